@@ -1,0 +1,41 @@
+"""mlsys: hardware acceleration for machine learning, in numbers with a pedigree.
+
+The names are few and load when first used, so that ``import mlsys`` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Q_": "mlsys.units",
+    "ureg": "mlsys.units",
+    "Quantity": "mlsys.units",
+    "Hardware": "mlsys.hardware",
+    "check": "mlsys.formatting",
+    "fmt": "mlsys.formatting",
+    "fmt_percent": "mlsys.formatting",
+    "claim": "mlsys.claims",
+    "claims_table": "mlsys.claims",
+}
+_MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "viz", "widgets", "workloads")
+
+__all__ = [*_HOMES, *_MODULES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"mlsys.{name}")
+    else:
+        raise AttributeError(f"module 'mlsys' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,211 @@
+"""Units at the door, floats inside.
+
+``@door`` guards a formula: arguments are checked and converted to the units the
+formula is written in, the plain function works on floats, and what comes out is
+a quantity that knows how it was computed. The plain function stays reachable as
+``.bare`` for sweeps over floats and numpy arrays.
+
+Examples
+--------
+>>> @door("FLOP/byte", peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
+... def balance(peak, bandwidth):
+...     return peak / bandwidth
+>>> from mlsys.units import Q_
+>>> print(f"{balance(Q_(312, 'TFLOP/s'), Q_(2039, 'GB/s')):.1f~P}")
+153.0 FLOP/B
+>>> balance.bare(312e12, 2039e9)
+153.01618440411966
+>>> balance(312, Q_(2039, "GB/s"))
+Traceback (most recent call last):
+    ...
+mlsys.errors.ArgumentUnitError: balance(): `peak` must be a quantity in FLOP/s, got the bare number 312. Write e.g. peak=Q_(312, "FLOP/s")
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+
+from mlsys.errors import ArgumentError, ArgumentUnitError
+from mlsys.provenance import Step
+from mlsys.units import DimensionalityError, Quantity, ureg
+
+__all__ = ["Argument", "at_least", "checked_number", "count", "door", "fraction", "nonnegative", "positive"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a formula wants of one argument: unit, range, whole numbers or not."""
+
+    unit: str
+    low: float = -math.inf
+    low_is_allowed: bool = True
+    high: float = math.inf
+    whole: bool = False
+
+    def wanted(self) -> str:
+        """Return the range in words."""
+        number = "a whole number" if self.whole else "a finite number"
+        above = ">=" if self.low_is_allowed else ">"
+        bounds = [f"{above} {self.low:g}"] if self.low > -math.inf else []
+        bounds += [f"<= {self.high:g}"] if self.high < math.inf else []
+        return f"{number} {' and '.join(bounds)}".strip()
+
+
+def positive(unit: str = "") -> Argument:
+    """Want a finite value above zero in ``unit``."""
+    return Argument(unit, low=0, low_is_allowed=False)
+
+
+def nonnegative(unit: str = "") -> Argument:
+    """Want a finite value of zero or more in ``unit``."""
+    return Argument(unit, low=0)
+
+
+def at_least(low: float, unit: str = "") -> Argument:
+    """Want a finite value of ``low`` or more in ``unit``."""
+    return Argument(unit, low=low)
+
+
+def fraction() -> Argument:
+    """Want a share between 0 and 1, both allowed."""
+    return Argument("", low=0, high=1)
+
+
+def count() -> Argument:
+    """Want a positive whole number without a unit: a shape, a number of devices."""
+    return Argument("", low=1, whole=True)
+
+
+def checked_number(where: str, name: str, value: Any, spec: Argument, factors: dict[Any, float]) -> Any:
+    """Return ``value`` as a float (or float array) in ``spec.unit``, or raise.
+
+    ``factors`` caches unit conversions per argument, which keeps the door fast.
+    """
+    if isinstance(value, Quantity):
+        units = value._units
+        factor = factors.get(units)
+        if factor is None:
+            factor = factors[units] = _factor(where, name, value, spec)
+        number = value._magnitude * factor if factor != 1.0 else value._magnitude
+    elif spec.unit or isinstance(value, (str, bool)) or not isinstance(value, (int, float, np.generic, np.ndarray)):
+        raise ArgumentUnitError(_no_unit_message(where, name, value, spec))
+    else:
+        number = value
+    if isinstance(number, np.ndarray) and number.ndim:
+        good = np.isfinite(number) & (number >= spec.low) & (number <= spec.high)
+        good &= spec.low_is_allowed | (number > spec.low)
+        if not good.all() or (spec.whole and (number != np.floor(number)).any()):
+            raise ArgumentError(_range_message(where, name, value, spec))
+        return number
+    if (
+        not math.isfinite(number)
+        or not spec.low <= number <= spec.high
+        or (number == spec.low and not spec.low_is_allowed)
+        or (spec.whole and number != math.floor(number))
+    ):
+        raise ArgumentError(_range_message(where, name, value, spec))
+    return number
+
+
+def _factor(where: str, name: str, value: Quantity, spec: Argument) -> float:
+    try:
+        return float(ureg.Quantity(1.0, value.units).to(spec.unit).magnitude)
+    except DimensionalityError:
+        wanted = f"a quantity in {spec.unit}" if spec.unit else "a pure number"
+        example = f'{name}=Q_({_example(spec)}, "{spec.unit}")' if spec.unit else f"{name}={_example(spec)}"
+        raise ArgumentUnitError(
+            f"{where}(): `{name}` must be {wanted}, got {_show(value)}, which is {value.dimensionality}. "
+            f"Write e.g. {example}"
+        ) from None
+
+
+def _no_unit_message(where: str, name: str, value: Any, spec: Argument) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.generic, np.ndarray)):
+        given, example = repr(value), _example(spec)
+    else:
+        given, example = f"the bare number {value!r}", f"{value}"
+    if spec.unit:
+        return (
+            f"{where}(): `{name}` must be a quantity in {spec.unit}, got {given}. "
+            f'Write e.g. {name}=Q_({example}, "{spec.unit}")'
+        )
+    return f"{where}(): `{name}` must be {spec.wanted()}, got {given}. Write e.g. {name}={_example(spec)}"
+
+
+def _range_message(where: str, name: str, value: Any, spec: Argument) -> str:
+    shown = f'Q_({_example(spec)}, "{spec.unit}")' if spec.unit else _example(spec)
+    unit = f" in {spec.unit}" if spec.unit else ""
+    return f"{where}(): `{name}` must be {spec.wanted()}{unit}, got {_show(value)}. Write e.g. {name}={shown}"
+
+
+def _example(spec: Argument) -> str:
+    return "0.95" if spec.high == 1 else f"{max(spec.low, 1):g}"
+
+
+def _show(value: Any) -> str:
+    return f"{value:~P}" if isinstance(value, Quantity) else repr(value)
+
+
+class Formula(Generic[P, R]):
+    """A checked formula; call it with quantities, or call ``.bare`` with floats.
+
+    Attributes
+    ----------
+    bare
+        The plain function, over floats and numpy arrays in the units of ``specs``.
+    specs
+        What each argument must be.
+    unit
+        The unit of the result.
+    """
+
+    def __init__(self, function: Callable[P, R], unit: str, specs: dict[str, Argument]) -> None:
+        self.signature = inspect.signature(function)
+        missing = set(self.signature.parameters) - set(specs)
+        if missing:
+            raise TypeError(f"door: {function.__name__}() has arguments without a spec: {sorted(missing)}")
+        self.bare = function
+        self.unit = unit
+        self.specs = specs
+        self._unit = ureg.Unit(unit)
+        self._names = tuple(self.signature.parameters)
+        self._factors: dict[str, dict[Any, float]] = {name: {} for name in self._names}
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Quantity:
+        """Check, convert, compute, and hand out a quantity that knows its inputs."""
+        if kwargs or len(args) != len(self._names):
+            bound = self.signature.bind(*args, **kwargs).arguments
+        else:
+            bound = dict(zip(self._names, args, strict=True))
+        where, specs, factors = self.__name__, self.specs, self._factors
+        inside: Any = {
+            name: checked_number(where, name, value, specs[name], factors[name]) for name, value in bound.items()
+        }
+        result = ureg.Quantity(self.bare(**inside), self._unit)
+        result._origin = Step(where, tuple(bound.values()), tuple(bound))
+        return result
+
+    __name__: str
+
+    def __repr__(self) -> str:
+        return f"<formula {self.__name__}{self.signature} -> {self.unit or 'pure number'}>"
+
+
+def door(returns: str, /, **specs: Argument) -> Callable[[Callable[P, R]], Formula[P, R]]:
+    """Guard a formula whose result has the unit ``returns``; one spec per argument."""
+
+    def decorate(function: Callable[P, R]) -> Formula[P, R]:
+        return Formula(function, returns, specs)
+
+    return decorate

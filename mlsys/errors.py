@@ -1,0 +1,44 @@
+"""The errors mlsys raises when it is handed something it cannot use.
+
+Each message says which function and argument, what was wanted, what was
+given, and the line to type instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["ArgumentError", "ArgumentUnitError", "DeviceFileError", "UnknownNameError", "did_you_mean"]
+
+
+class ArgumentError(ValueError):
+    """An argument has a value outside the range where the formula makes sense."""
+
+
+class ArgumentUnitError(ArgumentError, TypeError):
+    """An argument has no unit, or one of the wrong dimension."""
+
+
+class UnknownNameError(AttributeError, KeyError, ValueError):
+    """A device, precision, memory level or link was asked for that does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class DeviceFileError(ValueError):
+    """A device file is not acceptable; the message lists every fault with file and line."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'A100'?`` when a known name is close, else an empty string.
+
+    Examples
+    --------
+    >>> did_you_mean("A10O", ["A100", "H100"])
+    " Did you mean 'A100'?"
+    """
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""

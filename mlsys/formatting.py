@@ -1,0 +1,124 @@
+"""Numbers as a page prints them.
+
+``fmt`` refuses to print a non-zero value as zero; ``check`` is the guard that
+pages use. Significant digits in :func:`natural` follow the size of the number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlsys.units import Quantity, Unit
+
+__all__ = ["check", "fmt", "fmt_percent", "natural"]
+
+
+def fmt(
+    quantity: Quantity | float,
+    unit: str | Unit | None = None,
+    precision: int = 1,
+    commas: bool = True,
+    allow_zero: bool = False,
+) -> str:
+    """Return the magnitude of ``quantity`` in ``unit`` as text, without the unit.
+
+    Parameters
+    ----------
+    quantity
+        A quantity, or a pure number.
+    unit
+        Unit to convert to first; by default the quantity's own.
+    precision
+        Digits after the point, 0 or more.
+    commas
+        Group thousands.
+    allow_zero
+        Let a non-zero value print as zero.
+
+    Raises
+    ------
+    ValueError
+        If a non-zero value would print as zero, or the value is not finite.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> fmt(Q_(312, "TFLOP/s"), "GFLOP/s", precision=0)
+    '312,000'
+    >>> fmt(Q_(3, "ms"), "s", precision=1)
+    Traceback (most recent call last):
+        ...
+    ValueError: fmt(): 0.003 s would print as '0.0'. Raise `precision` (now 1), choose a smaller `unit`, or pass allow_zero=True
+    """
+    if unit is not None:
+        if not isinstance(quantity, Quantity):
+            raise ValueError(
+                f"fmt(): `quantity` must be a quantity to be shown in {unit}, got the bare number {quantity!r}. "
+                f'Write e.g. fmt(Q_({quantity!r}, "{unit}"), "{unit}")'
+            )
+        quantity = quantity.to(unit)
+    value = float(quantity.magnitude if isinstance(quantity, Quantity) else quantity)
+    if not math.isfinite(value):
+        raise ValueError(f"fmt(): `quantity` must be finite, got {value!r}.")
+    text = f"{value:{',' if commas else ''}.{precision}f}"
+    if value != 0 and not allow_zero and float(text.replace(",", "")) == 0:
+        shown = f"{quantity:.6g~P}" if isinstance(quantity, Quantity) else f"{value:.6g}"
+        raise ValueError(
+            f"fmt(): {shown} would print as '{text}'. Raise `precision` (now {precision}), "
+            "choose a smaller `unit`, or pass allow_zero=True"
+        )
+    return text
+
+
+def fmt_percent(ratio: Quantity | float, precision: int = 1, commas: bool = False) -> str:
+    """Return a ratio as percent, without the sign: 0.2 gives ``'20.0'``.
+
+    Raises
+    ------
+    ValueError
+        If ``ratio`` has a dimension, or a non-zero ratio would print as zero.
+
+    Examples
+    --------
+    >>> fmt_percent(0.203)
+    '20.3'
+    """
+    if isinstance(ratio, Quantity):
+        if not ratio.dimensionless:
+            raise ValueError(
+                f"fmt_percent(): `ratio` must be a pure number, got {ratio:~P}. Divide it by a quantity of the same kind"
+            )
+        ratio = ratio.to("").magnitude
+    return fmt(float(ratio) * 100, precision=precision, commas=commas)
+
+
+def check(condition: Any, message: str) -> None:
+    """Raise ``ValueError(message)`` unless ``condition`` holds.
+
+    Examples
+    --------
+    >>> check(1 + 1 == 3, "arithmetic is off")
+    Traceback (most recent call last):
+        ...
+    ValueError: arithmetic is off
+    """
+    if not condition:
+        raise ValueError(message)
+
+
+def natural(value: float, digits: int = 3) -> str:
+    """Return ``value`` with about ``digits`` significant digits, whole part kept whole.
+
+    Examples
+    --------
+    >>> [natural(x) for x in (153.016, 2039.0, 9.2, 0.00654, 3.12e14)]
+    ['153', '2,039', '9.20', '0.00654', '3.12e+14']
+    """
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    size = abs(value)
+    if size >= 1e7 or 0 < size < 1e-4:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+    return f"{value:,.{decimals}f}"

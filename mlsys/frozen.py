@@ -1,0 +1,50 @@
+"""A mapping that cannot be changed, can be hashed and survives pickling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+__all__ = ["FrozenDict"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenDict(Mapping[K, V], Generic[K, V]):
+    """An immutable dictionary.
+
+    Examples
+    --------
+    >>> levels = FrozenDict({"HBM": 1})
+    >>> levels["HBM"] = 2
+    Traceback (most recent call last):
+        ...
+    TypeError: 'FrozenDict' object does not support item assignment
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V]) -> None:
+        object.__setattr__(self, "_items", dict(items))
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]  # type: ignore[attr-defined,no-any-return]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)  # type: ignore[attr-defined]
+
+    def __len__(self) -> int:
+        return len(self._items)  # type: ignore[attr-defined]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("FrozenDict cannot be changed; build a new one")
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return repr(self._items)  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self._items),)  # type: ignore[attr-defined]

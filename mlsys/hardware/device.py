@@ -1,0 +1,239 @@
+"""What a machine can do: frozen carriers of sourced quantities.
+
+A device holds no algorithm beyond looking things up. Peaks are keyed by
+precision, unit (matrix or vector) and sparsity; memory by level; links are per
+direction. Asking for what a device does not have is an error that lists what it
+has: nothing falls back silently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.frozen import FrozenDict
+from mlsys.hardware.precision import precision_name
+from mlsys.provenance import read
+from mlsys.units import Quantity
+
+__all__ = ["Device", "Link", "MemoryLevel"]
+
+
+def _known(owner: str, what: str, value: Quantity | None) -> Quantity:
+    if value is None:
+        raise UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
+    return read(value)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """One level of a memory hierarchy; ``scope`` says whether per device or per unit."""
+
+    name: str
+    kind: str
+    scope: str
+    _capacity: Quantity | None
+    _bandwidth: Quantity | None
+    _latency: Quantity | None
+
+    @property
+    def capacity(self) -> Quantity:
+        """Bytes that fit."""
+        return _known(self.name, "capacity", self._capacity)
+
+    @property
+    def bandwidth(self) -> Quantity:
+        """Peak bandwidth in byte/s, decimal."""
+        return _known(self.name, "bandwidth", self._bandwidth)
+
+    @property
+    def latency(self) -> Quantity:
+        """Time from load to use."""
+        return _known(self.name, "latency", self._latency)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to other devices; always one direction."""
+
+    name: str
+    kind: str
+    _per_direction: Quantity | None
+    _latency: Quantity | None
+
+    @property
+    def per_direction(self) -> Quantity:
+        """Bandwidth in one direction, byte/s."""
+        return _known(self.name, "bandwidth", self._per_direction)
+
+    @property
+    def both_directions(self) -> Quantity:
+        """Sum of both directions, byte/s: the number that brochures print."""
+        return 2 * self.per_direction
+
+    @property
+    def latency(self) -> Quantity:
+        """Time for the smallest message."""
+        return _known(self.name, "latency", self._latency)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A digital twin of one machine.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> a100 = Hardware.Cloud.A100
+    >>> print(a100.peak("fp16"), a100.memory_bw)
+    312 TFLOP/s 2039 GB/s
+    >>> print(f"{a100.ridge_point('fp16'):.1f}")
+    153.0 FLOP/B
+    >>> a100.peak("fp8")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnknownNameError: NVIDIA A100 80 GB SXM4 has no fp8 peak. It has: fp64, fp32, tf32, fp16, bf16, int8, int4
+    """
+
+    id: str
+    name: str
+    kind: str
+    vendor: str
+    architecture: str
+    release_year: int
+    aliases: tuple[str, ...]
+    note: str
+    headline: str
+    main_memory: str
+    memory: FrozenDict[str, MemoryLevel]
+    links: FrozenDict[str, Link]
+    sources: FrozenDict[str, FrozenDict[str, str]]
+    process_node: str
+    systolic_array: tuple[int, int, int] | None
+    _peaks: FrozenDict[tuple[str, str, str], Any]
+    _chip: FrozenDict[str, Any]
+    _tdp: Quantity | None
+    _idle_power: Quantity | None
+    _price: Quantity | None
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Precisions this device has a peak for."""
+        return tuple(dict.fromkeys(precision for precision, _, _ in self._peaks))
+
+    def peak(self, precision: str | None = None, sparsity: str | None = None, unit: str | None = None) -> Quantity:
+        """Return the peak rate of ``precision`` in FLOP/s.
+
+        Parameters
+        ----------
+        precision
+            Such as ``"fp16"``; by default the headline precision of the device.
+        sparsity
+            ``"dense"`` (the default) or ``"2:4"``.
+        unit
+            ``"matrix"`` or ``"vector"``; by default the matrix unit where the device
+            has one for this precision, else the vector unit.
+
+        Raises
+        ------
+        UnknownNameError
+            If the device has no such peak; the message lists what it has.
+        """
+        wanted = precision_name(precision or self.headline)
+        kind = sparsity or "dense"
+        if wanted not in self.precisions:
+            raise UnknownNameError(f"{self.name} has no {wanted} peak. It has: {', '.join(self.precisions)}")
+        for candidate in (unit,) if unit else ("matrix", "vector"):
+            if (wanted, candidate, kind) in self._peaks:
+                return read(self._peaks[wanted, candidate, kind])  # type: ignore[no-any-return]
+        have = ", ".join(f"{u} {s}" for p, u, s in self._peaks if p == wanted)
+        asked = " ".join(filter(None, (unit, kind)))
+        raise UnknownNameError(f"{self.name} has no {asked} peak for {wanted}. It has: {have}")
+
+    @property
+    def peak_flops(self) -> Quantity:
+        """The headline rate: dense, highest of the headline precision."""
+        return self.peak(self.headline)
+
+    @property
+    def peak_flops_fp32(self) -> Quantity:
+        """Dense FP32 rate; TF32 is another precision."""
+        return self.peak("fp32")
+
+    @property
+    def tf32_flops(self) -> Quantity:
+        """Dense TF32 rate of the matrix units."""
+        return self.peak("tf32")
+
+    @property
+    def fp8_flops(self) -> Quantity:
+        """Dense FP8 rate."""
+        return self.peak("fp8")
+
+    @property
+    def int8_flops(self) -> Quantity:
+        """Dense INT8 rate; one multiply-accumulate counts as two operations."""
+        return self.peak("int8")
+
+    def level(self, name: str | None = None) -> MemoryLevel:
+        """Return a memory level by name; by default the main memory."""
+        wanted = name or self.main_memory
+        if wanted not in self.memory:
+            raise UnknownNameError(
+                f"{self.name} has no memory level {wanted!r}. It has: {', '.join(self.memory)}."
+                + did_you_mean(wanted, self.memory)
+            )
+        return self.memory[wanted]
+
+    @property
+    def memory_bw(self) -> Quantity:
+        """Peak bandwidth of the main memory."""
+        return self.level().bandwidth
+
+    @property
+    def memory_capacity(self) -> Quantity:
+        """Capacity of the main memory."""
+        return self.level().capacity
+
+    def link(self, name: str) -> Link:
+        """Return a link by name."""
+        if name not in self.links:
+            have = ", ".join(self.links) or "none"
+            raise UnknownNameError(f"{self.name} has no link {name!r}. It has: {have}.{did_you_mean(name, self.links)}")
+        return self.links[name]
+
+    @property
+    def tdp(self) -> Quantity:
+        """Thermal design power."""
+        return _known(self.name, "TDP", self._tdp)
+
+    @property
+    def idle_power(self) -> Quantity:
+        """Power when idle."""
+        return _known(self.name, "idle power", self._idle_power)
+
+    @property
+    def price(self) -> Quantity:
+        """Price, with the date and the kind of price in its pedigree."""
+        return _known(self.name, "price", self._price)
+
+    def chip(self, name: str) -> Quantity:
+        """Return a fact of the chip: ``clock``, ``units``, ``macs_per_cycle``, ``die_area``, …"""
+        if name not in self._chip:
+            have = ", ".join(self._chip) or "none"
+            raise UnknownNameError(f"{self.name} has no chip fact {name!r}. It has: {have}.{did_you_mean(name, self._chip)}")
+        return _known(self.name, name, self._chip[name])
+
+    def ridge_point(
+        self, precision: str | None = None, sparsity: str | None = None, level: str | None = None
+    ) -> Quantity:
+        """Return the arithmetic intensity at which compute and memory bind alike, FLOP/byte."""
+        from mlsys.formulas import ridge_point
+
+        return ridge_point(self.peak(precision, sparsity), self.level(level).bandwidth)
+
+    def __repr__(self) -> str:
+        peak = self._peaks[next(key for key in self._peaks if key[0] == self.headline)]
+        level = self.memory[self.main_memory]
+        return f"<{self.kind} {self.name} ({self.release_year}): {self.headline} {peak:~P}, {self.main_memory} {level._bandwidth:~P}>"

@@ -1,0 +1,54 @@
+"""Number formats: their names and what one value of each occupies in memory."""
+
+from __future__ import annotations
+
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.units import Q_, Quantity
+
+__all__ = ["PRECISIONS", "element_size", "precision_name"]
+
+# Bits per stored value. TF32 is a rate of the matrix unit; its operands are stored as FP32.
+PRECISIONS: dict[str, int] = {
+    "fp64": 64,
+    "fp32": 32,
+    "tf32": 32,
+    "fp16": 16,
+    "bf16": 16,
+    "fp8": 8,
+    "int8": 8,
+    "fp6": 6,
+    "fp4": 4,
+    "int4": 4,
+    "int1": 1,
+}
+
+
+def precision_name(precision: str) -> str:
+    """Return ``precision`` in the spelling of the catalogue, or raise with what exists.
+
+    Examples
+    --------
+    >>> precision_name("FP16")
+    'fp16'
+    >>> precision_name("fp61")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnknownNameError: unknown precision 'fp61'. Known: fp64, fp32, tf32, fp16, bf16, fp8, int8, fp6, fp4, int4, int1. Did you mean 'fp6'?
+    """
+    name = str(precision).lower()
+    if name not in PRECISIONS:
+        raise UnknownNameError(
+            f"unknown precision {precision!r}. Known: {', '.join(PRECISIONS)}.{did_you_mean(name, PRECISIONS)}"
+        )
+    return name
+
+
+def element_size(precision: str) -> Quantity:
+    """Return the bytes that one value of ``precision`` occupies in memory.
+
+    Examples
+    --------
+    >>> print(element_size("fp16"), element_size("int4"))
+    2.0 B 0.5 B
+    """
+    return Q_(PRECISIONS[precision_name(precision)] / 8, "byte")

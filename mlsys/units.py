@@ -1,0 +1,138 @@
+"""One unit registry with a vocabulary of its own.
+
+``ureg`` is the only registry of the package and ``Q_`` its quantity. Bits,
+flops, cycles, parameters, tokens, inferences, dollars and grams of CO2e are
+dimensions that do not mix (see ``units.txt``), and every quantity remembers
+where it came from (see :mod:`mlsys.provenance`).
+
+Pint's application registry is never touched: other packages keep theirs.
+
+Examples
+--------
+>>> from mlsys.units import Q_
+>>> Q_(312, "TFLOP/s") / Q_(2039, "GB/s")
+<Quantity(0.153016184, 'TFLOP / GB')>
+>>> Q_("1 byte") + 1
+Traceback (most recent call last):
+    ...
+pint.errors.DimensionalityError: Cannot convert from 'byte' ([information]) to 'dimensionless' (dimensionless)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import pint
+from pint.registry import GenericUnitRegistry
+
+from mlsys.provenance import Fact, Origin, Step, origin_of
+
+__all__ = ["DimensionalityError", "Q_", "Quantity", "Unit", "UndefinedUnitError", "ureg"]
+
+DimensionalityError = pint.DimensionalityError
+UndefinedUnitError = pint.UndefinedUnitError
+
+
+def _rebuild_quantity(magnitude: Any, units: str, origin: Origin | None) -> Quantity:
+    quantity = ureg.Quantity(magnitude, units)
+    quantity._origin = origin
+    return quantity
+
+
+def _rebuild_unit(units: str) -> Unit:
+    return ureg.Unit(units)
+
+
+class Unit(pint.UnitRegistry.Unit):  # type: ignore[misc]
+    """A unit of our registry; pickles by name, without pint's application registry."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_unit, (str(self._units),)
+
+
+def _traced(symbol: str, operation: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    """Wrap a binary operation of pint so that its result knows its operands."""
+
+    def method(self: Quantity, other: Any) -> Any:
+        result = operation(self, other)
+        if isinstance(result, Quantity):
+            left, right = (other, self) if reflected else (self, other)
+            if self._origin is not None or getattr(other, "_origin", None) is not None:
+                result._origin = Step.of(symbol, left, right)
+        return result
+
+    return method
+
+
+class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
+    """A number with a unit and, where it has one, an origin."""
+
+    _origin: Origin | None = None
+
+    @property
+    def origin(self) -> Origin | None:
+        """The fact this quantity is, or the step that computed it; None for a literal."""
+        return self._origin
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact this quantity leans on, in order of appearance."""
+        return () if self._origin is None else self._origin.facts()
+
+    @property
+    def source(self) -> str:
+        """Where the number comes from: one source, or several joined by semicolons."""
+        return "; ".join(dict.fromkeys(fact.source for fact in self.facts))
+
+    def __repr__(self) -> str:
+        if isinstance(self._origin, Fact):
+            return self._origin.pedigree(self)
+        return f"<Quantity({_plain(self.magnitude)}, '{self.units:~}')>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_quantity, (self.magnitude, str(self._units), self._origin)
+
+    def to(self, other: Any = None, *contexts: Any, **ctx_kwargs: Any) -> Quantity:
+        """Convert to another unit of the same dimension; the origin stays."""
+        result: Quantity = super().to(other, *contexts, **ctx_kwargs)
+        result._origin = self._origin
+        return result
+
+    def __copy__(self) -> Quantity:
+        result: Quantity = super().__copy__()
+        result._origin = self._origin
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Quantity:
+        result: Quantity = super().__deepcopy__(memo)
+        result._origin = self._origin
+        return result
+
+    __mul__ = _traced("×", pint.UnitRegistry.Quantity.__mul__)
+    __rmul__ = _traced("×", pint.UnitRegistry.Quantity.__rmul__, reflected=True)
+    __truediv__ = _traced("÷", pint.UnitRegistry.Quantity.__truediv__)
+    __rtruediv__ = _traced("÷", pint.UnitRegistry.Quantity.__rtruediv__, reflected=True)
+    __add__ = _traced("+", pint.UnitRegistry.Quantity.__add__)
+    __radd__ = _traced("+", pint.UnitRegistry.Quantity.__radd__, reflected=True)
+    __sub__ = _traced("−", pint.UnitRegistry.Quantity.__sub__)
+    __rsub__ = _traced("−", pint.UnitRegistry.Quantity.__rsub__, reflected=True)
+    __pow__ = _traced("^", pint.UnitRegistry.Quantity.__pow__)
+
+
+def _plain(magnitude: Any) -> str:
+    return f"{magnitude:.9g}" if isinstance(magnitude, float) else str(magnitude)
+
+
+class Registry(GenericUnitRegistry[Quantity, Unit]):
+    """The unit registry of mlsys, loaded from ``units.txt``."""
+
+    Quantity = Quantity
+    Unit = Unit
+
+
+ureg = Registry(filename=str(resources.files("mlsys") / "units.txt"))
+ureg.formatter.default_format = "~P"
+Q_ = ureg.Quantity
