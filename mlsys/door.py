@@ -36,7 +36,7 @@ from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.provenance import Step
 from mlsys.units import DimensionalityError, Quantity, ureg
 
-__all__ = ["Argument", "at_least", "checked_number", "count", "door", "fraction", "nonnegative", "positive"]
+__all__ = ["Argument", "at_least", "checked_number", "count", "door", "efficiency", "fraction", "nonnegative", "positive"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,6 +50,7 @@ class Argument:
     low: float = -math.inf
     low_is_allowed: bool = True
     high: float = math.inf
+    high_is_allowed: bool = True
     whole: bool = False
 
     def wanted(self) -> str:
@@ -57,7 +58,8 @@ class Argument:
         number = "a whole number" if self.whole else "a finite number"
         above = ">=" if self.low_is_allowed else ">"
         bounds = [f"{above} {self.low:g}"] if self.low > -math.inf else []
-        bounds += [f"<= {self.high:g}"] if self.high < math.inf else []
+        below = "<=" if self.high_is_allowed else "<"
+        bounds += [f"{below} {self.high:g}"] if self.high < math.inf else []
         return f"{number} {' and '.join(bounds)}".strip()
 
 
@@ -76,9 +78,14 @@ def at_least(low: float, unit: str = "") -> Argument:
     return Argument(unit, low=low)
 
 
-def fraction() -> Argument:
-    """Want a share between 0 and 1, both allowed."""
-    return Argument("", low=0, high=1)
+def fraction(*, below_one: bool = False) -> Argument:
+    """Want a share between 0 and 1, both allowed unless ``below_one``."""
+    return Argument("", low=0, high=1, high_is_allowed=not below_one)
+
+
+def efficiency() -> Argument:
+    """Want a share above 0 and up to 1: how much of a peak is reached."""
+    return Argument("", low=0, low_is_allowed=False, high=1)
 
 
 def count() -> Argument:
@@ -103,7 +110,7 @@ def checked_number(where: str, name: str, value: Any, spec: Argument, factors: d
         number = value
     if isinstance(number, np.ndarray) and number.ndim:
         good = np.isfinite(number) & (number >= spec.low) & (number <= spec.high)
-        good &= spec.low_is_allowed | (number > spec.low)
+        good &= (spec.low_is_allowed | (number > spec.low)) & (spec.high_is_allowed | (number < spec.high))
         if not good.all() or (spec.whole and (number != np.floor(number)).any()):
             raise ArgumentError(_range_message(where, name, value, spec))
         return number
@@ -111,6 +118,7 @@ def checked_number(where: str, name: str, value: Any, spec: Argument, factors: d
         not math.isfinite(number)
         or not spec.low <= number <= spec.high
         or (number == spec.low and not spec.low_is_allowed)
+        or (number == spec.high and not spec.high_is_allowed)
         or (spec.whole and number != math.floor(number))
     ):
         raise ArgumentError(_range_message(where, name, value, spec))
@@ -169,7 +177,13 @@ class Formula(Generic[P, R]):
         The unit of the result.
     """
 
-    def __init__(self, function: Callable[P, R], unit: str, specs: dict[str, Argument]) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        unit: str,
+        specs: dict[str, Argument],
+        requires: Callable[..., str | None] | None,
+    ) -> None:
         self.signature = inspect.signature(function)
         missing = set(self.signature.parameters) - set(specs)
         if missing:
@@ -177,6 +191,7 @@ class Formula(Generic[P, R]):
         self.bare = function
         self.unit = unit
         self.specs = specs
+        self._requires = requires
         self._unit = ureg.Unit(unit)
         self._names = tuple(self.signature.parameters)
         self._factors: dict[str, dict[Any, float]] = {name: {} for name in self._names}
@@ -192,6 +207,10 @@ class Formula(Generic[P, R]):
         inside: Any = {
             name: checked_number(where, name, value, specs[name], factors[name]) for name, value in bound.items()
         }
+        if self._requires is not None:
+            complaint = self._requires(**inside)
+            if complaint:
+                raise ArgumentError(f"{where}(): {complaint}")
         result = ureg.Quantity(self.bare(**inside), self._unit)
         result._origin = Step(where, tuple(bound.values()), tuple(bound))
         return result
@@ -202,10 +221,16 @@ class Formula(Generic[P, R]):
         return f"<formula {self.__name__}{self.signature} -> {self.unit or 'pure number'}>"
 
 
-def door(returns: str, /, **specs: Argument) -> Callable[[Callable[P, R]], Formula[P, R]]:
-    """Guard a formula whose result has the unit ``returns``; one spec per argument."""
+def door(
+    returns: str, requires_: Callable[..., str | None] | None = None, /, **specs: Argument
+) -> Callable[[Callable[P, R]], Formula[P, R]]:
+    """Guard a formula whose result has the unit ``returns``; one spec per argument.
+
+    ``requires_`` takes the converted arguments and returns a complaint, or None: for
+    conditions that join several arguments.
+    """
 
     def decorate(function: Callable[P, R]) -> Formula[P, R]:
-        return Formula(function, returns, specs)
+        return Formula(function, returns, specs, requires_)
 
     return decorate

@@ -15,12 +15,11 @@ Examples
 >>> Q_("1 byte") + 1
 Traceback (most recent call last):
     ...
-pint.errors.DimensionalityError: Cannot convert from 'byte' ([information]) to 'dimensionless' (dimensionless)
+pint.errors.DimensionalityError: Cannot convert from 'byte' to 'dimensionless'
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
@@ -91,6 +90,17 @@ class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
         if isinstance(self._origin, Fact):
             return self._origin.pedigree(self)
         return f"<Quantity({_plain(self.magnitude)}, '{self.units:~}')>"
+
+    def __format__(self, spec: str) -> str:
+        """Format the number by ``spec`` and the unit in its short, pretty form."""
+        if not spec and isinstance(self.magnitude, float):
+            spec = ".9g"
+        if not any(mark in spec for mark in "~PLHCD"):
+            spec += "~P"
+        return super().__format__(spec).strip()
+
+    def __str__(self) -> str:
+        return format(self, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_quantity, (self.magnitude, str(self._units), self._origin)

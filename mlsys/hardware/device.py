@@ -93,7 +93,7 @@ class Device:
     >>> a100.peak("fp8")
     Traceback (most recent call last):
         ...
-    mlsys.errors.UnknownNameError: NVIDIA A100 80 GB SXM4 has no fp8 peak. It has: fp64, fp32, tf32, fp16, bf16, int8, int4
+    mlsys.errors.UnknownNameError: NVIDIA A100 80 GB SXM4 has no fp8 peak. It has: ...
     """
 
     id: str

@@ -49,6 +49,6 @@ def element_size(precision: str) -> Quantity:
     Examples
     --------
     >>> print(element_size("fp16"), element_size("int4"))
-    2.0 B 0.5 B
+    2 B 0.5 B
     """
     return Q_(PRECISIONS[precision_name(precision)] / 8, "byte")

@@ -1,0 +1,69 @@
+"""Pure functions named after the quantity they return.
+
+Each is checked at the door (units, ranges) and keeps the plain function over
+floats and arrays as ``.bare``.
+"""
+
+from mlsys.formulas.amdahl import (
+    amdahl_ceiling,
+    amdahl_speedup,
+    device_bound_fraction,
+    gustafson_speedup,
+    required_accelerator_speedup,
+    required_parallel_fraction,
+    serial_share,
+)
+from mlsys.formulas.iron_law import overlapped_time, sequential_time
+from mlsys.formulas.memory import decode_rate_ceiling, kv_cache_bytes, model_memory, weight_bytes
+from mlsys.formulas.operations import (
+    attention_bytes,
+    attention_macs,
+    conv2d_bytes,
+    conv2d_macs,
+    conv_output_size,
+    elementwise_bytes,
+    elementwise_flops,
+    gemm_bytes,
+    gemm_intensity,
+    gemm_macs,
+)
+from mlsys.formulas.roofline import (
+    arithmetic_intensity,
+    attainable_performance,
+    required_bandwidth,
+    ridge_point,
+    roofline_time,
+    utilisation_ceiling,
+)
+
+__all__ = [
+    "amdahl_ceiling",
+    "amdahl_speedup",
+    "arithmetic_intensity",
+    "attainable_performance",
+    "attention_bytes",
+    "attention_macs",
+    "conv2d_bytes",
+    "conv2d_macs",
+    "conv_output_size",
+    "decode_rate_ceiling",
+    "device_bound_fraction",
+    "elementwise_bytes",
+    "elementwise_flops",
+    "gemm_bytes",
+    "gemm_intensity",
+    "gemm_macs",
+    "gustafson_speedup",
+    "kv_cache_bytes",
+    "model_memory",
+    "overlapped_time",
+    "required_accelerator_speedup",
+    "required_bandwidth",
+    "required_parallel_fraction",
+    "ridge_point",
+    "roofline_time",
+    "sequential_time",
+    "serial_share",
+    "utilisation_ceiling",
+    "weight_bytes",
+]

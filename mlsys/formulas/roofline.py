@@ -1,0 +1,192 @@
+"""The roofline: what a machine can attain at a given arithmetic intensity.
+
+References
+----------
+S. Williams, A. Waterman, D. Patterson, Roofline: an insightful visual performance
+model for multicore architectures, CACM 52(4), 2009.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlsys.door import door, nonnegative, positive
+
+__all__ = [
+    "arithmetic_intensity",
+    "attainable_performance",
+    "required_bandwidth",
+    "ridge_point",
+    "roofline_time",
+    "utilisation_ceiling",
+]
+
+
+@door("FLOP/byte", peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
+def ridge_point(peak: float, bandwidth: float) -> float:
+    """Return the intensity at which peak and bandwidth bind alike, peak / bandwidth.
+
+    Parameters
+    ----------
+    peak
+        Dense peak rate of one precision, FLOP/s.
+    bandwidth
+        Bandwidth of the memory level that feeds it, byte/s.
+
+    Returns
+    -------
+    Quantity
+        FLOP/byte. Compare it only with intensities whose bytes are counted in the
+        precision of ``peak``.
+
+    Raises
+    ------
+    ArgumentUnitError, ArgumentError
+        If an argument has no unit, a wrong one, or is not positive and finite.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{ridge_point(Q_(312, 'TFLOP/s'), Q_(2039, 'GB/s')):.1f}")
+    153.0 FLOP/B
+    """
+    return peak / bandwidth
+
+
+@door("FLOP/byte", operations=positive("FLOP"), data=positive("byte"))
+def arithmetic_intensity(operations: float, data: float) -> float:
+    """Return operations per byte moved, FLOP/byte.
+
+    Parameters
+    ----------
+    operations
+        Work, FLOP; a quantity in MAC is converted, two FLOP each.
+    data
+        Bytes that cross the memory level in question, reads and writes.
+
+    Returns
+    -------
+    Quantity
+        FLOP/byte.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(arithmetic_intensity(Q_(50, "MMAC"), Q_(25, "MB")))
+    4 FLOP/B
+    """
+    return operations / data
+
+
+@door("FLOP/s", intensity=positive("FLOP/byte"), peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
+def attainable_performance(intensity: float, peak: float, bandwidth: float) -> float:
+    r"""Return the height of the roof, :math:`\min(R, BW \cdot I)`.
+
+    Parameters
+    ----------
+    intensity
+        Arithmetic intensity *I*, FLOP/byte; ``.bare`` takes arrays of any shape.
+    peak
+        Peak rate *R*, FLOP/s.
+    bandwidth
+        Bandwidth *BW*, byte/s.
+
+    Returns
+    -------
+    Quantity
+        FLOP/s, of the shape that the arguments broadcast to.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> roof = attainable_performance(Q_(10, "FLOP/byte"), Q_(312, "TFLOP/s"), Q_(2039, "GB/s"))
+    >>> print(f"{roof.to('TFLOP/s'):.2f}")
+    20.39 TFLOP/s
+    """
+    return np.minimum(peak, bandwidth * intensity)  # type: ignore[no-any-return]
+
+
+@door("byte/s", performance=positive("FLOP/s"), intensity=positive("FLOP/byte"))
+def required_bandwidth(performance: float, intensity: float) -> float:
+    """Return the bandwidth that sustains ``performance`` at ``intensity``, byte/s.
+
+    Parameters
+    ----------
+    performance
+        Wanted rate, FLOP/s.
+    intensity
+        Arithmetic intensity, FLOP/byte.
+
+    Returns
+    -------
+    Quantity
+        byte/s.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(required_bandwidth(Q_(312, "TFLOP/s"), Q_(1, "FLOP/byte")).to("TB/s"))
+    312 TB/s
+    """
+    return performance / intensity
+
+
+@door("", intensity=positive("FLOP/byte"), ridge=positive("FLOP/byte"))
+def utilisation_ceiling(intensity: float, ridge: float) -> float:
+    r"""Return the largest share of the peak that can be reached, :math:`\min(1, I/I_{ridge})`.
+
+    Parameters
+    ----------
+    intensity
+        Arithmetic intensity of the work, FLOP/byte.
+    ridge
+        Ridge point of the machine in the same precision, FLOP/byte.
+
+    Returns
+    -------
+    Quantity
+        Pure number, above 0 and up to 1.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{utilisation_ceiling(Q_(31, 'FLOP/byte'), Q_(153, 'FLOP/byte')):.3f}")
+    0.203
+    """
+    return np.minimum(1.0, intensity / ridge)  # type: ignore[no-any-return]
+
+
+@door(
+    "s",
+    operations=nonnegative("FLOP"),
+    data=nonnegative("byte"),
+    peak=positive("FLOP/s"),
+    bandwidth=positive("byte/s"),
+)
+def roofline_time(operations: float, data: float, peak: float, bandwidth: float) -> float:
+    """Return the lower bound on time, the longer of computing and moving.
+
+    Parameters
+    ----------
+    operations
+        Work, FLOP.
+    data
+        Bytes moved.
+    peak
+        Peak rate, FLOP/s.
+    bandwidth
+        Bandwidth, byte/s.
+
+    Returns
+    -------
+    Quantity
+        Seconds.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> t = roofline_time(Q_(268.4, "MFLOP"), Q_(8.651, "MB"), Q_(312, "TFLOP/s"), Q_(2039, "GB/s"))
+    >>> print(f"{t.to('us'):.2f}")
+    4.24 µs
+    """
+    return np.maximum(operations / peak, data / bandwidth)  # type: ignore[no-any-return]

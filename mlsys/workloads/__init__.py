@@ -1,0 +1,36 @@
+"""Workloads: operations and bytes, with shapes and number formats, no hardware."""
+
+from mlsys.workloads.networks import resnet50
+from mlsys.workloads.operator import Network, Operator
+from mlsys.workloads.operators import (
+    LAYER_NORM_OPERATIONS,
+    SOFTMAX_OPERATIONS,
+    attention,
+    conv2d,
+    decode_step,
+    dense,
+    depthwise_conv2d,
+    elementwise,
+    gemm,
+    layer_norm,
+    relu,
+    softmax,
+)
+
+__all__ = [
+    "LAYER_NORM_OPERATIONS",
+    "SOFTMAX_OPERATIONS",
+    "Network",
+    "Operator",
+    "attention",
+    "conv2d",
+    "decode_step",
+    "dense",
+    "depthwise_conv2d",
+    "elementwise",
+    "gemm",
+    "layer_norm",
+    "relu",
+    "resnet50",
+    "softmax",
+]
