@@ -21,7 +21,7 @@ class Result:
     time
         Seconds.
     bound_by
-        ``"compute"`` or ``"memory"``.
+        ``"compute"``, ``"memory"`` or ``"launch"``.
     parts
         Seconds by cause; they sum to ``time``.
     figures

@@ -87,6 +87,7 @@ def roofline(
     compute_efficiency = checked_number("roofline", "compute_efficiency", compute_efficiency, efficiency(), {})
     bandwidth_efficiency = checked_number("roofline", "bandwidth_efficiency", bandwidth_efficiency, efficiency(), {})
     launch = _NO_TIME if launch_overhead is None else launch_overhead
+    _base("launch", launch)
     how = mapping or Mapping()
     assumptions = _assumptions(how, compute_efficiency, bandwidth_efficiency, launch)
     if isinstance(workload, Network):
@@ -128,7 +129,7 @@ def _one(
         result._origin = origin
         return result
 
-    bound_by = "compute" if computing >= moving else "memory"
+    bound_by = "launch" if start > max(computing, moving) else "compute" if computing >= moving else "memory"
     parts = {
         "compute": quantity(computing, _SECOND),
         "exposed memory": quantity(exposed, _SECOND),

@@ -1,0 +1,54 @@
+# Everything this project can do. Type `make` for the list.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup book pdf page test labs notebooks lint bench clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON := $(BIN)/python
+STAMP := $(VENV)/.installed
+NOTEBOOKS = $(wildcard book/*.ipynb labs/*.ipynb)
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  \033[1mmake %-10s\033[0m %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## Make the virtual environment .venv (does nothing when it is up to date)
+
+$(STAMP): requirements.txt pyproject.toml
+	@bash tools/setup.sh $(VENV)
+	@touch $@
+
+book: setup ## Run every page and build the HTML book
+	@$(PYTHON) tools/book.py html
+
+pdf: setup ## Build the PDF book (needs xelatex)
+	@$(PYTHON) tools/book.py pdf
+
+page: setup ## Build one page quickly: make page P=roofline
+	@$(PYTHON) tools/book.py page $(P)
+
+test: setup book ## Run all tests: the library, the notebooks, the book in a browser
+	@bash tools/ensure_browser.sh
+	$(PYTHON) -m pytest -n auto --dist loadscope -q
+	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n 2 --dist loadscope -q \
+		--nbval-cell-timeout 120 --nbval-sanitize-with tests/notebooks/sanitize.cfg)
+
+labs: setup ## Open the labs in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir=labs
+
+notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
+	@$(PYTHON) tools/notebooks.py
+
+lint: setup ## Check style, types, import directions and pages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTHON) tools/pagelint.py
+
+bench: setup ## Time what should be fast
+	$(PYTHON) -m pytest benchmarks --benchmark-only -q
+
+clean: ## Remove what the targets made, the virtual environment included
+	rm -rf _build $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache *.egg-info

@@ -1,0 +1,18 @@
+"""Claims: named values that a page states, with the sum and the sources behind them."""
+
+from mlsys.claims.ledger import Move, diff, ledger, ledger_at
+from mlsys.claims.page import Claim, Page, claim, claims_table, current_page, end_chapter, start_chapter
+
+__all__ = [
+    "Claim",
+    "Move",
+    "Page",
+    "claim",
+    "claims_table",
+    "current_page",
+    "diff",
+    "end_chapter",
+    "ledger",
+    "ledger_at",
+    "start_chapter",
+]

@@ -1,0 +1,200 @@
+"""A claim is a named value that a page states; a page collects its claims.
+
+``claim(ridge=chip.ridge_point("fp16"))`` formats the value once, glues it for the
+prose (``{glue:}`ridge```) and files it, with its formula and its sources, in the
+table that closes the page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsys import provenance
+from mlsys.claims import render
+from mlsys.formatting import natural
+from mlsys.units import Quantity
+
+__all__ = ["Claim", "Page", "claim", "claims_table", "current_page", "end_chapter", "start_chapter"]
+
+_DIGITS = 6  # what the table pins; prose shows fewer
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A named value with the sum and the facts it came from."""
+
+    name: str
+    value: float | str
+    unit: str
+    text: str
+    formula: str
+    facts: tuple[str, ...]
+
+    @property
+    def pinned(self) -> str:
+        """The value as the page's table pins it."""
+        return self.value if isinstance(self.value, str) else f"{self.value:.{_DIGITS}g}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the claim as plain data, for the ledger."""
+        return {
+            "name": self.name,
+            "value": self.pinned,
+            "unit": self.unit,
+            "text": self.text,
+            "formula": self.formula,
+            "facts": list(self.facts),
+        }
+
+
+@dataclass
+class Page:
+    """The claims of one page and every fact that was read while it ran."""
+
+    name: str
+    claims: dict[str, Claim] = field(default_factory=dict)
+    facts: dict[str, Quantity] = field(default_factory=dict)
+
+    def add(self, claim: Claim) -> None:
+        """File a claim; the same name with another value is an error."""
+        before = self.claims.get(claim.name)
+        if before is not None and (before.pinned, before.unit) != (claim.pinned, claim.unit):
+            raise ValueError(
+                f"claim(): {claim.name!r} is already claimed on page {self.name!r} as {before.text}, "
+                f"now as {claim.text}. Give the second value a name of its own"
+            )
+        self.claims[claim.name] = claim
+
+    def record(self) -> dict[str, Any]:
+        """Return the page as plain data, for the ledger."""
+        facts = []
+        for name, quantity in sorted(self.facts.items()):
+            fact = quantity.origin
+            facts.append(
+                {
+                    "name": name,
+                    "value": f"{quantity.magnitude:.{_DIGITS}g}",
+                    "unit": f"{quantity.units:~P}",
+                    "meaning": fact.meaning,
+                    "source": fact.source,
+                    "date": fact.date,
+                    "confidence": fact.confidence,
+                }
+            )
+        return {"page": self.name, "claims": [c.record() for c in self.claims.values()], "facts": facts}
+
+
+_page = Page("")
+_recording: Any = None
+
+
+def current_page() -> Page:
+    """Return the page whose claims are being collected."""
+    return _page
+
+
+def start_chapter(name: str) -> None:
+    """Begin a page: forget earlier claims, note every fact that is read from here on."""
+    global _page, _recording
+    _stop_recording()
+    _page = Page(name)
+    _recording = provenance.recording()
+    _page.facts = _recording.__enter__()
+
+
+def end_chapter(name: str) -> None:
+    """Close the page ``name``; a mismatch with the page that was begun is an error."""
+    if _page.name != name:
+        raise ValueError(f"end_chapter(): the open chapter is {_page.name!r}, not {name!r}.")
+    _stop_recording()
+
+
+def _stop_recording() -> None:
+    global _recording
+    if _recording is not None:
+        _recording.__exit__(None, None, None)
+        _recording = None
+
+
+def claim(*, unit: str | None = None, precision: int | None = None, **values: Any) -> None:
+    """Claim one or more named values on the page.
+
+    Parameters
+    ----------
+    unit
+        Unit to state the values in, printed as typed; ``"%"`` and ``"×"`` for pure
+        numbers. By default each quantity's own unit.
+    precision
+        Digits after the point; by default three significant digits.
+    **values
+        Quantities, numbers, or words such as ``bound="memory"``.
+
+    Raises
+    ------
+    ValueError
+        If a name is claimed again with another value, a value is not finite, or
+        would print as zero without being zero.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> start_chapter("demo")
+    >>> claim(ridge=Hardware.Cloud.A100.ridge_point("fp16"), unit="FLOP/byte")
+    ridge = 153 FLOP/byte  ←  ridge_point(peak=312 TFLOP/s, bandwidth=2039 GB/s)
+    >>> claim(ridge=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: claim(): 'ridge' is already claimed on page 'demo' as 153 FLOP/byte, now as 2. Give the second value a name of its own
+    >>> end_chapter("demo")
+    """
+    if not values:
+        raise ValueError("claim(): name at least one value. Write e.g. claim(ridge=chip.ridge_point('fp16'))")
+    made = [_make(name, value, unit, precision) for name, value in values.items()]
+    for item in made:
+        _page.add(item)
+    sources = {name: fact.origin.source for name, fact in _page.facts.items()}
+    render.show_claims(made, sources)
+
+
+def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
+    origin = provenance.origin_of(value)
+    formula = origin.expression() if origin is not None else "given on this page"
+    facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
+    if isinstance(value, (str, bool)):
+        return Claim(name, str(value), "", str(value), formula, facts)
+    number, label = _number(name, value, unit)
+    text = natural(number) if precision is None else f"{number:,.{precision}f}"
+    if number != 0 and not any(digit in text for digit in "123456789"):
+        raise ValueError(f"claim(): {name!r} is {number:.6g} and would print as {text}. Raise `precision`")
+    glue = "" if label in ("%", "×", "") else " "
+    return Claim(name, number, label, f"{text}{glue}{label}", formula, facts)
+
+
+def _number(name: str, value: Any, unit: str | None) -> tuple[float, str]:
+    label = unit
+    if isinstance(value, Quantity):
+        target = {None: None, "×": "", "%": "percent"}.get(unit, unit)
+        converted = value if target is None else value.to(target)
+        number = converted.magnitude
+        label = f"{converted.units:~P}" if unit is None else unit
+    else:
+        number = value * 100 if unit == "%" else value
+        if unit not in (None, "%", "×"):
+            raise ValueError(
+                f"claim(): {name!r} is the bare number {value!r} and cannot be stated in {unit}. "
+                f'Write e.g. claim({name}=Q_({value!r}, "{unit}"))'
+            )
+    number = float(number)
+    if not math.isfinite(number):
+        raise ValueError(f"claim(): {name!r} must be finite, got {number!r}.")
+    return number, label or ""
+
+
+def claims_table() -> Any:
+    """Return the table of this page's claims and facts; show it in the last cell.
+
+    Its text is what the notebook tests compare on every run.
+    """
+    return render.Table(_page.record())

@@ -1,0 +1,108 @@
+"""How claims look: a line under the cell, a hover card in the prose, a table at the end."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["MIME", "Table", "show_claims"]
+
+MIME = "application/vnd.mlsys.claims+json"
+_GLUE = "application/papermill.record/"
+
+
+def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
+    """Show each claim below the cell and glue it for the prose; outside IPython, print it."""
+    claims = list(claims)
+    lines = [f"{claim.name} = {claim.text}  ←  {claim.formula}" for claim in claims]
+    publish = _display()
+    if publish is None:
+        print("\n".join(lines))
+        return
+    for claim in claims:
+        bundle = {_GLUE + "text/plain": claim.text, _GLUE + "text/html": _card(claim, sources)}
+        publish(bundle, raw=True, metadata={"scrapbook": {"name": claim.name, "mime_prefix": _GLUE}})
+    rows = "".join(
+        f"<div><code>{html.escape(c.name)}</code> = <strong>{html.escape(c.text)}</strong> "
+        f"<span class='mlsys-formula'>← {html.escape(c.formula)}</span></div>"
+        for c in claims
+    )
+    publish({"text/plain": "\n".join(lines), "text/html": f"<div class='mlsys-claims'>{rows}</div>"}, raw=True)
+
+
+def _display() -> Any:
+    try:
+        from IPython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        return None
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    return display if shell is not None and hasattr(shell, "kernel") else None
+
+
+def _card(claim: Any, sources: Mapping[str, str]) -> str:
+    where = "; ".join(dict.fromkeys(sources.get(name, name) for name in claim.facts))
+    note = f"{claim.name} = {claim.formula}" + (f" — {where}" if where else "")
+    return (
+        f'<span class="mlsys-claim" tabindex="0">{html.escape(claim.text)}'
+        f'<span class="mlsys-card" role="tooltip">{html.escape(note)}</span></span>'
+    )
+
+
+class Table:
+    """The claims and facts of a page, as text (which the tests pin), HTML and data."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self.record = record
+
+    def __repr__(self) -> str:
+        lines = [f"Claims of {self.record['page']}: {len(self.record['claims'])}"]
+        for claim in self.record["claims"]:
+            lines.append(f"  {claim['name']} = {claim['value']} {claim['unit']}".rstrip())
+            lines.append(f"      from {claim['formula']}")
+            if claim["facts"]:
+                lines.append(f"      on {', '.join(claim['facts'])}")
+        lines.append(f"Facts read on this page: {len(self.record['facts'])}")
+        for fact in self.record["facts"]:
+            lines.append(f"  {fact['name']} = {fact['value']} {fact['unit']}".rstrip())
+            lines.append(f"      {fact['source']} ({fact['date']}; {fact['confidence']})")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        claims = _rows(
+            self.record["claims"],
+            lambda c: (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], "; ".join(c["facts"]) or "—"),
+        )
+        facts = _rows(
+            self.record["facts"],
+            lambda f: (
+                f["name"],
+                f"{f['value']} {f['unit']}".strip(),
+                f["meaning"],
+                f"{f['source']} ({f['date']}; {f['confidence']})",
+            ),
+        )
+        return (
+            "<div class='mlsys-tables'>"
+            + _table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
+            + _table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), facts)
+            + "</div>"
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_(), MIME: self.record}
+
+
+def _rows(items: list[dict[str, Any]], cells: Any) -> str:
+    return "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells(item)) + "</tr>" for item in items
+    )
+
+
+def _table(caption: str, heads: tuple[str, ...], rows: str) -> str:
+    head = "".join(f"<th scope='col'>{head}</th>" for head in heads)
+    return (
+        f"<table class='mlsys-table'><caption>{caption}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )

@@ -1,0 +1,74 @@
+"""The pages of the book and the labs: where they are, how they are read and how they are run."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("book", "labs")
+TIMEOUT = 120
+"""Seconds one cell may take."""
+
+
+def workers() -> int:
+    """How many kernels to run side by side: one per core, at most four."""
+    return max(1, min(4, os.cpu_count() or 1))
+
+
+def page_files(root: Path = ROOT) -> list[Path]:
+    """Every Markdown file of the book and the labs."""
+    return [path for folder in FOLDERS for path in sorted((root / folder).glob("*.md"))]
+
+
+def is_notebook(path: Path) -> bool:
+    """Whether a Markdown file is a text notebook, that is, has a jupytext header."""
+    text = path.read_text(encoding="utf-8")
+    return text.startswith("---\n") and "\njupytext:" in text.split("\n---\n", 1)[0]
+
+
+def notebook_files(root: Path = ROOT) -> list[Path]:
+    """Every text notebook of the book and the labs."""
+    return [path for path in page_files(root) if is_notebook(path)]
+
+
+def read_page(path: Path) -> Any:
+    """Read a text notebook; its cells get ids that depend only on their place."""
+    notebook = jupytext.read(path)
+    for number, cell in enumerate(notebook.cells, start=1):
+        cell["id"] = f"cell-{number:02d}"
+    return notebook
+
+
+def prepare_environment() -> None:
+    """Let every kernel started from here print and draw the same way each time."""
+    os.environ["PYTHONHASHSEED"] = "0"
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+
+
+def run_page(notebook: Any, folder: Path) -> Any:
+    """Run a notebook in a fresh kernel; a kernel that hangs or dies gets a second chance."""
+    for last_try in (False, True):
+        attempt = copy.deepcopy(notebook)
+        client = NotebookClient(attempt, timeout=TIMEOUT, resources={"metadata": {"path": str(folder)}})
+        try:
+            client.execute(env={**os.environ})
+        except (CellTimeoutError, DeadKernelError):
+            if last_try:
+                raise
+        else:
+            return attempt
+    raise AssertionError("unreachable")
+
+
+def read_notebook(path: Path) -> Any:
+    """Read a committed .ipynb file."""
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
