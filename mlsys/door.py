@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -38,6 +39,7 @@ from mlsys.units import DimensionalityError, Quantity, ureg
 
 __all__ = ["Argument", "at_least", "checked_number", "count", "door", "efficiency", "fraction", "nonnegative", "positive"]
 
+_LARGEST = sys.float_info.max
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -104,25 +106,38 @@ def checked_number(where: str, name: str, value: Any, spec: Argument, factors: d
         if factor is None:
             factor = factors[units] = _factor(where, name, value, spec)
         number = value._magnitude * factor if factor != 1.0 else value._magnitude
-    elif spec.unit or isinstance(value, (str, bool)) or not isinstance(value, (int, float, np.generic, np.ndarray)):
+    elif spec.unit or not _is_number(value):
         raise ArgumentUnitError(_no_unit_message(where, name, value, spec))
     else:
         number = value
-    if isinstance(number, np.ndarray) and number.ndim:
-        good = np.isfinite(number) & (number >= spec.low) & (number <= spec.high)
-        good &= (spec.low_is_allowed | (number > spec.low)) & (spec.high_is_allowed | (number < spec.high))
-        if not good.all() or (spec.whole and (number != np.floor(number)).any()):
-            raise ArgumentError(_range_message(where, name, value, spec))
-        return number
-    if (
-        not math.isfinite(number)
-        or not spec.low <= number <= spec.high
-        or (number == spec.low and not spec.low_is_allowed)
-        or (number == spec.high and not spec.high_is_allowed)
-        or (spec.whole and number != math.floor(number))
-    ):
+    if not _complies(number, spec):
         raise ArgumentError(_range_message(where, name, value, spec))
     return number
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether ``value`` is a real number or an array of them; True and False are none."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind in "iuf"
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _complies(number: Any, spec: Argument) -> bool:
+    """Tell whether a number, or every element of an array, is in the range of ``spec``."""
+    if isinstance(number, np.ndarray) and number.ndim:
+        if not _is_number(number):
+            return False
+        good = np.isfinite(number) & (number >= spec.low) & (number <= spec.high)
+        good &= (spec.low_is_allowed | (number > spec.low)) & (spec.high_is_allowed | (number < spec.high))
+        return bool(good.all()) and not (spec.whole and (number != np.floor(number)).any())
+    return (
+        (type(number) in (float, int) or _is_number(number))
+        and -_LARGEST <= number <= _LARGEST
+        and spec.low <= number <= spec.high
+        and (number != spec.low or spec.low_is_allowed)
+        and (number != spec.high or spec.high_is_allowed)
+        and not (spec.whole and number != math.floor(number))
+    )
 
 
 def _factor(where: str, name: str, value: Quantity, spec: Argument) -> float:
@@ -138,10 +153,9 @@ def _factor(where: str, name: str, value: Quantity, spec: Argument) -> float:
 
 
 def _no_unit_message(where: str, name: str, value: Any, spec: Argument) -> str:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.generic, np.ndarray)):
-        given, example = repr(value), _example(spec)
-    else:
-        given, example = f"the bare number {value!r}", f"{value}"
+    given = f"the bare number {value!r}" if _is_number(value) else repr(value)
+    usable = np.ndim(value) == 0 and _is_number(value) and _complies(value, spec)
+    example = f"{value}" if usable else _example(spec)
     if spec.unit:
         return (
             f"{where}(): `{name}` must be a quantity in {spec.unit}, got {given}. "

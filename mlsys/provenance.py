@@ -115,12 +115,17 @@ class Step:
 
     def facts(self) -> tuple[Fact, ...]:
         """Return every fact below this step, each once, in order of appearance."""
-        if not self._facts:
+        if not self._facts:  # on a stack of its own: a running sum is as deep as it is long
             found: dict[Fact, None] = {}
-            for operand in self.operands:
-                origin = origin_of(operand)
-                if origin is not None:
-                    found.update(dict.fromkeys(origin.facts()))
+            seen: set[int] = set()
+            waiting: list[Origin] = [self]
+            while waiting:
+                origin = waiting.pop()
+                if isinstance(origin, Fact):
+                    found[origin] = None
+                elif id(origin) not in seen:
+                    seen.add(id(origin))
+                    waiting += filter(None, map(origin_of, reversed(origin.operands)))
             self._facts.append(tuple(found))
         return self._facts[0]
 
@@ -130,6 +135,8 @@ class Step:
         if self.names:
             inside = ", ".join(f"{name}={text}" for name, text in zip(self.names, shown, strict=True))
             return f"{self.symbol}({inside})"
+        if self.symbol.isidentifier():
+            return f"{self.symbol}({', '.join(shown)})"
         return f" {self.symbol} ".join(shown)
 
 

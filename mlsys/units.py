@@ -20,7 +20,8 @@ pint.errors.DimensionalityError: Cannot convert from 'byte' to 'dimensionless'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from importlib import resources
 from typing import Any
 
@@ -64,6 +65,25 @@ def _traced(symbol: str, operation: Callable[..., Any], reflected: bool = False)
         return result
 
     return method
+
+
+def _keeps_facts(name: str | None, operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of pint so that its result remembers this quantity.
+
+    With a ``name`` the result is a step of that name; without one it is the same value.
+    """
+
+    @functools.wraps(operation)
+    def method(self: Quantity, *args: Any, **kwargs: Any) -> Any:
+        result = operation(self, *args, **kwargs)
+        if isinstance(result, Quantity) and self._origin is not None:
+            result._origin = Step(name, (self,)) if name else self._origin
+        return result
+
+    return method
+
+
+_UFUNC_SYMBOLS = {"multiply": "×", "true_divide": "÷", "divide": "÷", "add": "+", "subtract": "−", "power": "^"}
 
 
 class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
@@ -121,6 +141,28 @@ class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
         result._origin = self._origin
         return result
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        return _with_step(result, _UFUNC_SYMBOLS.get(ufunc.__name__, ufunc.__name__), inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        inputs = [item for value in args for item in (value if isinstance(value, (list, tuple)) else [value])]
+        return _with_step(super().__array_function__(func, types, args, kwargs), func.__name__, tuple(inputs))
+
+    def _numpy_method_wrap(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        return _with_step(super()._numpy_method_wrap(func, *args, **kwargs), func.__name__, (self, *args))
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._origin is None:
+            return iter(super().__iter__())
+        return (_with_origin(item, self._origin) for item in super().__iter__())
+
+    __getitem__ = _keeps_facts(None, pint.UnitRegistry.Quantity.__getitem__)
+    to_base_units = _keeps_facts(None, pint.UnitRegistry.Quantity.to_base_units)
+    to_root_units = _keeps_facts(None, pint.UnitRegistry.Quantity.to_root_units)
+    __neg__ = _keeps_facts("negative", pint.UnitRegistry.Quantity.__neg__)
+    __abs__ = _keeps_facts("abs", pint.UnitRegistry.Quantity.__abs__)
+    __round__ = _keeps_facts("round", pint.UnitRegistry.Quantity.__round__)
     __mul__ = _traced("×", pint.UnitRegistry.Quantity.__mul__)
     __rmul__ = _traced("×", pint.UnitRegistry.Quantity.__rmul__, reflected=True)
     __truediv__ = _traced("÷", pint.UnitRegistry.Quantity.__truediv__)
@@ -130,6 +172,24 @@ class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
     __sub__ = _traced("−", pint.UnitRegistry.Quantity.__sub__)
     __rsub__ = _traced("−", pint.UnitRegistry.Quantity.__rsub__, reflected=True)
     __pow__ = _traced("^", pint.UnitRegistry.Quantity.__pow__)
+    __floordiv__ = _traced("//", pint.UnitRegistry.Quantity.__floordiv__)
+    __mod__ = _traced("mod", pint.UnitRegistry.Quantity.__mod__)
+    # `total += part` makes a new quantity: nothing that was handed out changes under its owner.
+    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+    __ifloordiv__, __ipow__ = __floordiv__, __pow__
+
+
+def _with_origin(value: Any, origin: Origin | None) -> Any:
+    if isinstance(value, Quantity):
+        value._origin = origin
+    return value
+
+
+def _with_step(result: Any, symbol: str, inputs: tuple[Any, ...]) -> Any:
+    """Let the result of a numpy function remember the facts among its inputs."""
+    if isinstance(result, Quantity) and any(origin_of(value) is not None for value in inputs):
+        result._origin = Step(symbol, tuple(inputs))
+    return result
 
 
 def _plain(magnitude: Any) -> str:

@@ -58,7 +58,13 @@ def run_page(notebook: Any, folder: Path) -> Any:
     """Run a notebook in a fresh kernel; a kernel that hangs or dies gets a second chance."""
     for last_try in (False, True):
         attempt = copy.deepcopy(notebook)
-        client = NotebookClient(attempt, timeout=TIMEOUT, resources={"metadata": {"path": str(folder)}})
+        client = NotebookClient(
+            attempt,
+            timeout=TIMEOUT,
+            record_timing=False,
+            resources={"metadata": {"path": str(folder)}},
+            extra_arguments=["--log-level=ERROR"],  # silences the kernel's note about TCP on this machine
+        )
         try:
             client.execute(env={**os.environ})
         except (CellTimeoutError, DeadKernelError):

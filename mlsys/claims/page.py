@@ -160,10 +160,10 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
 
 def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
     origin = provenance.origin_of(value)
-    formula = origin.expression() if origin is not None else "given on this page"
+    formula = origin.expression() if origin is not None else "this page's own code"
     facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
     if isinstance(value, (str, bool)):
-        return Claim(name, str(value), "", str(value), formula, facts)
+        return Claim(name, str(value), "", str(value), "a word this page computes", facts)
     number, label = _number(name, value, unit)
     text = natural(number) if precision is None else f"{number:,.{precision}f}"
     if number != 0 and not any(digit in text for digit in "123456789"):

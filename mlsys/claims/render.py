@@ -6,6 +6,8 @@ import html
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mlsys.tables import html_table
+
 __all__ = ["MIME", "Table", "show_claims"]
 
 MIME = "application/vnd.mlsys.claims+json"
@@ -70,39 +72,26 @@ class Table:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        claims = _rows(
-            self.record["claims"],
-            lambda c: (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], "; ".join(c["facts"]) or "—"),
-        )
-        facts = _rows(
-            self.record["facts"],
-            lambda f: (
+        claims = [
+            (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], "; ".join(c["facts"]) or "—")
+            for c in self.record["claims"]
+        ]
+        facts = [
+            (
                 f["name"],
                 f"{f['value']} {f['unit']}".strip(),
                 f["meaning"],
                 f"{f['source']} ({f['date']}; {f['confidence']})",
-            ),
-        )
+            )
+            for f in self.record["facts"]
+        ]
         return (
             "<div class='mlsys-tables'>"
-            + _table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
-            + _table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), facts)
+            + html_table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
+            + html_table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), facts)
             + "</div>"
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self._repr_html_(), MIME: self.record}
 
-
-def _rows(items: list[dict[str, Any]], cells: Any) -> str:
-    return "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells(item)) + "</tr>" for item in items
-    )
-
-
-def _table(caption: str, heads: tuple[str, ...], rows: str) -> str:
-    head = "".join(f"<th scope='col'>{head}</th>" for head in heads)
-    return (
-        f"<table class='mlsys-table'><caption>{caption}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    )

@@ -116,8 +116,8 @@ def required_parallel_fraction(target_speedup: float, accelerator_speedup: float
     >>> print(f"{required_parallel_fraction(8, 100):.4f}")
     0.8838
     """
-    saved = 1 - 1 / np.asarray(accelerator_speedup, dtype=float)
-    share = np.divide(1 - 1 / np.asarray(target_speedup, dtype=float), saved, out=np.zeros(saved.shape), where=saved > 0)
+    wanted, saved = np.broadcast_arrays(1 - 1 / np.asarray(target_speedup), 1 - 1 / np.asarray(accelerator_speedup))
+    share = np.divide(wanted, saved, out=np.zeros(saved.shape), where=saved > 0)
     return share if share.ndim else float(share)  # type: ignore[return-value]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -65,7 +66,10 @@ def load_device(path: str | Path, validate: bool = True) -> Device:
     faults = faults or _reference_faults(document.data)
     if faults:
         raise DeviceFileError("\n".join(document.located(place, text) for place, text in faults))
-    return _build(document.data)
+    try:
+        return _build(document.data)
+    except ValueError as error:
+        raise DeviceFileError(f"{path}: {error}") from None
 
 
 class _Document:
@@ -77,14 +81,15 @@ class _Document:
         self.faults: list[tuple[Place, str]] = []
         self.data: Any = None
         try:
-            raw = path.read_bytes()
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise DeviceFileError(f"{path}: cannot be read ({error.strerror})") from None
         if len(raw) > MAX_BYTES:
-            raise DeviceFileError(f"{path}: {len(raw):,} bytes; a device file has at most {MAX_BYTES:,}")
+            raise DeviceFileError(f"{path}: too large; a device file has at most {MAX_BYTES:,} bytes")
         try:
             text = raw.decode("utf-8")
-            self._refuse_anchors_and_tags(text)
+            self._refuse_what_no_device_needs(text)
             node = yaml.compose(text, Loader=_Loader)
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
@@ -101,18 +106,21 @@ class _Document:
         where = ".".join(map(str, place))
         return f"{self.path}:{line}: {where + ': ' if where else ''}{text}"
 
-    def _refuse_anchors_and_tags(self, text: str) -> None:
+    def _refuse_what_no_device_needs(self, text: str) -> None:
+        """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
+        depth = 0
         for event in yaml.parse(text, Loader=_Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MAX_DEPTH:
+                problem = f"nested deeper than {_MAX_DEPTH} levels"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
             anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
             if anchor or tag:
                 what = f"anchor or alias {anchor!r}" if anchor else f"tag {tag!r}"
                 raise yaml.MarkedYAMLError(problem=f"{what} is not allowed", problem_mark=event.start_mark)
 
     def _plain(self, node: yaml.Node, place: Place) -> Any:
-        self.lines[place] = node.start_mark.line + 1
-        if len(place) > _MAX_DEPTH:
-            self.faults.append((place, f"nested deeper than {_MAX_DEPTH} levels"))
-            return None
+        self.lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(item, (*place, index)) for index, item in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
@@ -124,8 +132,8 @@ class _Document:
                 self.faults.append((place, f"key {getattr(key_node, 'value', key)!r} must be text"))
                 continue
             here = (*place, key)
+            self.lines[here] = key_node.start_mark.line + 1
             if key in found:
-                self.lines[here] = key_node.start_mark.line + 1
                 self.faults.append((here, f"duplicate key {key!r}"))
                 continue
             found[key] = self._plain(value_node, here)
@@ -166,9 +174,16 @@ def _check_value(text: Any, unit: str) -> bool:
     return True
 
 
+# Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
+_NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
+_UNIT = re.compile(rf"(?:{_NAME}(?: ?[*/] ?{_NAME})*)?")
+
+
 def _quantity(text: str, unit: str) -> Quantity:
     """Return ``"312 TFLOP/s"`` as a quantity, or raise ValueError saying what is wrong."""
     number, _, written = text.strip().partition(" ")
+    if not _UNIT.fullmatch(written.strip()):
+        raise ValueError(f"{text!r}: {written.strip()!r} is not a unit such as '{unit}'")
     try:
         magnitude = float(number.replace(",", ""))
     except ValueError:
@@ -204,6 +219,9 @@ def _told(error: Any) -> list[tuple[Place, str]]:
             for key in error.instance
             if key not in known
         ]
+    if "propertyNames" in error.absolute_schema_path:
+        key, known = error.instance, error.schema["enum"]
+        return [((*place, key), f"unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}")]
     return [(place, str(error.cause or error.message))]
 
 
@@ -225,7 +243,7 @@ def _reference_faults(data: dict[str, Any]) -> list[tuple[Place, str]]:
 
 def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
     if isinstance(data, dict) and place[:1] != ("sources",):
-        if "source" in data:
+        if isinstance(data.get("source"), str):
             yield place, data
         else:
             for key, value in data.items():

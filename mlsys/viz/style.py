@@ -32,7 +32,7 @@ COLORS = FrozenDict(
     }
 )
 CYCLE = tuple(COLORS[name] for name in ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine"))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")  # filled ones: they keep a white edge
 
 _SETTINGS = {
     "font.size": 10,

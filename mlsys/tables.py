@@ -1,0 +1,70 @@
+"""Small tables: text for the tests, HTML for the book, Markdown for print."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Table", "html_table"]
+
+
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return an HTML table with a caption and column headings."""
+    head = "".join(f"<th scope='col'>{html.escape(head)}</th>" for head in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table class='mlsys-table'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A captioned table of ready-made texts.
+
+    Examples
+    --------
+    >>> Table("Ridges", ("Device", "Ridge"), [("A100", "153"), ("H100", "295")])
+    Ridges
+    Device  Ridge
+    ------  -----
+    A100      153
+    H100      295
+    """
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def __repr__(self) -> str:
+        texts = [[str(cell) for cell in row] for row in self.rows]
+        columns = list(zip(self.heads, *texts, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+
+        def line(cells: Sequence[str]) -> str:
+            placed = (
+                cell.rjust(width) if to_right else cell.ljust(width)
+                for cell, width, to_right in zip(cells, widths, right, strict=True)
+            )
+            return "  ".join(placed).rstrip()
+
+        return "\n".join([self.caption, line(self.heads), line(["-" * width for width in widths]), *map(line, texts)])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {
+            "text/plain": repr(self),
+            "text/html": html_table(self.caption, self.heads, self.rows),
+            "text/markdown": self._markdown(),
+        }
+
+    def _markdown(self) -> str:
+        rows = [self.heads, ["---"] * len(self.heads), *self.rows]
+        lines = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+        return f"**{self.caption}**\n\n" + "\n".join(lines)
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("−-").replace(",", "").replace(".", "").replace("%", "").replace("×", "").strip().isdigit()

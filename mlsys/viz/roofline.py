@@ -1,0 +1,156 @@
+"""Pictures of the roofline: roofs, the work below them, and how batch moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.formulas import attainable_performance, gemm_intensity
+from mlsys.hardware.device import Device
+from mlsys.hardware.precision import element_size
+from mlsys.models.result import Result
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.workloads.operator import Operator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["intensity_by_batch", "layer_scatter", "roofs"]
+
+_DASHES = ("-", "--", "-.", ":")
+
+
+def roofs(
+    ax: Axes,
+    devices: Sequence[Device],
+    operators: Iterable[Operator] = (),
+    precision: str = "fp16",
+    intensities: tuple[float, float] = (0.1, 3000),
+) -> Axes:
+    """Draw the roof of each device and, on the first roof, what each operator can attain.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    devices
+        Devices that have a peak in ``precision``.
+    operators
+        Operators counted in ``precision``, placed by intensity.
+    precision
+        Of the peaks; one picture, one precision.
+    intensities
+        Range of the horizontal axis, FLOP/byte.
+    """
+    apply_style(ax)
+    x = np.geomspace(*intensities, 400)
+    for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
+        peak = device.peak(precision).to("TFLOP/s").magnitude
+        bandwidth = device.memory_bw.to("TB/s").magnitude
+        ridge = peak / bandwidth
+        ax.plot(x, attainable_performance.bare(x, peak, bandwidth), dash, color=color, label=device.name)
+        ax.plot(ridge, peak, marker="|", color=color, markersize=12, markeredgewidth=2)
+        ax.annotate(
+            f"ridge {ridge:.0f}", (ridge, peak), xytext=(-4, 5), textcoords="offset points", ha="right", fontsize=8, color=color
+        )
+    first = devices[0]
+    peak = first.peak(precision).to("TFLOP/s").magnitude
+    bandwidth = first.memory_bw.to("TB/s").magnitude
+    for operator, marker in zip(operators, MARKERS, strict=False):
+        _same_precision(operator, precision)
+        intensity = operator.intensity.to("FLOP/byte").magnitude
+        ax.plot(
+            intensity,
+            attainable_performance.bare(intensity, peak, bandwidth),
+            marker,
+            color=COLORS["primary"],
+            markersize=8,
+            markeredgecolor="white",
+            label=operator.name,
+        )
+    ax.set(xscale="log", yscale="log", xlim=intensities)
+    ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    return ax
+
+
+def _same_precision(operator: Operator, precision: str) -> None:
+    if operator.precision != precision:
+        raise ValueError(
+            f"roofs(): operator {operator.name!r} is counted in {operator.precision}, the roofs are {precision}. "
+            f"Make it with precision={precision!r}"
+        )
+
+
+def intensity_by_batch(
+    ax: Axes, width: int, devices: Sequence[Device], precision: str = "fp16", largest_batch: int = 4096
+) -> Axes:
+    """Draw the intensity of a square dense layer over batch, with the ridge of each device.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    width
+        Input and output features of the layer.
+    devices
+        Devices whose ridge in ``precision`` is drawn as a level.
+    precision
+        Of data and peaks.
+    largest_batch
+        Right edge.
+    """
+    apply_style(ax)
+    batches = 2 ** np.arange(int(np.log2(largest_batch)) + 1)
+    size = element_size(precision).to("byte").magnitude
+    ax.plot(
+        batches,
+        gemm_intensity.bare(batches.astype(float), width, width, size),
+        marker="o",
+        color=COLORS["primary"],
+        label=f"dense {width}→{width}",
+    )
+    for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
+        ridge = device.ridge_point(precision).magnitude
+        ax.axhline(ridge, color=color, linestyle=dash, label=f"ridge of {device.name}")
+    ax.set(xscale="log", yscale="log", xlabel="batch (rows of the input)", ylabel="arithmetic intensity, FLOP/byte")
+    ax.set_xscale("log", base=2)
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
+    """Draw every operator of a network by intensity and by its share of the time.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    result
+        Result of a model on a network, with children.
+    ridge
+        Ridge point of the device, FLOP/byte.
+    """
+    apply_style(ax)
+    total = result.time.to("s").magnitude
+    for bound, marker, color in (("memory", "o", COLORS["OrangeLine"]), ("compute", "^", COLORS["BlueLine"])):
+        children = [child for child in result.children if child.bound_by == bound]
+        ax.scatter(
+            [child.figures["intensity"].magnitude for child in children],
+            [child.time.to("s").magnitude / total * 100 for child in children],
+            marker=marker,
+            s=42,
+            color=color,
+            edgecolor="white",
+            label=f"bound by {bound}: {len(children)} of {len(result.children)}",
+        )
+    ax.set_ylim(0, 1.3 * ax.get_ylim()[1])
+    ax.axvline(ridge, color=COLORS["primary"], linestyle="--", linewidth=1.2)
+    ax.annotate(
+        f"ridge {ridge:.0f}", (ridge, ax.get_ylim()[1]), xytext=(4, -12), textcoords="offset points", fontsize=9
+    )
+    ax.set(xscale="log", xlabel="arithmetic intensity, FLOP/byte", ylabel="share of the time, %")
+    ax.legend(loc="upper left", fontsize=9)
+    return ax

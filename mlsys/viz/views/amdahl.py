@@ -1,0 +1,211 @@
+"""Amdahl's law as a picture: the curve of speedups, and where the time goes."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib.style
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from mlsys.door import at_least, checked_number, fraction
+from mlsys.formulas import amdahl_ceiling, amdahl_speedup, device_bound_fraction, serial_share
+from mlsys.viz.style import COLORS, apply_style
+from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, percent, times
+
+__all__ = ["COMPARED_FRACTIONS", "AmdahlScene", "amdahl_view"]
+
+COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
+"""Accelerated shares whose curves can be laid behind."""
+
+_LARGEST = 1000.0  # right and upper edge of the picture
+_GRID = np.geomspace(1, _LARGEST, 91)
+_HOST = {"facecolor": COLORS["OrangeL"], "edgecolor": COLORS["OrangeLine"], "hatch": "///", "linewidth": 1.2}
+_DEVICE = {"facecolor": COLORS["BlueL"], "edgecolor": COLORS["BlueLine"], "linewidth": 1.2}
+
+
+class AmdahlScene(Scene):
+    """The figure of :func:`amdahl_view`, made once and moved often."""
+
+    def __init__(self) -> None:
+        with matplotlib.style.context("default"):
+            self.figure = new_figure(8.4, 3.9)
+            self._draw_curve_axes(self.figure.add_axes((0.085, 0.135, 0.565, 0.775)))
+            self._draw_time_axes(self.figure.add_axes((0.735, 0.135, 0.25, 0.775)))
+        self.moving = (
+            *(artist for _, *pair in self._others for artist in pair), self._ceiling, self._ceiling_label, self._curve, self._balance, self._balance_label,
+            self._point, self._point_label, *self._bars, self._guide, *self._bar_labels,
+        )  # fmt: skip
+
+    def _draw_curve_axes(self, ax: Axes) -> None:
+        decades(ax, "x", 0, 3, "×")
+        decades(ax, "y", 0, 3, "×")
+        ax.set_ylim(0.8, _LARGEST)
+        ax.set_xlabel("Speedup of the accelerated part, S", fontsize=10, color=COLORS["primary"])
+        ax.set_title("Speedup of the whole program", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
+        ax.plot(_GRID, _GRID, color="#7b8794", linewidth=1, linestyle=(0, (1, 2)))
+        ax.text(48, 66, "if all of it were accelerated", fontsize=8.5, color="#52606d", rotation=36.5,
+                rotation_mode="anchor", ha="center", va="bottom")  # fmt: skip
+        self._others: list[tuple[float, Artist, Artist]] = []
+        for share in COMPARED_FRACTIONS:
+            heights = amdahl_speedup.bare(share, _GRID)
+            (curve,) = ax.plot(_GRID, heights, color="#7b8794", linewidth=1.1, zorder=2.1)
+            label = ax.text(920, heights[-1], percent(share), fontsize=8.5, color="#52606d", zorder=2.1)
+            label.set(ha="right", va="bottom")
+            self._others.append((share, curve, label))
+        (self._ceiling,) = ax.plot([1, _LARGEST], [1, 1], color=COLORS["RedLine"], linewidth=1.4, linestyle="--", zorder=2.5)
+        (self._curve,) = ax.plot(_GRID, _GRID, color=COLORS["BlueLine"], linewidth=2.4, zorder=3)
+        (self._balance,) = ax.plot(
+            [1], [1], marker="D", markersize=8, color="white", markeredgecolor=COLORS["BlueLine"], zorder=4
+        )
+        (self._point,) = ax.plot(
+            [1], [1], marker="o", markersize=11, color=COLORS["BlueLine"], markeredgecolor="white", zorder=5, clip_on=False
+        )
+        label = {"fontsize": 9, "bbox": HALO, "zorder": 4}
+        self._ceiling_label = ax.text(1.1, 1, "", color=COLORS["RedLine"], va="bottom", **label)
+        self._balance_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", **label)
+        self._point_label = ax.text(
+            1, 1, "", color=COLORS["BlueLine"], weight="bold", fontsize=13, va="top", bbox=HALO, zorder=6
+        )
+
+    def _draw_time_axes(self, ax: Axes) -> None:
+        ax.set_xlim(-0.55, 1.55)
+        ax.set_ylim(0, 128)
+        ax.xaxis.set_major_locator(FixedLocator([0, 1]))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: ("before", "after")[int(value)]))
+        ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+        ax.tick_params(labelsize=9, colors=COLORS["primary"])
+        apply_style(ax)
+        ax.grid(False, axis="x")
+        ax.set_title("Where the time goes", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
+        ax.legend(
+            handles=[Patch(label="accelerated part", **_DEVICE), Patch(label="host, stays serial", **_HOST)],
+            loc="upper right", fontsize=8.5, frameon=False, borderaxespad=0, handlelength=1.6,
+        )  # fmt: skip
+        self._bars = [
+            ax.add_patch(Rectangle((place - 0.32, 0), 0.64, 0, zorder=3, **style))
+            for place in (0, 1)
+            for style in (_HOST, _DEVICE)
+        ]
+        (self._guide,) = ax.plot([0.32, 0.68], [0, 0], color=COLORS["OrangeLine"], linewidth=1, linestyle=":", zorder=3)
+        centre = {"ha": "center", "fontsize": 9, "color": COLORS["primary"], "zorder": 4}
+        self._bar_labels = [
+            ax.text(0, 0, "", va="center", bbox=HALO, **centre),
+            ax.text(0, 0, "", va="center", **centre),
+            ax.text(1, 0, "", va="bottom", weight="bold", **centre),
+        ]
+
+    def update(  # type: ignore[override]
+        self, *, parallel_fraction: float, accelerator_speedup: float, compare: bool = False
+    ) -> View:
+        """Show one share and one accelerator; see :func:`amdahl_view`."""
+        p = float(checked_number("amdahl_view", "parallel_fraction", parallel_fraction, fraction(below_one=True), {}))
+        s = float(checked_number("amdahl_view", "accelerator_speedup", accelerator_speedup, at_least(1), {}))
+        total, ceiling = amdahl_speedup.bare(p, s), amdahl_ceiling.bare(p)
+        host, boundary = serial_share.bare(p, s), device_bound_fraction.bare(s)
+        self._move_curve(p, s, total, ceiling, compare)
+        self._move_bars(p, total, host)
+        bound = "balanced" if math.isclose(p, boundary, rel_tol=1e-9) else "host" if p < boundary else "device"
+        summary = _summary(p, s, total, ceiling, host, boundary, bound)
+        return View(
+            figure=self.figure,
+            summary=summary,
+            alt="Curve of the speedup of the whole program over the speedup of its accelerated part, beside bars of the "
+            f"run time before and after. {summary}",
+            values={"speedup": total, "ceiling": ceiling, "host share": host, "boundary": boundary, "bound by": bound},
+        )
+
+    def _move_curve(self, p: float, s: float, total: float, ceiling: float, compare: bool) -> None:
+        for share, *artists in self._others:
+            for artist in artists:
+                artist.set_visible(compare and share != p)
+        self._curve.set_ydata(amdahl_speedup.bare(p, _GRID))
+        self._ceiling.set_ydata([ceiling, ceiling])
+        self._ceiling_label.set_position((1.1, min(ceiling * 1.04, 700)))
+        self._ceiling_label.set_text(f"ceiling {times(ceiling)}")
+        # Host and device take equally long where S = p/(1-p), that is, at half the ceiling.
+        equal = p * ceiling
+        shown = 1.2 <= equal <= _LARGEST
+        for artist in (self._balance, self._balance_label):
+            artist.set_visible(shown)
+        if shown:
+            half = amdahl_speedup.bare(p, equal)
+            self._balance.set_data([equal], [half])
+            right = equal > 60
+            self._balance_label.set_position((equal / 1.18 if right else equal * 1.18, half / 1.1))
+            self._balance_label.set_ha("right" if right else "left")
+            self._balance_label.set_text("" if 0.55 < s / equal < 3 else "host and device equal")
+        self._point.set_data([s], [total])
+        right = s > 150
+        self._point_label.set_position((s / 1.1 if right else s * 1.1, total / 1.22))
+        self._point_label.set_ha("right" if right else "left")
+        self._point_label.set_text(times(total))
+
+    def _move_bars(self, p: float, total: float, host: float) -> None:
+        after = 100 / total
+        parts = (100 * (1 - p), 100 * p, after * host, after * (1 - host))
+        for bar, bottom, height in zip(self._bars, (0, parts[0], 0, parts[2]), parts, strict=True):
+            bar.set_y(bottom)
+            bar.set_height(height)
+        self._guide.set_ydata([parts[0], parts[0]])
+        first, second, third = self._bar_labels
+        for label, height, middle in ((first, parts[0], parts[0] / 2), (second, parts[1], 100 - parts[1] / 2)):
+            label.set_visible(height > 9)
+            label.set_y(middle)
+            label.set_text(percent(height / 100))
+        third.set_y(after + 2)
+        third.set_text(percent(after / 100))
+
+
+def _summary(p: float, s: float, total: float, ceiling: float, host: float, boundary: float, bound: str) -> str:
+    gain = (
+        f"With {percent(p)} of the time accelerated {times(s)}, the whole program runs {times(total)} as fast; "
+        f"no accelerator takes it past {times(ceiling)}."
+    )
+    digits = 3
+    while bound != "balanced" and percent(p, digits) == percent(boundary, digits) and digits < 12:
+        digits += 1  # "99.9% is below 99.9%" would help nobody
+    share, limit = f"the accelerated share of {percent(p)}", f"S/(S+1) = {percent(boundary, digits)}"
+    if bound == "balanced":
+        return f"{gain} Balanced: {share} equals {limit}, so host and accelerator take equally long."
+    side, relation = ("Host-bound", "below") if bound == "host" else ("Device-bound", "above")
+    taker = "the host takes" if bound == "host" else "the accelerator takes"
+    part = host if bound == "host" else 1 - host
+    return f"{gain} {side}: {taker} {percent(part)} of the new run time, because {share} is {relation} {limit}."
+
+
+def amdahl_view(parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View:
+    """Return the picture of Amdahl's law for one program and one accelerator.
+
+    Parameters
+    ----------
+    parallel_fraction
+        Share *p* of the original time that is accelerated, at least 0 and below 1.
+    accelerator_speedup
+        Speedup *S* >= 1 of that share, pure number.
+    compare
+        Lay the curves of ``COMPARED_FRACTIONS`` behind.
+
+    Returns
+    -------
+    View
+        Figure, summary, text alternative, and the values they show.
+
+    Raises
+    ------
+    ArgumentError
+        If *p* is outside [0, 1) or *S* below 1.
+
+    Examples
+    --------
+    >>> print(amdahl_view(0.95, 100).summary)
+    With 95% of the time accelerated 100×, the whole program runs 16.8× as fast; no accelerator takes it past 20×. \
+Host-bound: the host takes 84.0% of the new run time, because the accelerated share of 95% is below S/(S+1) = 99.0%.
+    """
+    return AmdahlScene().update(
+        parallel_fraction=parallel_fraction, accelerator_speedup=accelerator_speedup, compare=compare
+    )

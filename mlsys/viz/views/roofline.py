@@ -1,0 +1,293 @@
+"""The roofline as a picture: roofs of one or two devices, and one layer below them."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from mlsys.errors import UnknownNameError
+from mlsys.formulas import attainable_performance
+from mlsys.frozen import FrozenDict
+from mlsys.hardware.device import Device
+from mlsys.mapping import Mapping
+from mlsys.models import Result, roofline
+from mlsys.units import Q_, Quantity
+from mlsys.viz.style import COLORS
+from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, number, percent, times
+from mlsys.workloads import Operator, conv2d, decode_step, dense, layer_norm
+
+__all__ = ["IMAGE_SIZE", "KINDS", "RooflineScene", "device_name", "layer", "roofline_view"]
+
+KINDS = FrozenDict(
+    {
+        "dense": "dense layer",
+        "conv": "3×3 convolution",
+        "layernorm": "layer normalisation",
+        "decode": "decoding step",
+    }
+)
+IMAGE_SIZE = 14
+"""Height and width of the images that the convolution sees."""
+
+_LEFT, _RIGHT, _FLOOR, _TOP = 0.1, 1e5, 1e-2, 1e4  # edges of the picture: FLOP/byte, TFLOP/s
+
+
+def layer(kind: str, batch: int, width: int, precision: str = "fp16") -> Operator:
+    """Return one layer of the roofline lab.
+
+    Parameters
+    ----------
+    kind
+        ``"dense"``: batch rows, width → width. ``"conv"``: batch images, width → width
+        channels. ``"layernorm"``: batch rows of width values. ``"decode"``: one step of
+        one transformer block of that width, whose four attention and two feed-forward
+        matrices hold 12 · width² parameters, for batch sequences.
+    batch, width
+        Positive whole numbers.
+    precision
+        Number format of the data.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such kind.
+
+    Examples
+    --------
+    >>> print(f"{layer('dense', 32, 2048).intensity:.2f}, {layer('decode', 1, 2048).intensity:.2f}")
+    31.03 FLOP/B, 1.00 FLOP/B
+    """
+    if kind == "dense":
+        return dense(batch, width, width, precision)
+    if kind == "conv":
+        return conv2d(batch, width, width, IMAGE_SIZE, kernel=3, precision=precision)
+    if kind == "layernorm":
+        return layer_norm(batch, width, precision)
+    if kind == "decode":
+        return decode_step(Q_(12 * width**2, "param"), batch, precision)
+    raise UnknownNameError(f"layer(): no kind {kind!r}. Known: {', '.join(KINDS)}")
+
+
+def device_name(device: Device) -> str:
+    """Return the short name of a device, as the catalogue calls it."""
+    return device.aliases[0] if device.aliases else device.id.replace("_", " ")
+
+
+class _Roof:
+    """The artists of one device."""
+
+    def __init__(self, ax: Axes, color: str, line: str, marker: str, front: int) -> None:
+        self.front = bool(front)
+        (self.line,) = ax.plot([1], [1], color=color, linestyle=line, linewidth=2.4 if front else 1.8, zorder=3 + front)
+        (self.ridge,) = ax.plot(
+            [1], [1], marker="|", markersize=13, markeredgewidth=2, color=color, linestyle="", zorder=4 + front
+        )
+        (self.drop,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1, linestyle=":", zorder=2.5)
+        (self.gap,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1.4, linestyle="-", zorder=4)
+        (self.point,) = ax.plot(
+            [1], [1], marker=marker, markersize=11 if front else 9, color=color, markeredgecolor="white", zorder=6 + front
+        )
+        label = {"fontsize": 9, "color": color, "bbox": HALO, "zorder": 5 + front}
+        self.name = ax.text(1, 1, "", ha="right", weight="bold", **label)
+        self.ridge_label = ax.text(1, 1, "", ha="center", va="bottom", **label)
+        self.speed = ax.text(1, 1, "", ha="left", rotation=_slope(ax), rotation_mode="anchor", **label)
+        self.artists: tuple[Artist, ...] = (
+            self.line, self.ridge, self.drop, self.gap, self.point, self.name, self.ridge_label, self.speed
+        )  # fmt: skip
+
+    def hide(self) -> None:
+        for artist in self.artists:
+            artist.set_visible(False)
+
+    def move(self, device: Device, result: Result, peak: Quantity, bandwidth: Quantity, upper: bool) -> None:
+        for artist in self.artists:
+            artist.set_visible(True)
+        ridge = result.figures["ridge"].magnitude
+        # Straight between these on two logarithmic axes: the edges and the ridge.
+        corners = [_LEFT, ridge, _RIGHT]
+        rate, speed = peak.to("FLOP/s").magnitude, bandwidth.to("byte/s").magnitude
+        roof = [attainable_performance.bare(intensity, rate, speed) / 1e12 for intensity in corners]
+        self.line.set_data(corners, roof)
+        self.ridge.set_data([ridge], [roof[1]])
+        self.drop.set_data([ridge, ridge], [_FLOOR, roof[1]])
+        text = f"ridge {number(ridge)}"
+        if self.front:
+            text = f"memory-bound  ←  {text}  →  compute-bound"
+        self.ridge_label.set_position((min(max(ridge, 5), 2500) if self.front else ridge, _FLOOR * (1.3 if self.front else 3.6)))
+        self.ridge_label.set_text(text)
+        self.speed.set_position((_LEFT * 1.3, roof[0] * 1.3 * (1.35 if upper else 1 / 1.35)))
+        self.speed.set_va("bottom" if upper else "top")
+        self.speed.set_text(f"{number(bandwidth.to('GB/s'))} GB/s")
+        self.name.set_position((_RIGHT / 1.25, roof[2] * (1.3 if upper else 1 / 1.3)))
+        self.name.set_va("bottom" if upper else "top")
+        self.name.set_text(f"{device_name(device)}: {number(peak.to('TFLOP/s'))} TFLOP/s")
+        x, y = _inside(result)
+        self.gap.set_data([x, x], [y, max(y, result.figures["roof"].magnitude)])
+        self.point.set_data([x], [y])
+
+
+def _slope(ax: Axes) -> float:
+    """Return the angle at which performance rises with intensity, degrees on the page."""
+    (x0, y0), (x1, y1) = ax.transData.transform([(1.0, 1.0), (10.0, 10.0)])
+    return math.degrees(math.atan2(y1 - y0, x1 - x0))
+
+
+def _inside(result: Result) -> tuple[float, float]:
+    """Return where the point is drawn: at the edge, when it lies beyond."""
+    x, y = result.figures["intensity"].magnitude, result.figures["attained"].magnitude
+    return min(max(x, _LEFT), _RIGHT), min(max(y, _FLOOR), _TOP)
+
+
+class RooflineScene(Scene):
+    """The figure of :func:`roofline_view`, made once and moved often."""
+
+    def __init__(self) -> None:
+        with matplotlib.style.context("default"):
+            self.figure = new_figure(8.4, 4.2)
+            ax = self.figure.add_axes((0.08, 0.125, 0.88, 0.79))
+            decades(ax, "x", -1, 5)
+            decades(ax, "y", -2, 4)
+            ax.set_xlabel("Arithmetic intensity (FLOP/byte)", fontsize=10, color=COLORS["primary"])
+            ax.set_title(
+                "Attainable performance (TFLOP/s)", loc="left", fontsize=11, weight="bold", color=COLORS["primary"]
+            )
+            self._back = _Roof(ax, COLORS["OrangeLine"], "--", "s", 0)
+            self._front = _Roof(ax, COLORS["BlueLine"], "-", "o", 1)
+            self._label = ax.text(
+                1, 1, "", fontsize=11, weight="bold", color=COLORS["BlueLine"], bbox=HALO, va="top", zorder=8
+            )
+        self.moving = (*self._back.artists, *self._front.artists, self._label)
+
+    def update(  # type: ignore[override]
+        self,
+        *,
+        device: Device,
+        kind: str = "dense",
+        batch: int = 32,
+        width: int = 2048,
+        precision: str = "fp16",
+        overlap: bool = True,
+        launch_overhead: Quantity | None = None,
+        other: Device | None = None,
+    ) -> View:
+        """Show one layer on one or two devices; see :func:`roofline_view`."""
+        work, how = layer(kind, batch, width, precision), Mapping(overlap=overlap)
+        result = roofline(device, work, how, launch_overhead=launch_overhead)
+        peak = device.peak(precision)
+        second = None
+        if other is not None and other is not device and precision in other.precisions:
+            second = roofline(other, work, how, launch_overhead=launch_overhead)
+            self._back.move(other, second, other.peak(precision), other.memory_bw, upper=other.peak(precision) > peak)
+        else:
+            self._back.hide()
+        upper = second is None or other is None or peak >= other.peak(precision)
+        self._front.move(device, result, peak, device.memory_bw, upper=upper)
+        x, y = _inside(result)
+        right = x > 300
+        self._label.set_position((x / 1.25 if right else x * 1.25, y / 1.5 if y > 30 * _FLOOR else y * 20))
+        self._label.set_ha("right" if right else "left")
+        beyond = " (below the picture)" if result.figures["attained"].magnitude < _FLOOR else ""
+        self._label.set_text(f"{percent(result.figures['utilisation'])} of peak{beyond}")
+        summary = _summary(result, device, f"{KINDS[kind]} of width {width:,} at batch {batch:,} in {precision.upper()}")
+        if second is not None and other is not None:
+            summary += _comparison(result, second, other)
+        elif other is not None and other is not device:
+            summary += f" {device_name(other)} has no {precision.upper()} rate and is left out."
+        return View(
+            figure=self.figure,
+            summary=summary,
+            alt="Roofline on two logarithmic axes: performance over arithmetic intensity, a slope set by memory bandwidth "
+            f"that meets a flat roof set by the peak rate. {summary}",
+            values={"result": result, "other": second},
+        )
+
+
+def _summary(result: Result, device: Device, what: str) -> str:
+    figures = result.figures
+    intensity, ridge = figures["intensity"].magnitude, figures["ridge"].magnitude
+    side = "above" if intensity > ridge else "below" if intensity < ridge else "at"
+    attained = figures["attained"].to_compact()
+    bound = {
+        "memory": "memory-bound",
+        "compute": "compute-bound",
+        "launch": "bound by launch overhead, whatever the roof allows",
+    }[result.bound_by]
+    text = (
+        f"A {what} does {number(intensity)} FLOP per byte, {side} the {device_name(device)}'s ridge of {number(ridge)}: "
+        f"{bound}. It reaches {number(attained)} {attained.units:~P}, {percent(figures['utilisation'])} of the peak, "
+        f"and takes {_time(result.time)}."
+    )
+    under = (figures["attained"] / figures["roof"]).to("").magnitude
+    if under < 0.995:
+        text += f" That is {percent(under)} of what the roof allows here."
+    return text
+
+
+def _comparison(result: Result, second: Result, other: Device) -> str:
+    ratio = (result.time / second.time).to("").magnitude
+    how = f"{times(ratio)} as fast" if ratio >= 1 else f"{times(1 / ratio)} slower"
+    return f" On {device_name(other)} it takes {_time(second.time)}, {how}, {second.bound_by}-bound."
+
+
+def _time(time: Quantity) -> str:
+    compact = time.to_compact()
+    return f"{number(compact)} {compact.units:~P}"
+
+
+def roofline_view(
+    device: Device,
+    kind: str = "dense",
+    batch: int = 32,
+    width: int = 2048,
+    precision: str = "fp16",
+    *,
+    overlap: bool = True,
+    launch_overhead: Quantity | None = None,
+    other: Device | None = None,
+) -> View:
+    """Return the roofline of one device, or two, with one layer on it.
+
+    Parameters
+    ----------
+    device
+        The machine in front.
+    kind, batch, width, precision
+        The layer; see :func:`layer`.
+    overlap
+        Whether data moves while units compute.
+    launch_overhead
+        Time added for each operator, s; by default none.
+    other
+        A machine to compare with. It is left out, and the summary says so, if it does
+        not have the precision.
+
+    Returns
+    -------
+    View
+        Figure, summary, text alternative, and under ``values`` the results of the model.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such kind, or ``device`` does not have the precision.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> print(roofline_view(Hardware.Cloud.A100).summary)
+    A dense layer of width 2,048 at batch 32 in FP16 does 31.0 FLOP per byte, below the A100's ridge of 153: \
+memory-bound. It reaches 63.3 TFLOP/s, 20.3% of the peak, and takes 4.24 µs.
+    """
+    return RooflineScene().update(
+        device=device,
+        kind=kind,
+        batch=batch,
+        width=width,
+        precision=precision,
+        overlap=overlap,
+        launch_overhead=launch_overhead,
+        other=other,
+    )

@@ -1,0 +1,188 @@
+"""Build the book: run the pages that need it, then let Jupyter Book set them.
+
+    python tools/book.py html            the whole book, warnings are errors
+    python tools/book.py pdf             the same as one PDF, through xelatex
+    python tools/book.py page roofline   one page, quickly
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_page, run_page, workers
+
+BUILD = ROOT / "_build"
+CACHE = BUILD / ".jupyter_cache"
+FINGERPRINT = BUILD / "cache-fingerprint"
+STRICT = ("-W", "-n", "--keep-going")
+TEX_PACKAGES = (
+    "texlive-xetex texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended "
+    "latexmk xindy make fonts-freefont-otf lmodern fonts-texgyre fonts-dejavu-core"
+)
+
+
+class BookError(Exception):
+    """The book cannot be built, and the message says why."""
+
+
+def fingerprint() -> str:
+    """Digest of all that the outputs depend on besides the pages themselves."""
+    digest = hashlib.sha256()
+    package = (path for path in (ROOT / "mlsys").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    for path in sorted([*package, ROOT / "requirements.txt"]):
+        digest.update(str(path.relative_to(ROOT)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def forget_stale_outputs() -> None:
+    """Empty the cache when the package has changed: jupyter-cache looks at the cells alone."""
+    current = fingerprint()
+    if FINGERPRINT.exists() and FINGERPRINT.read_text() == current:
+        return
+    if CACHE.exists():
+        print("The package has changed: every page is run afresh", flush=True)
+        shutil.rmtree(CACHE)
+    # Sphinx keeps the pages it has read; without their outputs they must be read again.
+    shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+    BUILD.mkdir(exist_ok=True)
+    FINGERPRINT.write_text(current)
+
+
+def run_new_pages() -> None:
+    """Run, a few at a time, the pages whose cells the cache does not know."""
+    cache = get_cache(str(CACHE))
+    waiting = [path for path in notebook_files() if not _is_cached(cache, path)]
+    failures: list[str] = []
+    with ThreadPoolExecutor(workers()) as pool:
+        started = {pool.submit(_timed_run, path): path for path in waiting}
+        for done, future in enumerate(as_completed(started), start=1):
+            path = started[future]
+            name = path.relative_to(ROOT)
+            try:
+                notebook, seconds = future.result()
+            except Exception as error:
+                failures.append(f"{name} failed:\n{error}")
+                print(f"[{done}/{len(waiting)}] {name}: failed", flush=True)
+                continue
+            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+            print(f"[{done}/{len(waiting)}] {name}: run in {seconds:.1f} s", flush=True)
+    if failures:
+        raise BookError("\n\n".join(failures))
+
+
+def _is_cached(cache: Any, path: Path) -> bool:
+    try:
+        cache.match_cache_notebook(read_page(path))
+    except KeyError:
+        return False
+    return True
+
+
+def _timed_run(path: Path) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return run_page(read_page(path), path.parent), time.perf_counter() - start
+
+
+def jupyter_book(target: Path, *options: str) -> None:
+    """Call Jupyter Book on the whole book or on one page."""
+    program = Path(sys.executable).with_name("jupyter-book")
+    command = [str(program), "build", str(target), "--quiet", *options]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        # Sphinx warns about a page only when it reads it: the next build must read all of them again.
+        shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+        raise BookError("Jupyter Book stopped: its warnings, which count as errors here, are above")
+
+
+def build_html() -> Path:
+    """Build the whole book as HTML."""
+    forget_stale_outputs()
+    run_new_pages()
+    print("Setting the pages", flush=True)
+    jupyter_book(ROOT, "--builder", "html", *STRICT)
+    return BUILD / "html" / "index.html"
+
+
+def build_page(name: str) -> Path:
+    """Build one page alone; references to other pages stay unresolved."""
+    candidates = [ROOT / folder / f"{name}.md" for folder in FOLDERS] + [ROOT / name, ROOT / f"{name}.md"]
+    page = next((path for path in candidates if path.is_file()), None)
+    if page is None:
+        known = ", ".join(path.stem for path in notebook_files())
+        raise BookError(f"No page is called {name!r}. There are: {known}")
+    jupyter_book(page, "--config", str(ROOT / "_config.yml"))
+    folder = "-".join(page.relative_to(ROOT).with_suffix("").parts)
+    return BUILD / "_page" / folder / "html" / f"{page.stem}.html"
+
+
+def build_pdf() -> Path:
+    """Build the whole book as a PDF."""
+    ensure_tex()
+    forget_stale_outputs()
+    run_new_pages()
+    print("Setting the pages in TeX", flush=True)
+    jupyter_book(ROOT, "--builder", "pdflatex", *STRICT)
+    made = BUILD / "latex" / "book.pdf"
+    refuse_missing_characters(made.with_suffix(".log"))
+    return Path(shutil.copy(made, BUILD / "book.pdf"))
+
+
+def refuse_missing_characters(log: Path) -> None:
+    """Fail on characters the fonts lack: TeX drops them without an error."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    missing = sorted({line for line in lines if line.startswith("Missing character")})
+    if missing:
+        raise BookError("\n".join(["The PDF lost characters that its fonts do not have:", *missing]))
+
+
+def ensure_tex() -> None:
+    """Find xelatex, or install Debian's where that is possible."""
+    if shutil.which("xelatex") and shutil.which("latexmk"):
+        return
+    if not (shutil.which("apt-get") and os.geteuid() == 0):
+        raise BookError(
+            "The PDF needs xelatex and latexmk, and they are not on the PATH.\n"
+            f"On Debian or Ubuntu: sudo apt-get install --no-install-recommends {TEX_PACKAGES}"
+        )
+    print("Installing TeX, once (about 130 MB)", flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *TEX_PACKAGES.split()]
+    for command in (["apt-get", "update", "-qq"], install):
+        if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+            raise BookError(f"apt-get could not install TeX: {' '.join(command)}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line and do what it asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["html", "pdf", "page"])
+    parser.add_argument("name", nargs="?", help="the page, for `page`")
+    options = parser.parse_args(arguments)
+    if options.what == "page" and not options.name:
+        parser.error("which page? For example: make page P=roofline")
+    start = time.perf_counter()
+    prepare_environment()
+    try:
+        made = {"html": build_html, "pdf": build_pdf, "page": lambda: build_page(options.name)}[options.what]()
+    except BookError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    print(f"\nThe book took {time.perf_counter() - start:.0f} s. Open {made.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
