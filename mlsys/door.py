@@ -202,7 +202,7 @@ class Formula(Generic[P, R]):
         missing = set(self.signature.parameters) - set(specs)
         if missing:
             raise TypeError(f"door: {function.__name__}() has arguments without a spec: {sorted(missing)}")
-        self.bare = function
+        self.bare: Callable[P, R] = function
         self.unit = unit
         self.specs = specs
         self._requires = requires
@@ -211,7 +211,7 @@ class Formula(Generic[P, R]):
         self._factors: dict[str, dict[Any, float]] = {name: {} for name in self._names}
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Quantity:
+    def __call__(self, *args: Any, **kwargs: Any) -> Quantity:
         """Check, convert, compute, and hand out a quantity that knows its inputs."""
         if kwargs or len(args) != len(self._names):
             bound = self.signature.bind(*args, **kwargs).arguments
@@ -225,7 +225,7 @@ class Formula(Generic[P, R]):
             complaint = self._requires(**inside)
             if complaint:
                 raise ArgumentError(f"{where}(): {complaint}")
-        result = ureg.Quantity(self.bare(**inside), self._unit)
+        result: Quantity = ureg.Quantity(self.bare(**inside), self._unit)  # type: ignore[call-arg]
         result._origin = Step(where, tuple(bound.values()), tuple(bound))
         return result
 

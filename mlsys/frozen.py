@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 __all__ = ["FrozenDict"]
@@ -26,7 +27,7 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
     __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[K, V]) -> None:
-        object.__setattr__(self, "_items", dict(items))
+        object.__setattr__(self, "_items", MappingProxyType(dict(items)))
 
     def __getitem__(self, key: K) -> V:
         return self._items[key]  # type: ignore[attr-defined,no-any-return]
@@ -44,7 +45,7 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
         return hash(frozenset(self._items.items()))  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        return repr(self._items)  # type: ignore[attr-defined]
+        return repr(dict(self._items))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenDict, (dict(self._items),)  # type: ignore[attr-defined]

@@ -152,10 +152,11 @@ def _short(operand: Any) -> str:
     magnitude = getattr(operand, "magnitude", operand)
     if getattr(magnitude, "ndim", 0):
         return f"[{magnitude.size} values]"
-    if isinstance(magnitude, float):
-        magnitude = f"{magnitude:.6g}"
-    units = f"{operand.units:~P}" if hasattr(operand, "units") else ""
-    return f"{magnitude} {units}".strip()
+    if isinstance(magnitude, (int, float)) and getattr(operand, "units", None) and not operand.unitless:
+        if magnitude and not 1e-2 <= abs(magnitude) < 1e4:
+            operand = operand.to_compact()
+        return f"{operand.magnitude:.6g} {operand.units:~P}"
+    return f"{magnitude:.6g}" if isinstance(magnitude, float) else str(magnitude)
 
 
 # --- reading facts: who used them, and what if they were different ----------------
@@ -168,7 +169,10 @@ def _factors_from_environment() -> None:
     """Read ``MLSYS_PERTURB="name=1.01,other=0.99"``: the what-if switch of the tests."""
     for item in filter(None, os.environ.get("MLSYS_PERTURB", "").split(",")):
         name, _, factor = item.rpartition("=")
-        _factors[name] = float(factor)
+        try:
+            _factors[name.strip()] = float(factor)
+        except ValueError:
+            raise ValueError(f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}') from None
 
 
 _factors_from_environment()
@@ -211,9 +215,9 @@ def recording() -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def perturbed(name: str, factor: float) -> Iterator[None]:
-    """Multiply the fact ``name`` by ``factor`` wherever it is read inside the block."""
+    """Multiply the fact ``name`` by ``factor`` wherever it is read inside the block; blocks may nest."""
     before = _factors.get(name)
-    _factors[name] = factor
+    _factors[name] = factor if before is None else before * factor
     try:
         yield
     finally:

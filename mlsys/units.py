@@ -86,6 +86,9 @@ def _keeps_facts(name: str | None, operation: Callable[..., Any]) -> Callable[..
 _UFUNC_SYMBOLS = {"multiply": "×", "true_divide": "÷", "divide": "÷", "add": "+", "subtract": "−", "power": "^"}
 
 
+_PINT: Any = pint.UnitRegistry.Quantity
+
+
 class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
     """A number with a unit and, where it has one, an origin."""
 
@@ -132,48 +135,50 @@ class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
         return result
 
     def __copy__(self) -> Quantity:
-        result: Quantity = super().__copy__()
+        result: Quantity = super().__copy__()  # type: ignore[assignment]
         result._origin = self._origin
         return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Quantity:
-        result: Quantity = super().__deepcopy__(memo)
+        result: Quantity = super().__deepcopy__(memo)  # type: ignore[assignment]
         result._origin = self._origin
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)  # type: ignore[no-untyped-call]
         return _with_step(result, _UFUNC_SYMBOLS.get(ufunc.__name__, ufunc.__name__), inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         inputs = [item for value in args for item in (value if isinstance(value, (list, tuple)) else [value])]
-        return _with_step(super().__array_function__(func, types, args, kwargs), func.__name__, tuple(inputs))
+        result = super().__array_function__(func, types, args, kwargs)  # type: ignore[no-untyped-call]
+        return _with_step(result, func.__name__, tuple(inputs))
 
     def _numpy_method_wrap(self, func: Any, *args: Any, **kwargs: Any) -> Any:
-        return _with_step(super()._numpy_method_wrap(func, *args, **kwargs), func.__name__, (self, *args))
+        result = super()._numpy_method_wrap(func, *args, **kwargs)  # type: ignore[no-untyped-call]
+        return _with_step(result, func.__name__, (self, *args))
 
     def __iter__(self) -> Iterator[Any]:
         if self._origin is None:
             return iter(super().__iter__())
         return (_with_origin(item, self._origin) for item in super().__iter__())
 
-    __getitem__ = _keeps_facts(None, pint.UnitRegistry.Quantity.__getitem__)
-    to_base_units = _keeps_facts(None, pint.UnitRegistry.Quantity.to_base_units)
-    to_root_units = _keeps_facts(None, pint.UnitRegistry.Quantity.to_root_units)
-    __neg__ = _keeps_facts("negative", pint.UnitRegistry.Quantity.__neg__)
-    __abs__ = _keeps_facts("abs", pint.UnitRegistry.Quantity.__abs__)
-    __round__ = _keeps_facts("round", pint.UnitRegistry.Quantity.__round__)
-    __mul__ = _traced("×", pint.UnitRegistry.Quantity.__mul__)
-    __rmul__ = _traced("×", pint.UnitRegistry.Quantity.__rmul__, reflected=True)
-    __truediv__ = _traced("÷", pint.UnitRegistry.Quantity.__truediv__)
-    __rtruediv__ = _traced("÷", pint.UnitRegistry.Quantity.__rtruediv__, reflected=True)
-    __add__ = _traced("+", pint.UnitRegistry.Quantity.__add__)
-    __radd__ = _traced("+", pint.UnitRegistry.Quantity.__radd__, reflected=True)
-    __sub__ = _traced("−", pint.UnitRegistry.Quantity.__sub__)
-    __rsub__ = _traced("−", pint.UnitRegistry.Quantity.__rsub__, reflected=True)
-    __pow__ = _traced("^", pint.UnitRegistry.Quantity.__pow__)
-    __floordiv__ = _traced("//", pint.UnitRegistry.Quantity.__floordiv__)
-    __mod__ = _traced("mod", pint.UnitRegistry.Quantity.__mod__)
+    __getitem__ = _keeps_facts(None, _PINT.__getitem__)
+    to_base_units = _keeps_facts(None, _PINT.to_base_units)
+    to_root_units = _keeps_facts(None, _PINT.to_root_units)
+    __neg__ = _keeps_facts("negative", _PINT.__neg__)
+    __abs__ = _keeps_facts("abs", _PINT.__abs__)
+    __round__ = _keeps_facts("round", _PINT.__round__)
+    __mul__ = _traced("×", _PINT.__mul__)
+    __rmul__ = _traced("×", _PINT.__rmul__, reflected=True)
+    __truediv__ = _traced("÷", _PINT.__truediv__)
+    __rtruediv__ = _traced("÷", _PINT.__rtruediv__, reflected=True)
+    __add__ = _traced("+", _PINT.__add__)
+    __radd__ = _traced("+", _PINT.__radd__, reflected=True)
+    __sub__ = _traced("−", _PINT.__sub__)
+    __rsub__ = _traced("−", _PINT.__rsub__, reflected=True)
+    __pow__ = _traced("^", _PINT.__pow__)
+    __floordiv__ = _traced("//", _PINT.__floordiv__)
+    __mod__ = _traced("mod", _PINT.__mod__)
     # `total += part` makes a new quantity: nothing that was handed out changes under its owner.
     __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
     __ifloordiv__, __ipow__ = __floordiv__, __pow__

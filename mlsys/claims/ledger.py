@@ -50,7 +50,7 @@ def ledger(paths: Iterable[str | Path]) -> Ledger:
 
 def ledger_at(revision: str, folders: Iterable[str] = ("book", "labs")) -> Ledger:
     """Return the ledger of the notebooks as committed at a git ``revision``."""
-    names = _git("ls-tree", "-r", "--name-only", revision, *folders).splitlines()
+    names = _git("ls-tree", "-r", "-z", "--name-only", revision, *folders).split("\0")
     return _file(_git("show", f"{revision}:{name}") for name in names if name.endswith(".ipynb"))
 
 
@@ -77,10 +77,13 @@ class Move:
             return "new"
         if self.after is None:
             return "gone"
+        old, old_unit = self.before.partition(" ")[::2]
+        new, new_unit = self.after.partition(" ")[::2]
+        if old_unit != new_unit:
+            return "changed"
         try:
-            old, new = (float(text.split()[0]) for text in (self.before, self.after))
-            return f"{(new / old - 1) * 100:+.3g}%"
-        except (ValueError, ZeroDivisionError, IndexError):
+            return f"{(float(new) / float(old) - 1) * 100:+.3g}%"
+        except (ValueError, ZeroDivisionError):
             return "changed"
 
 

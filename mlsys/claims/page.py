@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mlsys import provenance
 from mlsys.claims import render
 from mlsys.formatting import natural
@@ -71,7 +73,7 @@ class Page:
         """Return the page as plain data, for the ledger."""
         facts = []
         for name, quantity in sorted(self.facts.items()):
-            fact = quantity.origin
+            fact: Any = quantity.origin
             facts.append(
                 {
                     "name": name,
@@ -154,7 +156,7 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     made = [_make(name, value, unit, precision) for name, value in values.items()]
     for item in made:
         _page.add(item)
-    sources = {name: fact.origin.source for name, fact in _page.facts.items()}
+    sources = {name: fact.source for name, fact in _page.facts.items()}
     render.show_claims(made, sources)
 
 
@@ -162,7 +164,7 @@ def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Cla
     origin = provenance.origin_of(value)
     formula = origin.expression() if origin is not None else "this page's own code"
     facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
-    if isinstance(value, (str, bool)):
+    if isinstance(value, (str, bool, np.bool_)):
         return Claim(name, str(value), "", str(value), "a word this page computes", facts)
     number, label = _number(name, value, unit)
     text = natural(number) if precision is None else f"{number:,.{precision}f}"

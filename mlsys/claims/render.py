@@ -45,10 +45,10 @@ def _display() -> Any:
 
 def _card(claim: Any, sources: Mapping[str, str]) -> str:
     where = "; ".join(dict.fromkeys(sources.get(name, name) for name in claim.facts))
-    note = f"{claim.name} = {claim.formula}" + (f" — {where}" if where else "")
+    note = f"<code>{html.escape(claim.name)} = {html.escape(claim.formula)}</code>{html.escape(where)}"
     return (
         f'<span class="mlsys-claim" tabindex="0">{html.escape(claim.text)}'
-        f'<span class="mlsys-card" role="tooltip">{html.escape(note)}</span></span>'
+        f'<span class="mlsys-card" role="tooltip">{note}</span></span>'
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +33,29 @@ def run_page(notebook: str | Path) -> pages.Page:
 
     cells = json.loads(Path(notebook).read_text("utf-8"))["cells"]
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for cell in cells:
-            if cell["cell_type"] != "code":
-                continue
-            source = "".join(cell["source"])
-            expected = "raises-exception" in cell.get("metadata", {}).get("tags", [])
-            try:
-                exec(compile(source, str(notebook), "exec"), namespace)
-            except Exception:
-                if not expected:
-                    raise
-    plt.close("all")
-    return pages.current_page()
+    pages.start_chapter("")  # forget the claims of whatever ran before
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for cell in cells:
+                if cell["cell_type"] != "code":
+                    continue
+                source = "".join(cell["source"])
+                expected = "raises-exception" in cell.get("metadata", {}).get("tags", [])
+                try:
+                    exec(compile(source, str(notebook), "exec"), namespace)
+                except Exception:
+                    if not expected:
+                        raise
+    finally:
+        plt.close("all")
+        page = pages.current_page()
+        pages.end_chapter(page.name)
+    return page
 
 
-def sensitivity(notebook: str | Path, step: float = 0.01) -> Elasticity:
+def sensitivity(
+    notebook: str | Path, step: float = 0.01, progress: Callable[[list[str]], Any] = contextlib.nullcontext
+) -> Elasticity:
     """Return, for each fact of a page, the elasticity of each claim that it moves.
 
     Parameters
@@ -56,6 +64,9 @@ def sensitivity(notebook: str | Path, step: float = 0.01) -> Elasticity:
         The page, as a notebook.
     step
         Relative change of each fact in turn; 0.01 is one percent.
+    progress
+        Wraps the list of facts in a context manager that yields them, such as
+        ``click.progressbar``.
 
     Returns
     -------
@@ -74,9 +85,9 @@ def sensitivity(notebook: str | Path, step: float = 0.01) -> Elasticity:
                 moved[fact] = {"assertion": float("inf")}
                 continue
         moved[fact] = {
-            name: _elasticity(before.value, changed[name].value, step)
+            name: _elasticity(before.value, changed[name].value, step) if name in changed else float("inf")
             for name, before in base.claims.items()
-            if before.pinned != changed[name].pinned
+            if name not in changed or before.pinned != changed[name].pinned
         }
     return moved
 

@@ -8,6 +8,7 @@ has: nothing falls back silently.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,6 +225,13 @@ class Device:
             have = ", ".join(self._chip) or "none"
             raise UnknownNameError(f"{self.name} has no chip fact {name!r}. It has: {have}.{did_you_mean(name, self._chip)}")
         return _known(self.name, name, self._chip[name])
+
+    def recorded(self) -> list[Quantity]:
+        """Return every recorded value of the device; unlike the other getters, notes no use."""
+        levels = [q for level in self.memory.values() for q in (level._capacity, level._bandwidth, level._latency)]
+        links = [q for link in self.links.values() for q in (link._per_direction, link._latency)]
+        values = [*self._peaks.values(), *levels, *links, *self._chip.values(), self._tdp, self._idle_power, self._price]
+        return [copy.copy(value) for value in values if value is not None]
 
     def ridge_point(
         self, precision: str | None = None, sparsity: str | None = None, level: str | None = None

@@ -109,6 +109,7 @@ class _Document:
     def _refuse_what_no_device_needs(self, text: str) -> None:
         """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
         depth = 0
+        event: Any
         for event in yaml.parse(text, Loader=_Loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MAX_DEPTH:

@@ -91,6 +91,11 @@ def roofline(
     how = mapping or Mapping()
     assumptions = _assumptions(how, compute_efficiency, bandwidth_efficiency, launch)
     if isinstance(workload, Network):
+        if not len(workload):
+            raise ArgumentError(
+                f"roofline(): `workload` must have at least one operator, got the empty network {workload.name!r}. "
+                "Write e.g. workload=Network('mine', (gemm(64, 64, 64),))"
+            )
         results = tuple(
             _one(device, operator, how, compute_efficiency, bandwidth_efficiency, launch, assumptions)
             for operator in workload
@@ -159,21 +164,24 @@ def _sum(device: Device, network: Network, results: tuple[Result, ...], assumpti
         name: sum((result.parts[name] for result in results), Q_(0.0, "s")) for name in results[0].parts
     }
     time = sum((result.time for result in results), Q_(0.0, "s"))
-    waiting = sum((result.time for result in results if result.bound_by == "memory"), Q_(0.0, "s"))
+    by_bound = {
+        bound: sum((result.time for result in results if result.bound_by == bound), Q_(0.0, "s"))
+        for bound in ("compute", "memory", "launch")
+    }
     weakest = sum((result.figures["utilisation"] * result.time for result in results), Q_(0.0, "s"))
     return Result(
         model="roofline",
         device=device.name,
         workload=network.name,
         time=time,
-        bound_by="memory" if 2 * waiting > time else "compute",
+        bound_by=max(by_bound, key=lambda bound: by_bound[bound]),
         parts=FrozenDict(parts),
         figures=FrozenDict(
             {
                 "intensity": network.intensity,
                 "attained": (network.flops / time).to("TFLOP/s"),
                 "utilisation": (weakest / time).to(""),
-                "memory-bound share": (waiting / time).to(""),
+                "memory-bound share": (by_bound["memory"] / time).to(""),
             }
         ),
         assumptions=(*assumptions, "operators run one after the other; data returns to memory between them"),

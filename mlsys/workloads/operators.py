@@ -8,6 +8,7 @@ because the literature's counts differ and hide it.
 from __future__ import annotations
 
 from mlsys import formulas
+from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.precision import element_size, precision_name
@@ -238,8 +239,8 @@ def layer_norm(
     >>> print(layer_norm(16384, 768).intensity, layer_norm(16384, 768, operations_per_element=6).intensity)
     2 FLOP/B 1.5 FLOP/B
     """
-    per_element = operations_per_element or sum(LAYER_NORM_OPERATIONS.values())
-    return elementwise(rows * width, per_element, precision=precision, name=name)
+    per_element = sum(LAYER_NORM_OPERATIONS.values()) if operations_per_element is None else operations_per_element
+    return elementwise(_elements("layer_norm", rows, width), per_element, precision=precision, name=name)
 
 
 def softmax(
@@ -261,8 +262,13 @@ def softmax(
     >>> print(softmax(4096, 512).intensity)
     1.25 FLOP/B
     """
-    per_element = operations_per_element or sum(SOFTMAX_OPERATIONS.values())
-    return elementwise(rows * width, per_element, precision=precision, name=name)
+    per_element = sum(SOFTMAX_OPERATIONS.values()) if operations_per_element is None else operations_per_element
+    return elementwise(_elements("softmax", rows, width), per_element, precision=precision, name=name)
+
+
+def _elements(where: str, rows: int, width: int) -> int:
+    """Return rows × width, each checked on its own: two wrong signs make a right one."""
+    return int(checked_number(where, "rows", rows, count(), {}) * checked_number(where, "width", width, count(), {}))
 
 
 def attention(
@@ -325,13 +331,14 @@ def decode_step(parameters: Quantity, batch: int = 1, precision: str = "fp16", n
     1 FLOP/B
     """
     weights = formulas.weight_bytes(parameters, element_size(precision))
-    count = parameters.to("param").magnitude
-    operations = formulas.elementwise_flops(int(count), Q_(2 * batch, "FLOP"))
+    stored = int(parameters.to("param").magnitude)
+    sequences = int(checked_number("decode_step", "batch", batch, count(), {}))
+    operations = formulas.elementwise_flops(stored, Q_(2 * sequences, "FLOP"))
     return Operator(
         name=name or f"decode step, batch {batch}",
         kind="decode",
         precision=precision_name(precision),
         operations=operations,
         data=weights,
-        shape=FrozenDict({"batch": batch, "parameters": int(count)}),
+        shape=FrozenDict({"batch": batch, "parameters": stored}),
     )

@@ -80,7 +80,7 @@ class _Roof:
     """The artists of one device."""
 
     def __init__(self, ax: Axes, color: str, line: str, marker: str, front: int) -> None:
-        self.front = bool(front)
+        self.front, self.marker = bool(front), marker
         (self.line,) = ax.plot([1], [1], color=color, linestyle=line, linewidth=2.4 if front else 1.8, zorder=3 + front)
         (self.ridge,) = ax.plot(
             [1], [1], marker="|", markersize=13, markeredgewidth=2, color=color, linestyle="", zorder=4 + front
@@ -88,7 +88,8 @@ class _Roof:
         (self.drop,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1, linestyle=":", zorder=2.5)
         (self.gap,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1.4, linestyle="-", zorder=4)
         (self.point,) = ax.plot(
-            [1], [1], marker=marker, markersize=11 if front else 9, color=color, markeredgecolor="white", zorder=6 + front
+            [1], [1], marker=marker, markersize=11 if front else 9, color=color, markeredgecolor="white", zorder=6 + front,
+            clip_on=False,
         )
         label = {"fontsize": 9, "color": color, "bbox": HALO, "zorder": 5 + front}
         self.name = ax.text(1, 1, "", ha="right", weight="bold", **label)
@@ -102,7 +103,7 @@ class _Roof:
         for artist in self.artists:
             artist.set_visible(False)
 
-    def move(self, device: Device, result: Result, peak: Quantity, bandwidth: Quantity, upper: bool) -> None:
+    def move(self, device: Device, result: Result, peak: Quantity, bandwidth: Quantity, unit: str, upper: bool) -> None:
         for artist in self.artists:
             artist.set_visible(True)
         ridge = result.figures["ridge"].magnitude
@@ -121,10 +122,12 @@ class _Roof:
         self.speed.set_position((_LEFT * 1.3, roof[0] * 1.3 * (1.35 if upper else 1 / 1.35)))
         self.speed.set_va("bottom" if upper else "top")
         self.speed.set_text(f"{number(bandwidth.to('GB/s'))} GB/s")
+        self.speed.set_visible(roof[0] > _FLOOR)
         self.name.set_position((_RIGHT / 1.25, roof[2] * (1.3 if upper else 1 / 1.3)))
         self.name.set_va("bottom" if upper else "top")
-        self.name.set_text(f"{device_name(device)}: {number(peak.to('TFLOP/s'))} TFLOP/s")
+        self.name.set_text(f"{device_name(device)}: {number(peak.to('TFLOP/s'))} T{unit}/s")
         x, y = _inside(result)
+        self.point.set_marker("v" if y == _FLOOR else self.marker)
         self.gap.set_data([x, x], [y, max(y, result.figures["roof"].magnitude)])
         self.point.set_data([x], [y])
 
@@ -177,21 +180,24 @@ class RooflineScene(Scene):
         work, how = layer(kind, batch, width, precision), Mapping(overlap=overlap)
         result = roofline(device, work, how, launch_overhead=launch_overhead)
         peak = device.peak(precision)
+        unit = _unit(precision)
         second = None
         if other is not None and other is not device and precision in other.precisions:
             second = roofline(other, work, how, launch_overhead=launch_overhead)
-            self._back.move(other, second, other.peak(precision), other.memory_bw, upper=other.peak(precision) > peak)
+            its_peak = other.peak(precision)
+            self._back.move(other, second, its_peak, other.memory_bw, unit, upper=its_peak > peak)
         else:
             self._back.hide()
         upper = second is None or other is None or peak >= other.peak(precision)
-        self._front.move(device, result, peak, device.memory_bw, upper=upper)
+        self._front.move(device, result, peak, device.memory_bw, unit, upper=upper)
         x, y = _inside(result)
-        right = x > 300
+        right = x > 3000
         self._label.set_position((x / 1.25 if right else x * 1.25, y / 1.5 if y > 30 * _FLOOR else y * 20))
         self._label.set_ha("right" if right else "left")
         beyond = " (below the picture)" if result.figures["attained"].magnitude < _FLOOR else ""
         self._label.set_text(f"{percent(result.figures['utilisation'])} of peak{beyond}")
-        summary = _summary(result, device, f"{KINDS[kind]} of width {width:,} at batch {batch:,} in {precision.upper()}")
+        what = f"{KINDS[kind]} of width {width:,} at batch {batch:,} in {precision.upper()}"
+        summary = _summary(result, device, what, unit)
         if second is not None and other is not None:
             summary += _comparison(result, second, other)
         elif other is not None and other is not device:
@@ -205,19 +211,25 @@ class RooflineScene(Scene):
         )
 
 
-def _summary(result: Result, device: Device, what: str) -> str:
+def _unit(precision: str) -> str:
+    """Return what one operation is called: integers do no floating-point operations."""
+    return "OP" if precision.startswith("int") else "FLOP"
+
+
+def _summary(result: Result, device: Device, what: str, unit: str) -> str:
     figures = result.figures
     intensity, ridge = figures["intensity"].magnitude, figures["ridge"].magnitude
     side = "above" if intensity > ridge else "below" if intensity < ridge else "at"
     attained = figures["attained"].to_compact()
+    rate = f"{number(attained)} {attained.units:~P}".replace("FLOP", unit)
     bound = {
         "memory": "memory-bound",
         "compute": "compute-bound",
         "launch": "bound by launch overhead, whatever the roof allows",
     }[result.bound_by]
     text = (
-        f"A {what} does {number(intensity)} FLOP per byte, {side} the {device_name(device)}'s ridge of {number(ridge)}: "
-        f"{bound}. It reaches {number(attained)} {attained.units:~P}, {percent(figures['utilisation'])} of the peak, "
+        f"A {what} does {number(intensity)} {unit} per byte, {side} the {device_name(device)}'s ridge of {number(ridge)}: "
+        f"{bound}. It reaches {rate}, {percent(figures['utilisation'])} of the peak, "
         f"and takes {_time(result.time)}."
     )
     under = (figures["attained"] / figures["roof"]).to("").magnitude

@@ -1,0 +1,5 @@
+"""The ``mlsys`` command."""
+
+from mlsys.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,324 @@
+"""The frame of every lab: purpose, predict, explore, check."""
+
+from __future__ import annotations
+
+import base64
+import html
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from mlsys.errors import UnknownNameError
+from mlsys.viz.live import LiveFigure, image_tag
+from mlsys.viz.views.view import SHARPNESS, Scene, View
+from mlsys.widgets import parts
+from mlsys.widgets.questions import Question, QuestionBox, given_by, put_into
+from mlsys.widgets.state import VERSION, LabStateError, read_state, write_state
+from mlsys.widgets.static import lab_page, question_page, widget_view
+
+__all__ = ["Lab"]
+
+
+class Lab:
+    """A lab: the reader predicts, then moves sliders over a picture, then checks.
+
+    A subclass names itself and says what to ask, what can be set, and what is drawn;
+    it holds no physics. The sliders stay closed until a prediction is locked.
+
+    Attributes
+    ----------
+    id, title, purpose
+        Name of the lab (and of its state file), heading, and what it is for.
+    scenario
+        The controls that show the predicted situation, set when the prediction is locked.
+    """
+
+    id: str
+    title: str
+    purpose: str
+    scenario: Mapping[str, Any]
+
+    def __init__(self) -> None:
+        self.prediction = self._prediction()
+        self.controls = {control.name: control for control in self._controls()}
+        self.questions = {question.name: question for question in self._questions()}
+        self.locked = False
+        self._predicted: Any = None
+        self._quiet = False
+        self._scene = self._make_scene()
+        self._live = LiveFigure(self._scene.figure, self._scene.moving)
+        self._size = tuple(round(side / SHARPNESS) for side in self._live.pixels)
+        self.view: View
+        self.png = b""
+        self._build()
+        self._open(False)
+        self._redraw()
+
+    # --- what a subclass says ------------------------------------------------------
+
+    def _prediction(self) -> Question:
+        raise NotImplementedError
+
+    def _controls(self) -> tuple[parts.Control, ...]:
+        raise NotImplementedError
+
+    def _questions(self) -> tuple[Question, ...]:
+        raise NotImplementedError
+
+    def _make_scene(self) -> Scene:
+        raise NotImplementedError
+
+    def _parameters(self, **values: Any) -> dict[str, Any]:
+        """Turn the values of the controls into the parameters of the scene."""
+        return values
+
+    # --- building ------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.field = self.prediction.widget()
+        self.lock_button = ipywidgets.Button(
+            description="Lock in my prediction", button_style="primary", layout={"width": "auto"}
+        )
+        self.lock_button.on_click(lambda _: self.lock())
+        self.lock_button.add_class("mlsys-lock")
+        self.comparison = ipywidgets.HTML("")
+        predict = ipywidgets.VBox(
+            [
+                parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>"),
+                self.field,
+                self.lock_button,
+                self.comparison,
+            ]
+        )
+        predict.add_class("mlsys-predict")
+        self.picture = ipywidgets.HTML()
+        self.picture.add_class("mlsys-picture")
+        self.summary = ipywidgets.HTML()
+        self.summary.add_class("mlsys-summary")
+        in_app = [question for question in self.questions.values() if question.in_app]
+        numbers = {question.name: f"{place}." for place, question in enumerate(in_app, start=1)}
+        self.boxes = {name: QuestionBox(q, numbers.get(name, "")) for name, q in self.questions.items()}
+        self.hint = ipywidgets.HTML()
+        for control in self.controls.values():
+            control.widget.observe(self._changed, names="value")
+        self.root = ipywidgets.VBox(
+            [
+                parts.style_sheet(),
+                parts.heading("Purpose"),
+                parts.text(f"<p>{html.escape(self.purpose)}</p>"),
+                parts.heading("Predict"),
+                predict,
+                parts.heading("Explore"),
+                self.hint,
+                self._panel(),
+                self.picture,
+                self.summary,
+                parts.heading("Check"),
+                *(self.boxes[question.name].view for question in in_app),
+                self._keeping(),
+            ]
+        )
+        self.root.add_class("mlsys-lab")
+
+    def _panel(self) -> Any:
+        """Return the controls, in the order that every lab keeps."""
+        groups = []
+        for group in parts.GROUPS:
+            members = [control.widget for control in self.controls.values() if control.group == group]
+            if members:
+                label = parts.text(f'<p class="mlsys-group">{group}</p>')
+                groups.append(ipywidgets.VBox([label, *members], layout={"min_width": "0"}))
+        columns = "repeat(auto-fit, minmax(24em, 1fr))"
+        return ipywidgets.GridBox(groups, layout={"grid_template_columns": columns, "grid_gap": "0 2em"})
+
+    def _keeping(self) -> Any:
+        self.save_button = ipywidgets.Button(description="Save my state", layout={"width": "auto"})
+        self.restore_button = ipywidgets.Button(description="Restore", layout={"width": "auto"})
+        self.message = ipywidgets.HTML("")
+        self.save_button.on_click(lambda _: self._save_clicked())
+        self.restore_button.on_click(lambda _: self._restore_clicked())
+        buttons = ipywidgets.HBox([self.save_button, self.restore_button])
+        return ipywidgets.VBox([parts.heading("Keep your work"), buttons, self.message])
+
+    # --- what happens --------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Take the prediction as it stands, compare it, and open the sliders."""
+        given = given_by(self.prediction, self.field)
+        if given is None:
+            self.comparison.value = parts.note("told", "Please answer first; a guess is enough.")
+            return
+        self._predicted = given
+        self._open(True)
+        self._set(self.scenario)
+
+    def predict(self, given: Any) -> None:
+        """Put in a prediction and lock it: what the button does, for scripts.
+
+        Raises
+        ------
+        ValueError
+            If ``given`` cannot be an answer.
+        """
+        if not self.prediction.accepts(given):
+            listed = ", ".join(map(repr, self.prediction.listed()))
+            raise ValueError(f"predict(): {given!r} is no answer. Give {'one of ' + listed if listed else 'a number'}")
+        put_into(self.prediction, self.field, given)
+        self.lock()
+
+    def _open(self, locked: bool) -> None:
+        """Show the lab before the prediction is locked, or after."""
+        self.locked = locked
+        self.field.disabled = self.lock_button.disabled = locked
+        for control in self.controls.values():
+            control.widget.disabled = not locked
+        for box in self.boxes.values():
+            box.enable(locked)
+        self.hint.value = "" if locked else "<p>The sliders open when your prediction is locked.</p>"
+        self.comparison.value = parts.note("told", self.prediction.judge(self._predicted)[1]) if locked else ""
+
+    def _set(self, values: Mapping[str, Any]) -> None:
+        """Move several controls with one redraw."""
+        self._quiet = True
+        try:
+            for name, value in values.items():
+                self.controls[name].widget.value = value
+        finally:
+            self._quiet = False
+        self._redraw()
+
+    def _changed(self, change: Any) -> None:
+        if not self._quiet:
+            self._redraw()
+
+    def _redraw(self) -> None:
+        """Compute, draw, and say what the picture shows."""
+        values = {name: control.value for name, control in self.controls.items()}
+        width, height = self._size
+        try:
+            self.view = self._scene.update(**self._parameters(**values))
+        except UnknownNameError as error:
+            self.picture.value = f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", width, height)}</div>'
+            self.summary.value = parts.note("told", f"{error} Choose another one.")
+            return
+        self.png = self._live.png()
+        self.picture.value = image_tag(self.png, self.view.alt, width, height)
+        self.summary.value = parts.spoken(self.view.summary)
+
+    # --- keeping -------------------------------------------------------------------
+
+    @property
+    def file(self) -> Path:
+        """Where the buttons save to and restore from: beside the notebook."""
+        return Path(f"{self.id}.state.json")
+
+    def state(self) -> dict[str, Any]:
+        """Return what the reader did, as plain data."""
+        return {
+            "lab": self.id,
+            "version": VERSION,
+            "prediction": {"given": self._predicted, "locked": self.locked},
+            "controls": {name: control.value for name, control in self.controls.items()},
+            "answers": {name: box.state() for name, box in self.boxes.items()},
+        }
+
+    def save(self, path: str | Path | None = None) -> Path:
+        """Write the state to a JSON file, by default ``<id>.state.json`` beside the notebook."""
+        return write_state(self.state(), path or self.file)
+
+    def restore(self, source: Mapping[str, Any] | str | Path | None = None) -> None:
+        """Bring back a state from a file or a dictionary.
+
+        Raises
+        ------
+        LabStateError
+            If it is not a state of this lab; the lab is then left exactly as it was.
+        """
+        data = read_state(self.file if source is None else source, self.id)
+        self._check_state(data)
+        self._predicted = data["prediction"]["given"]
+        put_into(self.prediction, self.field, self._predicted)
+        self._open(data["prediction"]["locked"])
+        for name, answer in data["answers"].items():
+            self.boxes[name].restore(answer)
+        self._set(data["controls"])
+
+    def _check_state(self, data: dict[str, Any]) -> None:
+        """Refuse a state with anything in it that this lab could not show."""
+        for part, known in (("controls", self.controls), ("answers", self.boxes)):
+            if set(data[part]) != set(known):
+                wrong = ", ".join(sorted(map(repr, set(data[part]) ^ set(known))))
+                raise LabStateError(f"`{part}` of the state do not match this lab: {wrong} missing or unknown")
+        for name, value in data["controls"].items():
+            if not self.controls[name].accepts(value):
+                raise LabStateError(f"`controls.{name}` cannot be {value!r}: the lab does not offer it")
+        for name, answer in data["answers"].items():
+            _check_answer(f"answers.{name}", answer, self.questions[name], "tries")
+        _check_answer("prediction", data["prediction"], self.prediction, "locked")
+
+    def _save_clicked(self) -> None:
+        try:
+            path = self.save()
+        except OSError as error:
+            self.message.value = parts.note("wrong", f"Not saved: {error.strerror or error}.")
+        else:
+            self.message.value = parts.note("told", f"Saved to {path.name}, beside this notebook.")
+
+    def _restore_clicked(self) -> None:
+        try:
+            self.restore()
+        except LabStateError as error:
+            self.message.value = parts.note("wrong", f"Not restored: {error}.")
+        else:
+            self.message.value = parts.note("told", f"Restored from {self.file.name}.")
+
+    # --- showing -------------------------------------------------------------------
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self._bundle(self.root, lab_page(self), self.png)
+
+    def _bundle(self, widget: Any, page: tuple[str, str], png: bytes = b"") -> dict[str, Any]:
+        """Return the live widget with what stands in its place where no kernel runs."""
+        markup, plain = page
+        bundle: dict[str, Any] = {"text/plain": plain, **widget_view(widget)}
+        if "google.colab" not in sys.modules:  # which of several Colab would show is not documented
+            bundle["text/html"] = markup
+            if png:
+                bundle["image/png"] = base64.b64encode(png).decode("ascii")
+        return bundle
+
+    def show(self) -> None:
+        """Show the lab below the cell."""
+        self._display(self._repr_mimebundle_())
+
+    def ask(self, name: str) -> None:
+        """Show one question of the page below the cell."""
+        if name not in self.boxes:
+            raise ValueError(f"ask(): no question {name!r}. Known: {', '.join(self.boxes)}")
+        box = self.boxes[name]
+        frame = ipywidgets.VBox([parts.style_sheet(), box.view])
+        frame.add_class("mlsys-lab")
+        self._display(self._bundle(frame, question_page(box.question)))
+
+    @staticmethod
+    def _display(bundle: dict[str, Any]) -> None:
+        from IPython.display import display
+
+        display(bundle, raw=True)
+
+
+def _check_answer(where: str, answer: Any, question: Question, flag: str) -> None:
+    if not isinstance(answer, dict) or set(answer) != {"given", flag}:
+        raise LabStateError(f"`{where}` must hold `given` and `{flag}`, got {answer!r}")
+    given, done = answer["given"], answer[flag]
+    if flag == "tries" and (isinstance(done, bool) or not isinstance(done, int) or done < 0):
+        raise LabStateError(f"`{where}.tries` must be a whole number of 0 or more, got {done!r}")
+    if flag == "locked" and not isinstance(done, bool):
+        raise LabStateError(f"`{where}.locked` must be true or false, got {done!r}")
+    if given is not None and not question.accepts(given):
+        raise LabStateError(f"`{where}.given` cannot be {given!r}: the question does not offer it")
+    if bool(done) != (given is not None):
+        raise LabStateError(f"`{where}`: `given` is {given!r} but `{flag}` is {done!r}; they contradict each other")

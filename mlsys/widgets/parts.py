@@ -1,0 +1,122 @@
+"""Small pieces that every lab is made of; they work with ipywidgets 7.7 and 8."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+
+from mlsys.viz.style import COLORS
+
+__all__ = ["GROUPS", "Control", "choice", "heading", "note", "slider", "spoken", "style_sheet", "switch", "text"]
+
+GROUPS = ("Workload", "Mapping", "Hardware", "View")
+"""The order of the controls in every lab."""
+
+_TOOLTIP = "tooltip" if int(ipywidgets.__version__.split(".")[0]) >= 8 else "description_tooltip"
+_LABEL = {"description_width": "15.5em"}
+
+_STYLE = f"""<style>
+.mlsys-lab {{ max-width: 54em; }}
+.mlsys-lab h3.mlsys-stage {{ margin: 0.9em 0 0.3em; font-size: 1.15em; border-bottom: 2px solid {COLORS["BlueLine"]}; }}
+.mlsys-lab .mlsys-group {{ margin: 0.25em 0 0; font-weight: 600; }}
+.mlsys-lab p, .mlsys-lab li {{ line-height: 1.5; margin: 0.25em 0; max-width: 48em; }}
+.mlsys-lab .widget-html-content {{ white-space: normal; line-height: 1.5; }}
+.mlsys-lab .widget-label {{ overflow: visible; }}
+.mlsys-picture img {{ background: white; border-radius: 4px; }}
+.mlsys-right, .mlsys-wrong, .mlsys-told {{ padding: 0.45em 0.8em; border-left: 4px solid; border-radius: 3px;
+  color: {COLORS["primary"]}; }}
+.mlsys-right {{ border-color: {COLORS["GreenLine"]}; background: {COLORS["GreenL"]}; }}
+.mlsys-wrong {{ border-color: {COLORS["OrangeLine"]}; background: {COLORS["OrangeL"]}; }}
+.mlsys-told {{ border-color: {COLORS["BlueLine"]}; background: {COLORS["BlueL"]}; }}
+.mlsys-lab button:focus-visible, .mlsys-lab .noUi-handle:focus, .mlsys-lab .ui-slider-handle:focus,
+.mlsys-lab input:focus-visible, .mlsys-lab select:focus-visible {{
+  outline: 3px solid {COLORS["BlueLine"]} !important; outline-offset: 2px; }}
+.mlsys-lab .widget-radio-box label {{ white-space: normal; height: auto; line-height: 1.45; padding: 0.12em 0; }}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Control:
+    """One thing the reader can set: its name in the state, its group, its widget."""
+
+    name: str
+    group: str
+    widget: Any
+
+    @property
+    def value(self) -> Any:
+        """The value set now."""
+        return self.widget.value
+
+    def accepts(self, value: Any) -> bool:
+        """Whether ``value`` is one of the values the widget offers."""
+        if isinstance(self.widget, ipywidgets.Checkbox):
+            return isinstance(value, bool)
+        return any(value == known and type(value) is type(known) for known in offered(self.widget))
+
+
+def offered(widget: Any) -> list[Any]:
+    """Return the values a selection offers; its options are values or (label, value) pairs."""
+    return [option[1] if isinstance(option, tuple) else option for option in widget.options]
+
+
+def slider(name: str, group: str, label: str, options: Iterable[tuple[str, Any]], value: Any, help: str) -> Control:
+    """Return a slider over listed values: the arrow keys step through them, Home and End go to the ends."""
+    widget = ipywidgets.SelectionSlider(
+        options=list(options),
+        value=value,
+        description=label,
+        continuous_update=True,
+        style=_LABEL,
+        layout={"width": "100%", "max_width": "40em"},
+        **{_TOOLTIP: help},
+    )
+    return Control(name, group, widget)
+
+
+def choice(name: str, group: str, label: str, options: Sequence[Any], value: Any, help: str) -> Control:
+    """Return a drop-down list."""
+    widget = ipywidgets.Dropdown(
+        options=list(options),
+        value=value,
+        description=label,
+        style=_LABEL,
+        layout={"width": "100%", "max_width": "28em"},
+        **{_TOOLTIP: help},
+    )
+    return Control(name, group, widget)
+
+
+def switch(name: str, group: str, label: str, value: bool, help: str) -> Control:
+    """Return a tick box."""
+    widget = ipywidgets.Checkbox(value=value, description=label, indent=False, **{_TOOLTIP: help})
+    return Control(name, group, widget)
+
+
+def heading(text: str) -> Any:
+    """Return the heading of a stage."""
+    return ipywidgets.HTML(f'<h3 class="mlsys-stage">{html.escape(text)}</h3>')
+
+
+def text(markup: str) -> Any:
+    """Return a block of HTML that does not change."""
+    return ipywidgets.HTML(markup)
+
+
+def note(kind: str, message: str) -> str:
+    """Return a message, ``"right"``, ``"wrong"`` or ``"told"``, that a screen reader speaks when it appears."""
+    return f'<div class="mlsys-{kind}" role="status" aria-live="polite">{html.escape(message)}</div>'
+
+
+def spoken(message: str) -> str:
+    """Return a summary that a screen reader speaks when it changes."""
+    return f'<p role="status" aria-live="polite">{html.escape(message)}</p>'
+
+
+def style_sheet() -> Any:
+    """Return the rules that every lab brings along."""
+    return ipywidgets.HTML(_STYLE)

@@ -1,0 +1,29 @@
+"""Numbers flow one way, and importing the package stays light."""
+
+import pkgutil
+import subprocess
+import sys
+
+import mlsys
+import pytest
+from importlinter.cli import lint_imports
+from pages import ROOT
+
+HEAVY = {"matplotlib", "ipywidgets", "torch", "IPython", "myst_nb", "pandas"}
+MAY_LOAD = {"mlsys.viz": {"matplotlib"}, "mlsys.widgets": {"matplotlib", "ipywidgets", "IPython"}}
+
+
+def test_import_contracts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(config_filename="pyproject.toml", no_cache=True) == 0
+
+
+def loaded_by(module: str) -> set[str]:
+    """Heavy packages in memory after a fresh interpreter has imported a module."""
+    code = f"import sys, {module}; print(*(name for name in {sorted(HEAVY)} if name in sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize("module", ["mlsys", *(f"mlsys.{found.name}" for found in pkgutil.iter_modules(mlsys.__path__))])
+def test_import_is_light(module: str) -> None:
+    assert loaded_by(module) <= MAY_LOAD.get(module, set())

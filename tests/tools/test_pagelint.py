@@ -1,0 +1,140 @@
+"""Every rule of the page linter finds what it should, leaves alone what it should, and the real pages are clean."""
+
+from pathlib import Path
+
+import pytest
+from pagelint import RULES, lint, main
+from pageparse import parse
+from pages import ROOT, page_files
+
+PAGE = ROOT / "book" / "imagined.md"
+
+CELL = "```{code-cell} ipython3\n%s\n```\n"
+FIGURE = CELL % "---\nmystnb:\n  figure:\n    name: fig-a\n    caption: %s\n  image:\n    alt: %s\n---\nplt.show()"
+CLAIMS = CELL % "claim(ridge=a / b, roof=c, unit='FLOP/byte')\nclaims_table()"
+
+
+def found(text: str) -> list[str]:
+    """Rules that object to a page, with the lines they name."""
+    return [f"{line.split(':')[1]} {line.split(': ', 1)[1].split()[0]}" for line in lint(parse(PAGE, text))]
+
+
+BAD = [
+    ("P001", "The chip does 312 TFLOP/s.\n"),
+    ("P001", "It reads 2,039 GB/s.\n"),
+    ("P001", "That is 10× as fast.\n"),
+    ("P001", "That is 10x as fast.\n"),
+    ("P001", "A 3-fold gain.\n"),
+    ("P001", "It is 95% parallel.\n"),
+    ("P001", "It draws 400 W.\n"),
+    ("P001", "Reading a byte costs 20 pJ.\n"),
+    ("P001", "It takes 1.5 ms.\n"),
+    ("P001", "It takes 3 years.\n"),
+    ("P001", "A model of 7B parameters.\n"),
+    ("P001", "It costs $5 an hour.\n"),
+    ("P001", "# The 80 GB card\n"),
+    ("P001", "- first 5 s\n"),
+    ("P001", "| peak | 19.5 TFLOP/s |\n"),
+    ("P001", "```{note}\nIt takes 3 ms.\n```\n"),
+    ("P001", "````{note}\n```{tip}\nIt takes 3 ms.\n```\n````\n"),
+    ("P001", "```{admonition} After 3 ms\nWords.\n```\n"),
+    ("P001", FIGURE % ("Above 100 GB/s it flattens.", "A line.")),
+    ("P002", FIGURE % ("A caption.", '""')),
+    ("P002", CELL % "---\nmystnb:\n  figure:\n    name: fig-a\n    caption: A caption.\n---\nplt.show()"),
+    ("P002", "```{figure} a.svg\n:name: fig-a\nA caption.\n```\n"),
+    ("P002", "```{image} a.svg\n```\n"),
+    ("P002", "![](a.svg)\n"),
+    ("P003", CELL % "\n".join(f"a{i} = {i}" for i in range(15))),
+    ("P005", CELL % "---\nmystnb:\n  image:\n    alt: A line.\n---\nplt.show()"),
+    ("P005", "```{figure} a.svg\n:alt: A line.\n:name: fig-a\n```\n"),
+    ("P005", "```{figure} a.svg\n:alt: A line.\n\nA caption.\n```\n"),
+    ("P006", CELL % "claim(ridge=a / b)"),
+    ("P007", "One sentence. Another one.\n"),
+    ("P007", "Is it so? {numref}`fig-a` says yes.\n"),
+    ("P007", 'He said "no." Then he left.\n'),
+    ("P008", CELL % "ax.plot([1, 2])"),
+    ("P008", CELL % "axes[0].bar([1], [2])"),
+    ("P008", CELL % "%matplotlib inline\nplt.title('a')"),
+    ("P009", "The ridge is {glue:text}`ridge`.\n"),
+    ("P009", CLAIMS + "\nThe ridge is {glue:}`rigde`.\n"),
+    ("P009", CLAIMS + "\nThe unit is {glue:}`unit`.\n"),
+    ("P009", CLAIMS + "\nAs on {glue:text}`nowhere.md::ridge`.\n"),
+]
+
+GOOD = [
+    ("P001", "The A100 came in 2020 with FP16 and PCIe 4; see chapter 3, step 2.\n"),
+    ("P001", "Twice as fast, half the time, a hundred times.\n"),
+    ("P001", "The ridge is {glue:text}`ridge:.1f` and $x = 3\\,\\text{s}$ and `5 GB/s`.\n"),
+    ("P001", "$$\nT = 5 s\n$$\n"),
+    ("P001", "\\begin{align}\nT = 5 s\n\\end{align}\n"),
+    ("P001", CELL % "bandwidth = Q_(5, 'GB/s')  # 5 GB/s"),
+    ("P001", "```python\nT = 5  # 5 s\n```\n"),
+    ("P001", "```{figure} a.svg\n:alt: A line at 5 ms.\n:width: 80%\n:name: fig-a\nA caption.\n```\n"),
+    ("P001", "See [the data sheet](https://example.org/80-GB/5%20s) and <https://example.org/5s>.\n"),
+    ("P001", "---\ntitle: 5 s\n---\nWords.\n"),
+    ("P001", "% 5 s\n"),
+    ("P002", FIGURE % ("A caption.", "A line that rises.")),
+    ("P002", "![A line that rises](a.svg)\n"),
+    ("P003", CELL % "\n".join(f"a{i} = {i}" for i in range(14))),
+    ("P003", CELL % "\n".join(f"import a{i}" for i in range(20))),
+    ("P005", FIGURE % ("A caption.", "A line that rises.")),
+    ("P005", "```{figure} a.svg\n:alt: A line.\n:name: fig-a\nA caption.\n```\n"),
+    ("P006", CLAIMS),
+    ("P007", "One sentence, e.g. This one, by A. Turing et al. Nobody else.\n"),
+    ("P007", "One sentence.\nAnother one.\n"),
+    ("P007", FIGURE % ("A line. It rises.", "A line. It rises.")),
+    ("P007", "```{code} python\na. B\n```\n"),
+    ("P008", CELL % "fig, ax, COLORS, plt = viz.setup_plot()\nviz.roofs(ax, [a100])\nplt.show()"),
+    ("P009", CLAIMS + "\nFrom {glue:}`ridge` to {glue:text}`roof:.2f`; a literal: ``{glue:}`name` ``.\n"),
+    ("P009", CELL % "claim(**{'a_b': 1})\nclaims_table()" + "\n{glue:}`a_b`\n"),
+    ("P009", CELL % "glue('old', 3)" + "\n{glue:}`old`\n"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), BAD)
+def test_finds(rule: str, text: str) -> None:
+    assert any(finding.endswith(rule) for finding in found(text)), f"{rule} overlooks {text!r}"
+
+
+@pytest.mark.parametrize(("rule", "text"), GOOD)
+def test_leaves_alone(rule: str, text: str) -> None:
+    assert not any(finding.endswith(rule) for finding in found(text)), lint(parse(PAGE, text))
+
+
+def test_every_rule_has_examples_of_both_kinds() -> None:
+    on_files = {"P004"}
+    assert {rule for rule, _ in BAD} == {rule for rule, _ in GOOD} == set(RULES) - on_files
+
+
+def test_names_the_line() -> None:
+    assert found("# Title\n\nWords.\nIt takes 3 ms.\n") == ["4 P001"]
+    assert found(CELL % "---\ntags: [a]\n---\nimport os\nax.plot([1])") == ["6 P008"]
+
+
+def test_glue_on_another_page(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text(CLAIMS)
+    text = "{glue:text}`there.md::ridge`\n{glue:text}`there.md::rigde`\n"
+    (finding,) = lint(parse(tmp_path / "here.md", text))
+    assert "'rigde' on there.md" in finding
+
+
+def test_notebook_out_of_step(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n---\n# Title\n")
+    (finding,) = lint(parse(page))
+    assert "P004" in finding
+    assert "page.ipynb is missing" in finding
+    page.write_text("# No notebook\n")
+    assert not lint(parse(page))
+
+
+@pytest.mark.parametrize("code", sorted(RULES))
+def test_explains_itself(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--explain", code]) == 0
+    assert capsys.readouterr().out.startswith(f"{code}: ")
+
+
+@pytest.mark.notebooks
+@pytest.mark.parametrize("path", page_files(), ids=lambda path: path.stem)
+def test_pages_are_clean(path: Path) -> None:
+    assert not lint(parse(path))

@@ -1,0 +1,323 @@
+"""Read every page for what a proof-reader would mark.
+
+    python tools/pagelint.py                    all pages
+    python tools/pagelint.py book/roofline.md   only this one
+    python tools/pagelint.py --explain P001     why a rule is there, and what to write instead
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from notebooks import disagreements
+from pageparse import Directive, Page, figure_options, image_options, parse
+from pages import ROOT, is_notebook, page_files
+
+LONGEST_CELL = 14
+
+Finding = tuple[int, str]
+Check = Callable[[Page], Iterator[Finding]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing to look for, and why."""
+
+    code: str
+    title: str
+    why: str
+    check: Check
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(code: str, title: str, why: str) -> Callable[[Check], Check]:
+    """File a check as a rule."""
+
+    def file(check: Check) -> Check:
+        RULES[code] = Rule(code, title, why, check)
+        return check
+
+    return file
+
+
+# ---------------------------------------------------------------- prose
+
+_ROLE = re.compile(r"\{[\w:.+-]+\}`[^`]*`")
+_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+_MATH = re.compile(r"(?<![\\$])\$(?!\s)[^$]+?(?<!\s)\$(?!\d)")
+_IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\([^)]*\)")
+_TARGET = re.compile(r"(?<=\])\([^)]*\)")
+_ADDRESS = re.compile(r"<?https?://[^\s>)]+>?")
+_TAG = re.compile(r"<[^>]*>|\{[.#][^}]*\}")
+
+_SECONDS = r"seconds?|minutes?|hours?|days?|weeks?|months?|years?|decades?"
+_UNITS = (
+    r"%|‰|×|x|-?fold|times"
+    r"|[kKMGTPE]?(?:FLOPS?|FLOPs|OPS?|OPs|MACs?)(?:/\w+)?"
+    r"|[kKMGTPE]i?(?:B|b|bit|bits|byte|bytes)(?:/s|ps)?|B(?:/s)?|bits?|bytes?(?:/\w+)?"
+    r"|[pnµμumkMG]?(?:J|W|Wh|V|A|Hz|s|m)|[nµμm]m²?|mm\^2|°C|[kM]?g|t"
+    rf"|{_SECONDS}|cycles?|clocks?"
+    r"|tokens?(?:/s)?|(?:param(?:eter)?s?)|images?(?:/s)?|inferences?(?:/s)?"
+    r"|USD|EUR|dollars?|euros?|cents?|percent|thousand|million|billion|trillion"
+)
+_MEASURED = re.compile(
+    rf"(?<![\w.,/-])(?:[~≈]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)[\s\u00a0\u202f-]?(?:{_UNITS})(?![\w/])|[$€]\d"
+)
+_SENTENCE_END = re.compile(r"(?P<word>\S+?)[.!?][\"'”’)*_]*\s+(?=[\"“‘'(*_]*[A-Z])")
+_ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "sec", "ch", "no", "dr", "st"}
+
+
+def plain(text: str, stand_in: str = "") -> str:
+    """The words of a line of prose: roles, code, mathematics and addresses are replaced."""
+    for pattern in (_ROLE, _CODE, _MATH, _IMAGE, _ADDRESS, _TARGET, _TAG):
+        text = pattern.sub(stand_in if pattern in (_ROLE, _CODE, _MATH) else "", text)
+    return text
+
+
+@rule(
+    "P001",
+    "a measured number typed into prose",
+    "A number in a sentence goes stale in silence. Claim it in a cell, claim(ridge=...), and write {glue:}`ridge` where "
+    "it is read. Words that compare (twice, half) are fine where a check() on the page holds them.",
+)
+def typed_number(page: Page) -> Iterator[Finding]:
+    """P001."""
+    for line in [*page.prose, *page.captions]:
+        for found in _MEASURED.finditer(plain(line.text, stand_in="¤")):
+            yield line.number, f"{found[0].strip()!r} is typed into prose; claim it and glue the claim"
+
+
+@rule(
+    "P007",
+    "two sentences on one line",
+    "One sentence a line keeps a change to a sentence a change to one line. Break the line after the full stop.",
+)
+def two_sentences(page: Page) -> Iterator[Finding]:
+    """P007."""
+    for line in page.prose:
+        if line.text.lstrip().startswith(("|", "#")):
+            continue
+        for found in _SENTENCE_END.finditer(plain(line.text, stand_in="X")):
+            word = found["word"].lstrip("(\"“'*_").lower()
+            if word not in _ABBREVIATIONS and not re.fullmatch(r"[a-z]|\d+", word):
+                yield line.number, f"a second sentence begins after {found[0].strip()[-20:]!r}; give it its own line"
+                break
+
+
+# ---------------------------------------------------------------- figures
+
+
+@rule(
+    "P002",
+    "a picture without alternative text",
+    "A reader who cannot see the picture gets its alternative text: say what the picture shows, not what it is called. "
+    "In a code cell: mystnb: image: alt: ...",
+)
+def picture_without_alt(page: Page) -> Iterator[Finding]:
+    """P002."""
+    for directive in _pictures(page):
+        said = image_options(directive) if directive.name == "code-cell" else directive.options
+        if not str(said.get("alt") or "").strip():
+            yield directive.number, "the picture has no alternative text (alt)"
+    for line in page.prose:
+        for image in _IMAGE.finditer(line.text):
+            if not image["alt"].strip():
+                yield line.number, "the picture has no alternative text: write ![what it shows](file)"
+
+
+@rule(
+    "P005",
+    "a figure without a name or a caption",
+    "A name lets the text refer to a figure with {numref}; the caption says what to see in it. "
+    "In a code cell: mystnb: figure: name: fig-..., caption: ...",
+)
+def nameless_figure(page: Page) -> Iterator[Finding]:
+    """P005."""
+    for directive in _pictures(page):
+        if directive.name == "image":
+            continue
+        if directive.name == "code-cell":
+            said = figure_options(directive)
+            name, caption = said.get("name"), said.get("caption")
+        else:
+            name, caption = directive.options.get("name"), directive.source.strip()
+        for what, value in (("name", name), ("caption", caption)):
+            if not value:
+                yield directive.number, f"the figure has no {what}"
+
+
+def _pictures(page: Page) -> Iterator[Directive]:
+    for directive in page.directives:
+        drawn = directive.name == "code-cell" and (
+            figure_options(directive) or image_options(directive) or "plt.show()" in directive.source
+        )
+        if drawn or directive.name in ("figure", "image"):
+            yield directive
+
+
+# ---------------------------------------------------------------- code cells
+
+
+def _tree(cell: Directive) -> ast.Module:
+    """Parse a cell; lines for the notebook and not for Python are left out."""
+    lines = (re.sub(r"^(\s*)[%!].*", r"\1pass", line.text) for line in cell.body)
+    try:
+        return ast.parse("\n".join(lines))
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _calls(page: Page) -> Iterator[tuple[int, ast.Call]]:
+    for cell in page.cells:
+        first = cell.body[0].number if cell.body else cell.number
+        for node in ast.walk(_tree(cell)):
+            if isinstance(node, ast.Call):
+                yield first + node.lineno - 1, node
+
+
+def _called(call: ast.Call) -> str:
+    """Name that is called, and empty for anything but a plain name."""
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+@rule(
+    "P003",
+    f"a code cell longer than {LONGEST_CELL} lines",
+    "A cell is read on one screen, between two sentences. Split it, or move the work into the package. "
+    "A cell of imports alone may be longer.",
+)
+def long_cell(page: Page) -> Iterator[Finding]:
+    """P003."""
+    for cell in page.cells:
+        body = _tree(cell).body
+        only_imports = bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
+        length = len(cell.source.strip().splitlines())
+        if length > LONGEST_CELL and not only_imports:
+            yield cell.number, f"the cell has {length} lines; {LONGEST_CELL} is the most"
+
+
+@rule(
+    "P008",
+    "drawing on a page",
+    "Drawing lives in mlsys.viz, where it is tested and every page can use it: viz.roofline_plot(ax, ...). A page may "
+    "call viz.setup_plot() and plt.show().",
+)
+def drawing(page: Page) -> Iterator[Finding]:
+    """P008."""
+    for number, call in _calls(page):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        owner: ast.expr = call.func.value
+        while isinstance(owner, (ast.Attribute, ast.Subscript)):
+            owner = owner.value
+        name = owner.id if isinstance(owner, ast.Name) else ""
+        if re.fullmatch(r"ax\d*|axs|axes", name) or (name == "plt" and call.func.attr != "show"):
+            yield number, f"{ast.unparse(call.func)}() draws; move it into mlsys.viz"
+
+
+# ---------------------------------------------------------------- claims
+
+_GLUE = re.compile(r"\{glue:\w*\}`(?:(?P<page>[^`:]+)::)?(?P<key>[^`:]+)(?::[^`]*)?`")
+
+
+def claimed(page: Page) -> set[str]:
+    """The names that a page claims or glues."""
+    names: set[str] = set()
+    for _, call in _calls(page):
+        if _called(call) == "claim":
+            names.update(word.arg for word in call.keywords if word.arg and word.arg not in ("unit", "precision"))
+            names.update(
+                key.value
+                for word in call.keywords
+                if word.arg is None and isinstance(word.value, ast.Dict)
+                for key in word.value.keys
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            )
+        elif _called(call) == "glue" and call.args and isinstance(call.args[0], ast.Constant):
+            names.add(str(call.args[0].value))
+    return names
+
+
+@rule(
+    "P006",
+    "claims without their table",
+    "The table of claims is what the tests compare on every run. Close the page with a cell claims_table().",
+)
+def claims_without_table(page: Page) -> Iterator[Finding]:
+    """P006."""
+    calls = [(number, _called(call)) for number, call in _calls(page)]
+    first = next((number for number, name in calls if name == "claim"), None)
+    if first is not None and not any(name == "claims_table" for _, name in calls):
+        yield first, "the page claims and has no claims_table() cell"
+
+
+@rule(
+    "P009",
+    "a glued number that nobody claims",
+    "{glue:}`name` needs a claim(name=...) on the same page, or {glue:}`page.md::name` on the other page it names.",
+)
+def unclaimed_glue(page: Page) -> Iterator[Finding]:
+    """P009."""
+    here = claimed(page)
+    for line in [*page.prose, *page.captions]:
+        for used in _GLUE.finditer(re.sub(r"``.+?``", "", line.text)):
+            there = here
+            if used["page"]:
+                other = page.path.parent / used["page"]
+                there = claimed(parse(other)) if other.is_file() else set()
+            if used["key"] not in there:
+                yield line.number, f"no claim() makes {used['key']!r}" + (f" on {used['page']}" if used["page"] else "")
+
+
+# ---------------------------------------------------------------- the notebook beside the page
+
+
+@rule(
+    "P004",
+    "a notebook out of step with its page",
+    "The .ipynb beside a page carries its outputs for services that read notebooks. `make notebooks` writes it anew.",
+)
+def out_of_step(page: Page) -> Iterator[Finding]:
+    """P004."""
+    if page.path.is_file() and is_notebook(page.path):
+        for message in disagreements(page.path):
+            yield 1, f"{message}; run `make notebooks`"
+
+
+def lint(page: Page) -> list[str]:
+    """All findings on a page, in reading order."""
+    shown = page.path.relative_to(ROOT) if page.path.is_relative_to(ROOT) else page.path
+    found = [
+        (number, each.code, f"{shown}:{number}: {each.code} {message}")
+        for each in RULES.values()
+        for number, message in each.check(page)
+    ]
+    return [text for _, _, text in sorted(found)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line and do what it asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--explain", metavar="RULE", choices=sorted(RULES), help="explain one rule")
+    parser.add_argument("files", nargs="*", type=Path, help="pages (all, when none is named)")
+    options = parser.parse_args(arguments)
+    if options.explain:
+        chosen = RULES[options.explain]
+        print(f"{chosen.code}: {chosen.title}\n\n{chosen.why}")
+        return 0
+    pages = [path.resolve().with_suffix(".md") for path in options.files] or page_files()
+    findings = [text for path in pages for text in lint(parse(path))]
+    print("\n".join([*findings, f"Pages: {len(findings)} findings on {len(pages)} pages"]))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
