@@ -171,7 +171,10 @@ def _range_message(where: str, name: str, value: Any, spec: Argument) -> str:
 
 
 def _example(spec: Argument) -> str:
-    return "0.95" if spec.high == 1 else f"{max(spec.low, 1):g}"
+    if spec.high == 1:
+        return "0.95"
+    value = min(max(spec.low, 1), spec.high)
+    return f"{value + 1 if value == spec.low and not spec.low_is_allowed else value:g}"
 
 
 def _show(value: Any) -> str:

@@ -13,11 +13,16 @@ __all__ = ["Table", "html_table"]
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return an HTML table with a caption and column headings."""
     head = "".join(f"<th scope='col'>{html.escape(head)}</th>" for head in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f"<table class='mlsys-table'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    text = html.escape(str(value))
+    kind = " class='number'" if _is_number(str(value)) else ""
+    # Long names may break after a slash or an underscore, and nowhere else.
+    return f"<td{kind}>{text.replace('/', '/<wbr>').replace('_', '_<wbr>')}</td>"
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,14 @@ def test_ambiguous_spellings_are_undefined(name: str) -> None:
 
 DEFINED = [
     # SI brochure, 9th edition (2019), table 7: decimal prefixes.
-    *((f"{prefix}B", "byte", Fraction(10) ** power) for prefix, power in zip("kKMGTPE", (3, 3, 6, 9, 12, 15, 18), strict=True)),
-    *((f"{prefix}s", "s", Fraction(1, 10**power)) for prefix, power in zip("mµunpf", (3, 6, 6, 9, 12, 15), strict=True)),
+    *(
+        (f"{prefix}B", "byte", Fraction(10) ** power)
+        for prefix, power in zip("kKMGTPE", (3, 3, 6, 9, 12, 15, 18), strict=True)
+    ),
+    *(
+        (f"{prefix}s", "s", Fraction(1, 10**power))
+        for prefix, power in zip("mµunpf", (3, 6, 6, 9, 12, 15), strict=True)
+    ),
     # IEC 80000-13:2008, clause 4: binary prefixes.
     *((f"{prefix}iB", "byte", Fraction(2) ** power) for prefix, power in zip("KMGTPE", range(10, 70, 10), strict=True)),
     ("byte", "bit", Fraction(8)),  # IEC 80000-13, item 13-9.c

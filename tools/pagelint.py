@@ -72,7 +72,7 @@ _MEASURED = re.compile(
     rf"(?<![\w.,/-])(?:[~≈]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)[\s\u00a0\u202f-]?(?:{_UNITS})(?![\w/])|[$€]\d"
 )
 _SENTENCE_END = re.compile(r"(?P<word>\S+?)[.!?][\"'”’)*_]*\s+(?=[\"“‘'(*_]*[A-Z])")
-_ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "sec", "ch", "no", "dr", "st"}
+_ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "dr"}
 
 
 def plain(text: str, stand_in: str = "") -> str:

@@ -85,11 +85,12 @@ class Table:
             )
             for f in self.record["facts"]
         ]
+        counts = f"{len(claims)} claims on this page, from {len(facts)} facts"
         return (
-            "<div class='mlsys-tables'>"
+            f"<details class='mlsys-tables'><summary>{counts}</summary>"
             + html_table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
             + html_table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), facts)
-            + "</div>"
+            + "</details>"
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

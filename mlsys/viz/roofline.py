@@ -53,7 +53,13 @@ def roofs(
         ax.plot(x, attainable_performance.bare(x, peak, bandwidth), dash, color=color, label=device.name)
         ax.plot(ridge, peak, marker="|", color=color, markersize=12, markeredgewidth=2)
         ax.annotate(
-            f"ridge {ridge:.0f}", (ridge, peak), xytext=(-4, 5), textcoords="offset points", ha="right", fontsize=8, color=color
+            f"ridge {ridge:.0f}",
+            (intensities[1], peak),
+            xytext=(-3, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=9,
+            color=color,
         )
     first = devices[0]
     peak = first.peak(precision).to("TFLOP/s").magnitude
@@ -71,6 +77,7 @@ def roofs(
             label=operator.name,
         )
     ax.set(xscale="log", yscale="log", xlim=intensities)
+    ax.set_ylim(top=2.5 * ax.get_lines()[2 * len(devices) - 1].get_ydata()[0])
     ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
     return ax

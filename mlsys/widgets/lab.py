@@ -15,6 +15,7 @@ from mlsys.errors import UnknownNameError
 from mlsys.viz.live import LiveFigure, image_tag
 from mlsys.viz.views.view import SHARPNESS, Scene, View
 from mlsys.widgets import parts
+from mlsys.widgets.access import script_bundle
 from mlsys.widgets.questions import Question, QuestionBox, given_by, put_into
 from mlsys.widgets.state import VERSION, LabStateError, read_state, write_state
 from mlsys.widgets.static import lab_page, question_page, widget_view
@@ -79,9 +80,7 @@ class Lab:
 
     def _build(self) -> None:
         self.field = self.prediction.widget()
-        self.lock_button = ipywidgets.Button(
-            description="Lock in my prediction", button_style="primary", layout={"width": "auto"}
-        )
+        self.lock_button = parts.button("Lock in my prediction", "primary")
         self.lock_button.on_click(lambda _: self.lock())
         self.lock_button.add_class("mlsys-lock")
         self.comparison = ipywidgets.HTML("")
@@ -131,12 +130,12 @@ class Lab:
             if members:
                 label = parts.text(f'<p class="mlsys-group">{group}</p>')
                 groups.append(ipywidgets.VBox([label, *members], layout={"min_width": "0"}))
-        columns = "repeat(auto-fit, minmax(24em, 1fr))"
+        columns = "repeat(auto-fit, minmax(22em, 1fr))"
         return ipywidgets.GridBox(groups, layout={"grid_template_columns": columns, "grid_gap": "0 2em"})
 
     def _keeping(self) -> Any:
-        self.save_button = ipywidgets.Button(description="Save my state", layout={"width": "auto"})
-        self.restore_button = ipywidgets.Button(description="Restore", layout={"width": "auto"})
+        self.save_button = parts.button("Save my state")
+        self.restore_button = parts.button("Restore")
         self.message = ipywidgets.HTML("")
         self.save_button.on_click(lambda _: self._save_clicked())
         self.restore_button.on_click(lambda _: self._restore_clicked())
@@ -293,6 +292,7 @@ class Lab:
     def show(self) -> None:
         """Show the lab below the cell."""
         self._display(self._repr_mimebundle_())
+        self._display(script_bundle())
 
     def ask(self, name: str) -> None:
         """Show one question of the page below the cell."""

@@ -11,24 +11,29 @@ import ipywidgets
 
 from mlsys.viz.style import COLORS
 
-__all__ = ["GROUPS", "Control", "choice", "heading", "note", "slider", "spoken", "style_sheet", "switch", "text"]
+__all__ = ["GROUPS", "Control", "button", "choice", "heading", "note", "slider", "spoken", "style_sheet", "switch", "text"]
 
 GROUPS = ("Workload", "Mapping", "Hardware", "View")
 """The order of the controls in every lab."""
 
 _TOOLTIP = "tooltip" if int(ipywidgets.__version__.split(".")[0]) >= 8 else "description_tooltip"
-_LABEL = {"description_width": "15.5em"}
+_LABEL = {"description_width": "initial"}
 
 _STYLE = f"""<style>
-.mlsys-lab {{ max-width: 54em; }}
-.mlsys-lab h3.mlsys-stage {{ margin: 0.9em 0 0.3em; font-size: 1.15em; border-bottom: 2px solid {COLORS["BlueLine"]}; }}
-.mlsys-lab .mlsys-group {{ margin: 0.25em 0 0; font-weight: 600; }}
-.mlsys-lab p, .mlsys-lab li {{ line-height: 1.5; margin: 0.25em 0; max-width: 48em; }}
+.mlsys-lab {{ max-width: 860px; }}
+.mlsys-lab h3.mlsys-stage {{ margin: 1em 0 0.4em; padding-bottom: 0.15em; font-size: 1.2em;
+  border-bottom: 2px solid {COLORS["BlueLine"]}; }}
+.mlsys-lab p {{ line-height: 1.5; margin: 0.25em 0; max-width: 50em; }}
 .mlsys-lab .widget-html-content {{ white-space: normal; line-height: 1.5; }}
-.mlsys-lab .widget-label {{ overflow: visible; }}
+.mlsys-lab .mlsys-group {{ margin: 0.5em 0 0.1em; font-weight: 600; }}
+.mlsys-lab .mlsys-control {{ flex-wrap: wrap; height: auto; margin: 1px 2px 5px; }}
+.mlsys-lab .mlsys-control > .widget-label {{ flex: 1 0 100%; text-align: left; line-height: 1.5; height: auto; }}
+.mlsys-lab .mlsys-control > select {{ max-width: 20em; height: 28px; }}
+.mlsys-picture {{ margin-top: 0.8em; }}
 .mlsys-picture img {{ background: white; border-radius: 4px; }}
-.mlsys-right, .mlsys-wrong, .mlsys-told {{ padding: 0.45em 0.8em; border-left: 4px solid; border-radius: 3px;
-  color: {COLORS["primary"]}; }}
+.mlsys-lab .mlsys-check {{ margin-bottom: 1.1em; overflow: visible; }}
+.mlsys-right, .mlsys-wrong, .mlsys-told {{ margin-top: 0.3em; padding: 0.45em 0.8em; border-left: 4px solid;
+  border-radius: 3px; color: {COLORS["primary"]}; }}
 .mlsys-right {{ border-color: {COLORS["GreenLine"]}; background: {COLORS["GreenL"]}; }}
 .mlsys-wrong {{ border-color: {COLORS["OrangeLine"]}; background: {COLORS["OrangeL"]}; }}
 .mlsys-told {{ border-color: {COLORS["BlueLine"]}; background: {COLORS["BlueL"]}; }}
@@ -72,9 +77,10 @@ def slider(name: str, group: str, label: str, options: Iterable[tuple[str, Any]]
         description=label,
         continuous_update=True,
         style=_LABEL,
-        layout={"width": "100%", "max_width": "40em"},
+        layout={"width": "100%", "max_width": "30em"},
         **{_TOOLTIP: help},
     )
+    widget.add_class("mlsys-control")
     return Control(name, group, widget)
 
 
@@ -85,9 +91,10 @@ def choice(name: str, group: str, label: str, options: Sequence[Any], value: Any
         value=value,
         description=label,
         style=_LABEL,
-        layout={"width": "100%", "max_width": "28em"},
+        layout={"width": "100%", "max_width": "30em"},
         **{_TOOLTIP: help},
     )
+    widget.add_class("mlsys-control")
     return Control(name, group, widget)
 
 
@@ -95,6 +102,13 @@ def switch(name: str, group: str, label: str, value: bool, help: str) -> Control
     """Return a tick box."""
     widget = ipywidgets.Checkbox(value=value, description=label, indent=False, **{_TOOLTIP: help})
     return Control(name, group, widget)
+
+
+def button(label: str, style: str = "") -> Any:
+    """Return a button as wide as its label."""
+    return ipywidgets.Button(
+        description=label, button_style=style, layout={"width": "auto", "align_self": "flex-start", "padding": "0 1.2em"}
+    )
 
 
 def heading(text: str) -> Any:

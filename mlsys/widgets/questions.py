@@ -10,7 +10,7 @@ from typing import Any
 
 import ipywidgets
 
-from mlsys.widgets.parts import note
+from mlsys.widgets.parts import button, note
 
 __all__ = ["Choice", "ChoiceQuestion", "NumberQuestion", "Question", "QuestionBox"]
 
@@ -159,7 +159,7 @@ class QuestionBox:
         self.tries = 0
         self.given: Any = None
         self.field = question.widget()
-        self.button = ipywidgets.Button(description="Check my answer", layout={"width": "auto"})
+        self.button = button("Check my answer")
         self.button.on_click(lambda _: self.check())
         self.feedback = ipywidgets.HTML("")
         label = f"<strong>{html.escape(number)}</strong> " if number else ""

@@ -186,17 +186,19 @@ def _next_chip() -> Question:
 def _decoding() -> Question:
     chip = Hardware.Cloud.A100
     one, many = (roofline(chip, layer("decode", batch, _WIDTH, _PRECISION)) for batch in (1, 64))
+    more = 64 * (one.time / many.time).to("").magnitude
     sum_ = (
         f"A step takes {number(one.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch 64: the weights "
-        "are read once either way, so 64 sequences cost the time of one. A higher peak changes neither."
+        f"are read once either way, which makes {times(more)} the tokens. "
+        "A higher peak changes neither."
     )
     return ChoiceQuestion(
         "decoding",
         "Choose a decoding step at batch 1. Which change yields most tokens per second?",
         choices=(
-            Choice("Twice the peak rate", sum_),
-            Choice("Twice the memory bandwidth", f"That doubles them. But: {sum_}"),
-            Choice("A batch of 64", sum_, True),
+            Choice("Twice the peak rate", sum_, one.bound_by == "compute" and more < 2),
+            Choice("Twice the memory bandwidth", f"That gives {times(2)}. {sum_}", one.bound_by == "memory" and more < 2),
+            Choice("A batch of 64", sum_, more > 2),
         ),
     )
 

@@ -138,7 +138,7 @@ class AmdahlScene(Scene):
             right = equal > 60
             self._balance_label.set_position((equal / 1.18 if right else equal * 1.18, half / 1.1))
             self._balance_label.set_ha("right" if right else "left")
-            self._balance_label.set_text("" if 0.55 < s / equal < 3 else "host and device equal")
+            self._balance_label.set_text("" if half < 1.6 or 0.55 < s / equal < 3 else "host and device equal")
         self._point.set_data([s], [total])
         right = s > 150
         self._point_label.set_position((s / 1.1 if right else s * 1.1, total / 1.22))

@@ -1,0 +1,64 @@
+"""A headless Chromium that sees only this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+
+def unavailable(reason: str) -> None:
+    """Skip, or fail where a browser is required."""
+    if os.environ.get("CI") == "true" or os.environ.get("MLSYS_REQUIRE_BROWSER"):
+        pytest.fail(f"{reason}, and a browser is required here")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Return one browser for all tests of a worker."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        unavailable("no chromium on the PATH (tools/ensure_browser.sh says how to get one)")
+    with sync_playwright() as playwright:
+        try:
+            launched = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        except Error as error:
+            unavailable(f"{program} does not start: {error.message.splitlines()[0]}")
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def outside() -> list[str]:
+    """Return the requests for other machines; they are noted and refused."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, outside: list[str]) -> Iterator[BrowserContext]:
+    """Return a fresh browser profile that cannot leave this machine."""
+    profile = browser.new_context(viewport={"width": 1280, "height": 900})
+
+    def refuse(route) -> None:  # noqa: ANN001
+        outside.append(route.request.url)
+        route.abort()
+
+    profile.route(lambda url: not url.startswith(("http://127.0.0.1", "data:", "blob:")), refuse)
+    yield profile
+    profile.close()

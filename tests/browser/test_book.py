@@ -1,0 +1,172 @@
+"""The built book in a browser: nothing breaks, nothing is fetched from elsewhere, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urldefrag, urlsplit
+
+import pytest
+from pages import ROOT
+from playwright.sync_api import BrowserContext, expect
+
+pytestmark = pytest.mark.browser
+
+HTML = ROOT / "_build" / "html"
+LOOK = """() => ({
+    ids: [...document.querySelectorAll('[id], a[name]')].map(it => it.id || it.name),
+    links: [...document.querySelectorAll('a[href]')].map(it => it.href),
+    images: [...document.querySelectorAll('img')].map(it => [it.alt, it.src, it.naturalWidth]),
+    formulas: document.querySelectorAll('mjx-container').length,
+    source: document.querySelectorAll('.math').length,
+    faulty: [...document.querySelectorAll('mjx-merror, .problematic, .system-message')].map(it => it.textContent),
+})"""
+
+
+@dataclass
+class Seen:
+    """What the browser found on one page."""
+
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    images: list[tuple[str, str, int]] = field(default_factory=list)
+    formulas: int = 0
+    source: int = 0
+    faulty: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A file server that does not log."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """Return the address of the built book."""
+    if not (HTML / "index.html").exists():
+        pytest.fail("there is no built book: run `make book` first")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def book(site: str, context: BrowserContext) -> dict[str, Seen]:
+    """Every page that can be reached from the first, as a browser sees it."""
+    book: dict[str, Seen] = {}
+    waiting = [f"{site}/index.html", f"{site}/book/index.html"]
+    while waiting:
+        address = waiting.pop()
+        if address in book:
+            continue
+        book[address] = visit(context, address)
+        inside = (urldefrag(link)[0] for link in book[address].links)
+        waiting += [link for link in inside if link.startswith(site) and urlsplit(link).path.endswith((".html", "/"))]
+    return book
+
+
+def visit(context: BrowserContext, address: str) -> Seen:
+    """Open one page and look at it."""
+    complaints: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("requestfailed", lambda request: complaints.append(f"{request.url}: {request.failure}"))
+    page.on("response", lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None)
+    page.goto(address, wait_until="load")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+    page.wait_for_load_state("networkidle")
+    found = page.evaluate(LOOK)
+    page.close()
+    return Seen(**{**found, "ids": set(found["ids"])}, complaints=complaints)
+
+
+def test_all_chapters_are_there(site: str, book: dict[str, Seen]) -> None:
+    written = {f"{site}/{path.relative_to(ROOT).with_suffix('.html')}" for path in (ROOT / "book").glob("*.md")}
+    written |= {f"{site}/{path.relative_to(ROOT).with_suffix('.html')}" for path in (ROOT / "labs").glob("*.md")}
+    assert written <= set(book), "a page cannot be reached from the first; is it in _toc.yml?"
+
+
+def test_no_page_complains(book: dict[str, Seen]) -> None:
+    assert {address: seen.complaints for address, seen in book.items() if seen.complaints} == {}
+
+
+def test_no_page_shows_an_error(book: dict[str, Seen]) -> None:
+    assert {address: seen.faulty for address, seen in book.items() if seen.faulty} == {}
+
+
+def test_nothing_is_fetched_from_elsewhere(book: dict[str, Seen], outside: list[str]) -> None:
+    assert book
+    assert outside == []
+
+
+def test_formulas_are_set(book: dict[str, Seen]) -> None:
+    assert sum(seen.formulas for seen in book.values()) > 0
+    assert [address for address, seen in book.items() if seen.formulas < seen.source] == []
+
+
+def test_links_lead_somewhere(site: str, book: dict[str, Seen]) -> None:
+    broken = set()
+    for address, seen in book.items():
+        for link in seen.links:
+            target, fragment = urldefrag(link)
+            if not target.startswith(site):
+                continue
+            known = book.get(target)
+            is_file = (HTML / urlsplit(target).path.lstrip("/")).is_file()
+            if (known is None and not is_file) or (known and fragment and fragment not in known.ids):
+                broken.add(f"{address} -> {link}")
+    assert broken == set()
+
+
+def test_launch_buttons_open_notebooks(book: dict[str, Seen]) -> None:
+    launched = {link for seen in book.values() for link in seen.links if "colab.research" in link or "mybinder" in link}
+    assert any("colab" in link for link in launched)
+    assert any("mybinder" in link for link in launched)
+    assert [link for link in launched if not link.endswith(".ipynb")] == []
+
+
+def test_images_are_described_and_load(book: dict[str, Seen]) -> None:
+    for address, seen in book.items():
+        for alt, source, width in seen.images:
+            assert alt.strip(), f"{address}: {source[:80]} has no alternative text"
+            assert not re.search(r"\.(png|svg|jpe?g|gif)$|^[./]", alt), f"{address}: {alt!r} is a path, not a description"
+            assert width > 0, f"{address}: {source[:80]} does not load"
+
+
+def test_labs_show_a_still_picture(site: str, book: dict[str, Seen]) -> None:
+    labs = {address: seen for address, seen in book.items() if "/labs/" in address}
+    assert labs
+    for address, seen in labs.items():
+        assert any("data:image" in source or "_images" in source for _, source, _ in seen.images), address
+
+
+def test_search_finds(site: str, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(f"{site}/search.html?q=roofline")
+    expect(page.locator("#search-results li a").first).to_be_visible(timeout=20_000)
+    page.close()
+
+
+def test_a_claim_opens_its_card_by_keyboard(site: str, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(f"{site}/book/roofline.html")
+    claim = page.locator("p .mlsys-claim").first
+    card = claim.locator(".mlsys-card")
+    expect(card).to_be_hidden()
+    claim.focus()
+    expect(card).to_be_visible()
+    page.mouse.move(0, 0)
+    claim.blur()
+    expect(card).to_be_hidden()
+    claim.hover()
+    expect(card).to_be_visible()
+    page.close()

@@ -1,0 +1,145 @@
+"""Each lab in JupyterLab, as a reader uses it: predict, lock in, move a slider, answer a question."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pages import ROOT
+from playwright.sync_api import BrowserContext, Page, expect
+
+pytestmark = pytest.mark.browser
+
+LABS = sorted(path.stem for path in (ROOT / "labs").glob("[0-9]*.ipynb"))
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page
+}
+READY = "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.isReady === true"
+IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of a JupyterLab on a copy of the labs."""
+    home = tmp_path_factory.mktemp("jupyter")
+    folder = Path(shutil.copytree(ROOT / "labs", home / "labs"))
+    for name, values in SETTINGS.items():
+        file = home / "settings" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
+        *("--IdentityProvider.token=", "--ServerApp.password=", "--LabApp.expose_app_in_browser=True"),
+        f"--ServerApp.root_dir={folder}",
+    ]
+    environment = {
+        **os.environ,
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+    }
+    log = home / "jupyter.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(f"{address}/api", server, log)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server answers."""
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+        except OSError:
+            if server.poll() is not None:
+                break
+            time.sleep(0.25)
+        else:
+            return
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+@pytest.fixture(params=LABS)
+def lab(request: pytest.FixtureRequest, jupyter: str, context: BrowserContext) -> Iterator[Page]:
+    """Return a lab with all its cells run."""
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"{jupyter}/lab/tree/{request.param}.ipynb?reset")
+    page.wait_for_function(READY)
+    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.wait_for_function(IDLE)
+    expect(page.locator(".mlsys-lock").first).to_be_visible(timeout=60_000)
+    yield page
+    page.close()
+
+
+def answer(part) -> None:  # noqa: ANN001
+    """Give some answer to a prediction or a question."""
+    choices = part.locator("input[type=radio]")
+    if choices.count():
+        choices.first.check()
+    elif part.locator("select").count():
+        part.locator("select").first.select_option(index=1)
+    else:
+        field = part.locator("input[type=text], input[type=number]").first
+        field.fill("2")
+        field.press("Tab")
+
+
+def test_predict_explore_check(lab: Page) -> None:
+    handle = lab.locator(".mlsys-lab .noUi-handle").first
+    picture = lab.locator(".mlsys-picture img").first
+    summary = lab.locator(".mlsys-summary").first
+    expect(picture).to_be_visible()
+    assert (picture.get_attribute("alt") or "").strip()
+
+    button = lab.locator(".mlsys-lock").first
+    expect(button).to_have_text("Lock in my prediction")
+    answer(lab.locator(".mlsys-predict").first)
+    button.click()
+    expect(button).to_be_disabled()
+
+    before, told = picture.get_attribute("src") or "", summary.inner_text()
+    handle.focus()
+    for _ in range(3):
+        handle.press("ArrowRight")
+    expect(picture).not_to_have_attribute("src", before)
+    expect(summary).not_to_have_text(told)
+
+    question = lab.locator(".mlsys-check").first
+    answer(question)
+    question.get_by_role("button", name="Check my answer").click()
+    expect(question.locator("[role=status]").first).to_contain_text(".")
+
+
+def test_closed_until_predicted(lab: Page) -> None:
+    picture = lab.locator(".mlsys-picture img").first
+    before = picture.get_attribute("src")
+    lab.locator(".mlsys-lab .noUi-handle").first.press("ArrowRight")
+    lab.wait_for_timeout(500)
+    assert picture.get_attribute("src") == before
