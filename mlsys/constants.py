@@ -215,7 +215,7 @@ def _read(name: str) -> Any:
         rule = DERIVED[name]
         return read(rule.value({part: _read(part) for part in rule.parts}))
     if name in _WIDTHS:
-        from mlsys.hardware.precision import element_size
+        from mlsys.precision import element_size
 
         return element_size(_WIDTHS[name])
     if name in _FLAT:

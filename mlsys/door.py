@@ -18,7 +18,8 @@ Examples
 >>> balance(312, Q_(2039, "GB/s"))
 Traceback (most recent call last):
     ...
-mlsys.errors.ArgumentUnitError: balance(): `peak` must be a quantity in FLOP/s, got the bare number 312. Write e.g. peak=Q_(312, "FLOP/s")
+mlsys.errors.ArgumentUnitError: balance(): `peak` must be a quantity in FLOP/s, got the bare number 312.
+    Write e.g. peak=Q_(312, "FLOP/s")
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -37,11 +38,19 @@ from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.provenance import Step
 from mlsys.units import DimensionalityError, Quantity, ureg
 
-__all__ = ["Argument", "at_least", "checked_number", "count", "door", "efficiency", "fraction", "nonnegative", "positive"]
+__all__ = [
+    "Argument",
+    "at_least",
+    "checked_number",
+    "count",
+    "door",
+    "efficiency",
+    "fraction",
+    "nonnegative",
+    "positive",
+]
 
 _LARGEST = sys.float_info.max
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -181,7 +190,7 @@ def _show(value: Any) -> str:
     return f"{value:~P}" if isinstance(value, Quantity) else repr(value)
 
 
-class Formula(Generic[P, R]):
+class Formula:
     """A checked formula; call it with quantities, or call ``.bare`` with floats.
 
     Attributes
@@ -196,7 +205,7 @@ class Formula(Generic[P, R]):
 
     def __init__(
         self,
-        function: Callable[P, R],
+        function: Callable[..., Any],
         unit: str,
         specs: dict[str, Argument],
         requires: Callable[..., str | None] | None,
@@ -205,7 +214,7 @@ class Formula(Generic[P, R]):
         missing = set(self.signature.parameters) - set(specs)
         if missing:
             raise TypeError(f"door: {function.__name__}() has arguments without a spec: {sorted(missing)}")
-        self.bare: Callable[P, R] = function
+        self.bare: Callable[..., Any] = function
         self.unit = unit
         self.specs = specs
         self._requires = requires
@@ -240,14 +249,14 @@ class Formula(Generic[P, R]):
 
 def door(
     returns: str, requires_: Callable[..., str | None] | None = None, /, **specs: Argument
-) -> Callable[[Callable[P, R]], Formula[P, R]]:
+) -> Callable[[Callable[..., Any]], Formula]:
     """Guard a formula whose result has the unit ``returns``; one spec per argument.
 
     ``requires_`` takes the converted arguments and returns a complaint, or None: for
     conditions that join several arguments.
     """
 
-    def decorate(function: Callable[P, R]) -> Formula[P, R]:
+    def decorate(function: Callable[..., Any]) -> Formula:
         return Formula(function, returns, specs, requires_)
 
     return decorate

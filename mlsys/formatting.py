@@ -49,7 +49,8 @@ def fmt(
     >>> fmt(Q_(3, "ms"), "s", precision=1)
     Traceback (most recent call last):
         ...
-    ValueError: fmt(): 0.003 s would print as '0.0'. Raise `precision` (now 1), choose a smaller `unit`, or pass allow_zero=True
+    ValueError: fmt(): 0.003 s would print as '0.0'.
+        Raise `precision` (now 1), choose a smaller `unit`, or pass allow_zero=True
     """
     if unit is not None:
         if not isinstance(quantity, Quantity):
@@ -87,7 +88,8 @@ def fmt_percent(ratio: Quantity | float, precision: int = 1, commas: bool = Fals
     if isinstance(ratio, Quantity):
         if not ratio.dimensionless:
             raise ValueError(
-                f"fmt_percent(): `ratio` must be a pure number, got {ratio:~P}. Divide it by a quantity of the same kind"
+                f"fmt_percent(): `ratio` must be a pure number, got {ratio:~P}. "
+                "Divide it by a quantity of the same kind"
             )
         ratio = ratio.to("").magnitude
     return fmt(float(ratio) * 100, precision=precision, commas=commas)

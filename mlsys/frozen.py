@@ -41,6 +41,9 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("FrozenDict cannot be changed; build a new one")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("FrozenDict cannot be changed; build a new one")
+
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))  # type: ignore[attr-defined]
 

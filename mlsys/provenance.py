@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 __all__ = ["Fact", "Origin", "Step", "perturbed", "read", "recording", "used_facts"]
 
@@ -45,7 +45,8 @@ class Fact:
     >>> Fact("demo", meaning="peak, dense", source="  ", date="2020")
     Traceback (most recent call last):
         ...
-    ValueError: Fact 'demo': `source` must say who published the value, got '  '. Write e.g. source="NVIDIA A100 datasheet, 2021"
+    ValueError: Fact 'demo': `source` must say who published the value, got '  '.
+        Write e.g. source="NVIDIA A100 datasheet, 2021"
     """
 
     name: str
@@ -66,9 +67,7 @@ class Fact:
         for argument, (wanted, example) in hints.items():
             given = getattr(self, argument)
             if not isinstance(given, str) or not given.strip():
-                raise ValueError(
-                    f"Fact {self.name!r}: `{argument}` must {wanted}, got {given!r}. Write e.g. {example}"
-                )
+                raise ValueError(f"Fact {self.name!r}: `{argument}` must {wanted}, got {given!r}. Write e.g. {example}")
         if self.confidence not in _CONFIDENCE:
             raise ValueError(
                 f"Fact {self.name!r}: `confidence` must be one of {', '.join(_CONFIDENCE)}, got {self.confidence!r}."
@@ -89,7 +88,9 @@ class Fact:
 
     def pedigree(self, quantity: Any) -> str:
         """Return the printed birth certificate of ``quantity``."""
-        spread = "not stated" if self.uncertainty is None else f"± {self.uncertainty:g}" if self.uncertainty else "exact"
+        spread = (
+            "not stated" if self.uncertainty is None else f"± {self.uncertainty:g}" if self.uncertainty else "exact"
+        )
         return (
             f"{self.name} = {quantity:~P}\n  meaning     {self.meaning}\n  uncertainty {spread}\n"
             f"  source      {self.source} ({self.date})\n  confidence  {self.confidence}"
@@ -140,7 +141,7 @@ class Step:
         return f" {self.symbol} ".join(shown)
 
 
-Origin = Union[Fact, Step]
+Origin = Fact | Step
 
 
 def origin_of(value: Any) -> Origin | None:
@@ -172,7 +173,9 @@ def _factors_from_environment() -> None:
         try:
             _factors[name.strip()] = float(factor)
         except ValueError:
-            raise ValueError(f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}') from None
+            raise ValueError(
+                f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}'
+            ) from None
 
 
 _factors_from_environment()

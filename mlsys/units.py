@@ -30,7 +30,7 @@ from pint.registry import GenericUnitRegistry
 
 from mlsys.provenance import Fact, Origin, Step, origin_of
 
-__all__ = ["DimensionalityError", "Q_", "Quantity", "Unit", "UndefinedUnitError", "ureg"]
+__all__ = ["Q_", "DimensionalityError", "Quantity", "UndefinedUnitError", "Unit", "ureg"]
 
 DimensionalityError = pint.DimensionalityError
 UndefinedUnitError = pint.UndefinedUnitError

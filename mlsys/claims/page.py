@@ -148,7 +148,8 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     >>> claim(ridge=2)
     Traceback (most recent call last):
         ...
-    ValueError: claim(): 'ridge' is already claimed on page 'demo' as 153 FLOP/byte, now as 2. Give the second value a name of its own
+    ValueError: claim(): 'ridge' is already claimed on page 'demo' as 153 FLOP/byte, now as 2.
+        Give the second value a name of its own
     >>> end_chapter("demo")
     """
     if not values:

@@ -95,4 +95,3 @@ class Table:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self._repr_html_(), MIME: self.record}
-

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,7 @@ def run_page(notebook: str | Path) -> pages.Page:
 
     Cells tagged ``raises-exception`` may raise. Output is swallowed, figures are closed.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    os.environ.setdefault("MPLBACKEND", "Agg")
     cells = json.loads(Path(notebook).read_text("utf-8"))["cells"]
     namespace: dict[str, Any] = {"__name__": "__main__"}
     pages.start_chapter("")  # forget the claims of whatever ran before
@@ -47,14 +45,17 @@ def run_page(notebook: str | Path) -> pages.Page:
                     if not expected:
                         raise
     finally:
-        plt.close("all")
+        if "matplotlib.pyplot" in sys.modules:  # only if a page drew something
+            sys.modules["matplotlib.pyplot"].close("all")
         page = pages.current_page()
         pages.end_chapter(page.name)
     return page
 
 
 def sensitivity(
-    notebook: str | Path, step: float = 0.01, progress: Callable[[list[str]], Any] = contextlib.nullcontext
+    notebook: str | Path,
+    step: float = 0.01,
+    progress: Callable[[list[str]], Any] = contextlib.nullcontext,
 ) -> Elasticity:
     """Return, for each fact of a page, the elasticity of each claim that it moves.
 

@@ -44,7 +44,7 @@ def device(name: str) -> None:
     twin = Hardware[name]
     click.echo(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
     for quantity in twin.recorded():
-        fact = quantity.origin
+        (fact,) = quantity.facts
         label = fact.name.removeprefix(f"{twin.id}/")
         click.echo(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
 
@@ -68,7 +68,7 @@ def check(files: tuple[Path, ...]) -> None:
 
 @main.group()
 def claims() -> None:
-    """What the pages state: list it, compare two versions, ask what it leans on."""
+    """List what the pages state, compare two versions, ask what it leans on."""
 
 
 @claims.command()
@@ -139,7 +139,3 @@ def sensitivity(notebook: Path, step: float) -> None:
 
 def _progress(facts: list[str]) -> Any:
     return click.progressbar(facts, label="Facts tried", file=click.get_text_stream("stderr"))
-
-
-if __name__ == "__main__":
-    main()

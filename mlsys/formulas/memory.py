@@ -6,7 +6,7 @@ from typing import Any
 
 from mlsys.door import count, door, nonnegative, positive
 from mlsys.errors import ArgumentUnitError
-from mlsys.units import Q_, Unit, ureg
+from mlsys.units import Unit, ureg
 
 __all__ = ["decode_rate_ceiling", "kv_cache_bytes", "model_memory", "weight_bytes"]
 

@@ -3,7 +3,7 @@
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.loader import load_device
-from mlsys.hardware.precision import PRECISIONS, element_size, precision_name
+from mlsys.precision import PRECISIONS, element_size, precision_name
 
 __all__ = [
     "PRECISIONS",

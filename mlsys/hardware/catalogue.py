@@ -91,9 +91,7 @@ class Catalogue:
             if name in group._names:
                 return group[name]
         known = [known for group in self.groups for known in group._names]
-        raise UnknownNameError(
-            f"no device {name!r}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}"
-        )
+        raise UnknownNameError(f"no device {name!r}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}")
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.groups))

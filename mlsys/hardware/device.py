@@ -14,7 +14,7 @@ from typing import Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.hardware.precision import precision_name
+from mlsys.precision import precision_name
 from mlsys.provenance import read
 from mlsys.units import Quantity
 
@@ -71,7 +71,8 @@ class Link:
     @property
     def both_directions(self) -> Quantity:
         """Sum of both directions, byte/s: the number that brochures print."""
-        return 2 * self.per_direction
+        both: Quantity = self.per_direction * 2
+        return both
 
     @property
     def latency(self) -> Quantity:
@@ -220,17 +221,27 @@ class Device:
         return _known(self.name, "price", self._price)
 
     def chip(self, name: str) -> Quantity:
-        """Return a fact of the chip: ``clock``, ``units``, ``macs_per_cycle``, ``die_area``, …"""
+        """Return a fact of the chip: ``clock``, ``units``, ``macs_per_cycle``, ``die_area``."""
         if name not in self._chip:
             have = ", ".join(self._chip) or "none"
-            raise UnknownNameError(f"{self.name} has no chip fact {name!r}. It has: {have}.{did_you_mean(name, self._chip)}")
+            raise UnknownNameError(
+                f"{self.name} has no chip fact {name!r}. It has: {have}.{did_you_mean(name, self._chip)}"
+            )
         return _known(self.name, name, self._chip[name])
 
     def recorded(self) -> list[Quantity]:
         """Return every recorded value of the device; unlike the other getters, notes no use."""
         levels = [q for level in self.memory.values() for q in (level._capacity, level._bandwidth, level._latency)]
         links = [q for link in self.links.values() for q in (link._per_direction, link._latency)]
-        values = [*self._peaks.values(), *levels, *links, *self._chip.values(), self._tdp, self._idle_power, self._price]
+        values = [
+            *self._peaks.values(),
+            *levels,
+            *links,
+            *self._chip.values(),
+            self._tdp,
+            self._idle_power,
+            self._price,
+        ]
         return [copy.copy(value) for value in values if value is not None]
 
     def ridge_point(
@@ -244,4 +255,5 @@ class Device:
     def __repr__(self) -> str:
         peak = self._peaks[next(key for key in self._peaks if key[0] == self.headline)]
         level = self.memory[self.main_memory]
-        return f"<{self.kind} {self.name} ({self.release_year}): {self.headline} {peak:~P}, {self.main_memory} {level._bandwidth:~P}>"
+        rates = f"{self.headline} {peak:~P}, {self.main_memory} {level._bandwidth:~P}"
+        return f"<{self.kind} {self.name} ({self.release_year}): {rates}>"

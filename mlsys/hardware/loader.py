@@ -18,10 +18,10 @@ from typing import Any
 import yaml
 
 from mlsys.errors import DeviceFileError, did_you_mean
-from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.frozen import FrozenDict
+from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.provenance import Fact
-from mlsys.units import DimensionalityError, Q_, Quantity, UndefinedUnitError
+from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError
 
 __all__ = ["MAX_BYTES", "load_device"]
 
@@ -285,7 +285,9 @@ def _build(data: dict[str, Any]) -> Device:
             kind=entry.get("kind", ""),
             scope=entry.get("scope", "device"),
             _capacity=fact("memory", level, "capacity", meaning=f"capacity of {level}{_PER[entry.get('scope')]}"),
-            _bandwidth=fact("memory", level, "bandwidth", meaning=f"peak bandwidth of {level}{_PER[entry.get('scope')]}"),
+            _bandwidth=fact(
+                "memory", level, "bandwidth", meaning=f"peak bandwidth of {level}{_PER[entry.get('scope')]}"
+            ),
             _latency=fact("memory", level, "latency", meaning=f"load latency of {level}"),
         )
         for level, entry in data["memory"].items()

@@ -8,9 +8,9 @@ from mlsys.door import checked_number, efficiency, nonnegative, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
-from mlsys.hardware.precision import element_size
 from mlsys.mapping import Mapping
 from mlsys.models.result import Result
+from mlsys.precision import element_size
 from mlsys.provenance import Step
 from mlsys.units import Q_, Quantity, Unit, ureg
 from mlsys.workloads.operator import Network, Operator
@@ -116,8 +116,8 @@ def _one(
     precision = how.compute_precision or operator.precision
     if element_size(precision) != element_size(operator.precision):
         raise ArgumentError(
-            f"roofline(): `mapping.compute_precision` is {precision}, but the bytes of {operator.name!r} were counted in "
-            f"{operator.precision}. Make the operator with precision={precision!r}"
+            f"roofline(): `mapping.compute_precision` is {precision}, but the bytes of {operator.name!r} were "
+            f"counted in {operator.precision}. Make the operator with precision={precision!r}"
         )
     peak = device.peak(precision, how.sparsity, how.unit)
     bandwidth = device.level(how.level).bandwidth
@@ -160,9 +160,7 @@ def _one(
 
 
 def _sum(device: Device, network: Network, results: tuple[Result, ...], assumptions: tuple[str, ...]) -> Result:
-    parts = {
-        name: sum((result.parts[name] for result in results), Q_(0.0, "s")) for name in results[0].parts
-    }
+    parts = {name: sum((result.parts[name] for result in results), Q_(0.0, "s")) for name in results[0].parts}
     time = sum((result.time for result in results), Q_(0.0, "s"))
     by_bound = {
         bound: sum((result.time for result in results if result.bound_by == bound), Q_(0.0, "s"))

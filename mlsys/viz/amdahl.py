@@ -88,7 +88,15 @@ def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> 
     device = parallel_fraction / np.asarray(speedups, dtype=float)
     rows = np.arange(len(speedups))[::-1]
     ax.barh(rows, host, color=COLORS["OrangeLine"], label="host (stays)")
-    ax.barh(rows, device, left=host, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"], hatch="//", label="accelerated part")
+    ax.barh(
+        rows,
+        device,
+        left=host,
+        color=COLORS["BlueL"],
+        edgecolor=COLORS["BlueLine"],
+        hatch="//",
+        label="accelerated part",
+    )
     for row, before, after in zip(rows, host, device, strict=True):
         total = before + after
         ax.annotate(f"{1 / total:.1f}×", (total, row), xytext=(6, -4), textcoords="offset points", fontsize=10)
@@ -119,7 +127,9 @@ def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> A
     )
     for (label, values, line), color in zip(curves, CYCLE, strict=False):
         ax.plot(processors, values, line, color=color, label=label)
-    ax.axhline(1 / (1 - parallel_fraction), color=COLORS["RedLine"], linewidth=1, linestyle=":", label="Amdahl's ceiling")
+    ax.axhline(
+        1 / (1 - parallel_fraction), color=COLORS["RedLine"], linewidth=1, linestyle=":", label="Amdahl's ceiling"
+    )
     ax.set(xscale="log", yscale="log", xlabel="processors", ylabel="speedup", xlim=(1, largest))
     ax.legend(loc="upper left")
     return ax

@@ -9,8 +9,8 @@ import numpy as np
 
 from mlsys.formulas import attainable_performance, gemm_intensity
 from mlsys.hardware.device import Device
-from mlsys.hardware.precision import element_size
 from mlsys.models.result import Result
+from mlsys.precision import element_size
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 from mlsys.workloads.operator import Operator
 
@@ -77,7 +77,7 @@ def roofs(
             label=operator.name,
         )
     ax.set(xscale="log", yscale="log", xlim=intensities)
-    ax.set_ylim(top=2.5 * ax.get_lines()[2 * len(devices) - 1].get_ydata()[0])
+    ax.set_ylim(top=2.5 * max(device.peak(precision).m_as("TFLOP/s") for device in devices))
     ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
     return ax

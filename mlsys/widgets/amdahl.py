@@ -199,7 +199,7 @@ def _sparse_peak() -> Question:
     effect = f" With {percent(_PROGRAM)} accelerated it matters little: {times(totals[0])} instead of {times(totals[1])}."
     return ChoiceQuestion(
         "sparse-peak",
-        f"Find the error. A text computes: an H100 does {number(dense)} INT8 TOP/s, the processor beside it "
+        f"A text computes: an H100 does {number(dense)} INT8 TOP/s, the processor beside it "
         f"{number(host)} TOP/s, so S = {claimed}, and a network with {percent(_PROGRAM)} accelerated runs "
         f"{times(amdahl_speedup(_PROGRAM, claimed))} as fast. What is wrong?",
         in_app=False,
@@ -219,7 +219,7 @@ def _banner() -> Question:
     sum_ = f"At S = {speedup} the law gives {times(total)}; {times(ceiling)} is the ceiling, which no finite S reaches."
     return ChoiceQuestion(
         "banner",
-        f"Find the error. The same text closes with the headline: “{times(ceiling)} faster with S = {speedup}”. "
+        f"The same text closes with the headline: “{times(ceiling)} faster with S = {speedup}”. "
         f"The share is still {percent(_PROGRAM)}. What is wrong?",
         in_app=False,
         choices=(

@@ -175,7 +175,7 @@ class Lab:
         for control in self.controls.values():
             control.widget.disabled = not locked
         for box in self.boxes.values():
-            box.enable(locked)
+            box.enable(locked or not box.question.in_app)
         self.hint.value = "" if locked else "<p>The sliders open when your prediction is locked.</p>"
         self.comparison.value = parts.note("told", self.prediction.judge(self._predicted)[1]) if locked else ""
 

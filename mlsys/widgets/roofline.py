@@ -214,7 +214,7 @@ def _ridge() -> Question:
     )
     return ChoiceQuestion(
         "ridge",
-        "Find the error. A figure of dense FP16 ridges shows them rising with each generation, ending with "
+        "A figure of dense FP16 ridges shows them rising with each generation, ending with "
         f"{number(wrong)} FLOP per byte for the B200. What is wrong?",
         in_app=False,
         choices=(
@@ -239,7 +239,7 @@ def _convolutions() -> Question:
     )
     return ChoiceQuestion(
         "convolutions",
-        f"Find the error. “The convolutions of ResNet do more than {threshold} FLOP per byte, so they are compute-bound” "
+        f"“The convolutions of ResNet do more than {threshold} FLOP per byte, so they are compute-bound” "
         "on an A100 and an H100. What is wrong?",
         in_app=False,
         choices=(
@@ -261,7 +261,7 @@ def _cpu() -> Question:
     claimed = (0.8, 0.9)
     return ChoiceQuestion(
         "cpu",
-        f"Find the error. “A processor with a ridge of {cases[1][1]} to {cases[0][1]} FLOP per byte reaches "
+        f"“A processor with a ridge of {cases[1][1]} to {cases[0][1]} FLOP per byte reaches "
         f"{percent(claimed[0])} to {percent(claimed[1])} of its peak on work of {cases[0][0]} to {cases[1][0]} FLOP per byte.” "
         "What is wrong?",
         in_app=False,

@@ -11,7 +11,7 @@ from mlsys import formulas
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.hardware.precision import element_size, precision_name
+from mlsys.precision import element_size, precision_name
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import Operator
 
@@ -82,7 +82,9 @@ def dense(
     >>> print(f"{dense(1, 2048, 2048).intensity:.3f}")
     0.999 FLOP/B
     """
-    return gemm(batch, out_features, in_features, precision, name or f"dense {in_features}→{out_features}, batch {batch}")
+    return gemm(
+        batch, out_features, in_features, precision, name or f"dense {in_features}→{out_features}, batch {batch}"
+    )
 
 
 def conv2d(

@@ -138,7 +138,9 @@ def test_images_are_described_and_load(book: dict[str, Seen]) -> None:
     for address, seen in book.items():
         for alt, source, width in seen.images:
             assert alt.strip(), f"{address}: {source[:80]} has no alternative text"
-            assert not re.search(r"\.(png|svg|jpe?g|gif)$|^[./]", alt), f"{address}: {alt!r} is a path, not a description"
+            assert not re.search(r"\.(png|svg|jpe?g|gif)$|^[./]", alt), (
+                f"{address}: {alt!r} is a path, not a description"
+            )
             assert width > 0, f"{address}: {source[:80]} does not load"
 
 

@@ -25,7 +25,12 @@ def test_free_of_noise(source: Path) -> None:
 
 
 def test_no_notebook_without_its_page() -> None:
-    orphans = [path.name for folder in FOLDERS for path in (ROOT / folder).glob("*.ipynb") if not path.with_suffix(".md").exists()]
+    orphans = [
+        path.name
+        for folder in FOLDERS
+        for path in (ROOT / folder).glob("*.ipynb")
+        if not path.with_suffix(".md").exists()
+    ]
     assert orphans == []
 
 
@@ -43,7 +48,10 @@ def test_regenerated_notebook_agrees_and_settles(tmp_path: Path) -> None:
     [
         (lambda text: text.replace("1 + 1", "1 + 2"), "its source is not the one"),
         (lambda text: text.replace("# Title", "# Other"), "its source is not the one"),
-        (lambda text: text.replace("{code-cell}\n", "{code-cell}\n:tags: [hide-input]\n"), "its metadata is not the one"),
+        (
+            lambda text: text.replace("{code-cell}\n", "{code-cell}\n:tags: [hide-input]\n"),
+            "its metadata is not the one",
+        ),
         (lambda text: text + "\n" + CELL, "cells in page.md"),
     ],
 )

@@ -24,6 +24,8 @@ def loaded_by(module: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("module", ["mlsys", *(f"mlsys.{found.name}" for found in pkgutil.iter_modules(mlsys.__path__))])
+@pytest.mark.parametrize(
+    "module", ["mlsys", *(f"mlsys.{found.name}" for found in pkgutil.iter_modules(mlsys.__path__))]
+)
 def test_import_is_light(module: str) -> None:
     assert loaded_by(module) <= MAY_LOAD.get(module, set())

@@ -33,7 +33,7 @@ def precision_name(precision: str) -> str:
     >>> precision_name("fp61")
     Traceback (most recent call last):
         ...
-    mlsys.errors.UnknownNameError: unknown precision 'fp61'. Known: fp64, fp32, tf32, fp16, bf16, fp8, int8, fp6, fp4, int4, int1. Did you mean 'fp6'?
+    mlsys.errors.UnknownNameError: unknown precision 'fp61'. Known: fp64, fp32, ... Did you mean 'fp6'?
     """
     name = str(precision).lower()
     if name not in PRECISIONS:

@@ -1,0 +1,144 @@
+"""Run the labs as Google Colab would: its Python, its versions of Jupyter, mlsys from this checkout.
+
+    python tools/colab_check.py                    all labs
+    python tools/colab_check.py labs/01-amdahl.md  only this one
+
+The environment is kept in _build/colab and made anew when the pins change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / "_build" / "colab"
+TIMEOUT = 120
+"""Seconds one cell may take."""
+
+# github.com/googlecolab/backend-info, pip-freeze.txt at a724079 (2026-08-19): what a kernel there has loaded already.
+PYTHON = "3.13"
+PINS = (
+    "ipython==7.34.0",
+    "ipykernel==6.17.1",
+    "ipywidgets==7.7.1",
+    "traitlets==5.7.1",
+    "jupyter_client==7.4.9",
+    "numpy==2.1.3",
+    "matplotlib==3.10.0",
+)
+TOOLS = ("nbclient", "jupytext")
+
+# What a reader does, added as a last cell: predict, move every control, keep the state and bring it back.
+USE = """
+lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 1.0)
+before = lab.picture.value
+for control in lab.controls.values():
+    widget = control.widget
+    control.widget.value = not control.value if not hasattr(widget, "options") else widget.options[-1][-1]
+    assert not widget.disabled, control.name
+assert lab.picture.value != before, "the picture did not move"
+lab.restore(lab.save())
+assert lab.summary.value and "<img alt=" in lab.picture.value
+"""
+
+RUN = """
+import sys, jupytext, nbformat
+from nbclient import NotebookClient
+source, folder, timeout, use = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+notebook = jupytext.read(source)
+notebook.cells.append(nbformat.v4.new_code_cell(use))
+NotebookClient(notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+shown = [o for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "display_data"]
+views = [o for o in shown if "application/vnd.jupyter.widget-view+json" in o.data]
+assert views, "no widget was shown"
+noise = [o.text for c in notebook.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
+assert not noise, noise
+"""
+
+
+def find_python() -> str:
+    """Return Colab's Python if this machine has it, else the one that runs."""
+    installed = Path.home().glob(f".pyenv/versions/{PYTHON}.*/bin/python")
+    for candidate in (shutil.which(f"python{PYTHON}"), *map(str, sorted(installed))):
+        if candidate and subprocess.run([candidate, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+            return candidate
+    return sys.executable
+
+
+def pip(python: Path, *arguments: str) -> str:
+    """Run pip in the environment; an error shows what pip said."""
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"pip {' '.join(arguments)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def make_environment() -> Path:
+    """Return the Python of an environment with Colab's pins."""
+    python, stamp = HOME / "bin" / "python", HOME / "pins.txt"
+    wanted = "\n".join((PYTHON, *PINS, *TOOLS))
+    if not (stamp.exists() and stamp.read_text(encoding="utf-8") == wanted):
+        shutil.rmtree(HOME, ignore_errors=True)
+        subprocess.run([find_python(), "-m", "venv", str(HOME)], check=True)
+        pip(python, "install", "-q", *PINS, *TOOLS)
+        stamp.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def install_mlsys(python: Path) -> None:
+    """Install this checkout as the first cell of a lab does; nothing that is loaded already may change."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "mlsys"
+        copy.mkdir()
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, copy)
+        shutil.copytree(ROOT / "mlsys", copy / "mlsys", ignore=shutil.ignore_patterns("__pycache__"))
+        pip(python, "install", "-q", "--force-reinstall", "--no-deps", str(copy))
+        pip(python, "install", "-q", f"{copy}[labs]")
+    have = {line.lower().replace("_", "-") for line in pip(python, "freeze").splitlines()}
+    moved = [pin for pin in PINS if pin.lower().replace("_", "-") not in have]
+    if moved:
+        raise SystemExit(f"installing mlsys replaced {', '.join(moved)}: Colab would have to restart its kernel")
+
+
+def run_lab(python: Path, lab: Path) -> str | None:
+    """Run one lab in a folder of its own; return what went wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(python), "-c", RUN, str(lab), folder, str(TIMEOUT), USE]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=3 * TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return f"not done after {3 * TIMEOUT} s"
+    return done.stderr[-3000:] if done.returncode else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the labs; the exit status says whether all of them ran."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labs", nargs="*", type=Path, help="labs (all, when none is named)")
+    options = parser.parse_args(arguments)
+    labs = [lab.resolve() for lab in options.labs] or sorted((ROOT / "labs").glob("*.md"))
+    start = time.perf_counter()
+    python = make_environment()
+    install_mlsys(python)
+    version = subprocess.run([str(python), "-V"], capture_output=True, text=True).stdout.strip()
+    print(f"{version} with {', '.join(PINS)}: ready in {time.perf_counter() - start:.0f} s", flush=True)
+    failed = 0
+    for lab in labs:
+        start = time.perf_counter()
+        fault = run_lab(python, lab)
+        failed += fault is not None
+        print(f"{lab.name}: {fault or 'runs'} ({time.perf_counter() - start:.1f} s)", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
