@@ -40,9 +40,9 @@ USE = """
 lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 1.0)
 before = lab.picture.value
 for control in lab.controls.values():
-    widget = control.widget
-    control.widget.value = not control.value if not hasattr(widget, "options") else widget.options[-1][-1]
-    assert not widget.disabled, control.name
+    assert not control.widget.disabled, control.name
+    last = control.widget.options[-1] if hasattr(control.widget, "options") else not control.value
+    control.widget.value = last[1] if isinstance(last, tuple) else last
 assert lab.picture.value != before, "the picture did not move"
 lab.restore(lab.save())
 assert lab.summary.value and "<img alt=" in lab.picture.value

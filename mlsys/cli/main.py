@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,4 +139,4 @@ def sensitivity(notebook: Path, step: float) -> None:
 
 
 def _progress(facts: list[str]) -> Any:
-    return click.progressbar(facts, label="Facts tried", file=click.get_text_stream("stderr"))
+    return click.progressbar(facts, label="Facts tried", file=sys.stderr)

@@ -29,6 +29,7 @@ def weight_bytes(parameters: float, bytes_per_parameter: float) -> float:
 
     Examples
     --------
+    >>> from mlsys.units import Q_
     >>> print(weight_bytes(Q_(7, "Gparam"), Q_(2, "byte")).to("GB"))
     14 GB
     """
@@ -59,6 +60,7 @@ def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "
 
     Examples
     --------
+    >>> from mlsys.units import Q_
     >>> model_memory(Q_(7, "Gparam"), Q_(2, "byte"), "GB")
     14.0
     """
@@ -102,6 +104,7 @@ def kv_cache_bytes(
 
     Examples
     --------
+    >>> from mlsys.units import Q_
     >>> print(kv_cache_bytes(32, 32, 128, 1, Q_(2, "byte")))
     524288 B
     """
@@ -136,6 +139,7 @@ def decode_rate_ceiling(weights: float, bandwidth: float, kv_cache: float = 0.0,
 
     Examples
     --------
+    >>> from mlsys.units import Q_
     >>> print(f"{decode_rate_ceiling(Q_(14, 'GB'), Q_(2039, 'GB/s')):.0f}")
     146 token/s
     """
