@@ -62,10 +62,11 @@ def load_device(path: str | Path, validate: bool = True) -> Device:
             return _build(document.data)
         except (KeyError, TypeError, AttributeError, ValueError):
             pass  # the file is at fault: say where, below
-    faults = document.faults + _schema_faults(document.data)
-    faults = faults or _reference_faults(document.data)
+    shape = _schema_faults(document.data)
+    faults = document.faults + [document.located(*fault) for fault in shape]
+    faults = faults or [document.located(*fault) for fault in _reference_faults(document.data)]
     if faults:
-        raise DeviceFileError("\n".join(document.located(place, text) for place, text in faults))
+        raise DeviceFileError("\n".join(faults))
     try:
         return _build(document.data)
     except ValueError as error:
@@ -78,7 +79,7 @@ class _Document:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Place, int] = {(): 1}
-        self.faults: list[tuple[Place, str]] = []
+        self.faults: list[str] = []
         self.data: Any = None
         try:
             with path.open("rb") as file:
@@ -100,9 +101,10 @@ class _Document:
             raise DeviceFileError(f"{path}: the file is empty")
         self.data = self._plain(node, ())
 
-    def located(self, place: Place, text: str) -> str:
-        """Return one fault as ``file:line: place: text``."""
-        line = next(self.lines[place[:size]] for size in range(len(place), -1, -1) if place[:size] in self.lines)
+    def located(self, place: Place, text: str, node: yaml.Node | None = None) -> str:
+        """Return one fault as ``file:line: place: text``, at ``node`` or where ``place`` was first written."""
+        written = (place[:size] for size in range(len(place), -1, -1) if place[:size] in self.lines)
+        line = node.start_mark.line + 1 if node else self.lines[next(written)]
         where = ".".join(map(str, place))
         return f"{self.path}:{line}: {where + ': ' if where else ''}{text}"
 
@@ -130,13 +132,14 @@ class _Document:
         for key_node, value_node in node.value:
             key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
-                self.faults.append((place, f"key {getattr(key_node, 'value', key)!r} must be text"))
+                key_text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "of a list or mapping"
+                self.faults.append(self.located(place, f"key {key_text} must be text", key_node))
                 continue
             here = (*place, key)
-            self.lines[here] = key_node.start_mark.line + 1
             if key in found:
-                self.faults.append((here, f"duplicate key {key!r}"))
+                self.faults.append(self.located(here, f"duplicate key {key!r}", key_node))
                 continue
+            self.lines[here] = key_node.start_mark.line + 1
             found[key] = self._plain(value_node, here)
         return found
 

@@ -156,8 +156,8 @@ ONE_FAULT = {
     "unknown key of a block": ("power:\n", "powr:\n", "powr", "unknown key 'powr'. Did you mean 'power'?"),
     "unknown key inside": ("  tdp:", "  tpd:", "tpd", "unknown key 'tpd'. Did you mean 'tdp'?"),
     "unknown key of a field": ("note: pruned", "nota: pruned", "nota", "unknown key 'nota'. Did you mean 'note'?"),
-    "unknown precision": ("  fp16:", "  fp61:", "fp61", "unknown key 'fp61'. Did you mean 'fp16'?"),
-    "unknown sparsity": ('"2:4":', '"4:2":', "4:2", "unknown key '4:2'. Did you mean '2:4'?"),
+    "unknown precision": ("  fp16:", "  fp61:", "fp61", "unknown key 'fp61'. Did you mean 'fp6'?"),
+    "unknown sparsity": ('"2:4":', '"4:2":', "4:2", "unknown key '4:2'. Known: dense, 2:4"),
     "unknown kind": ("kind: NPU", "kind: Toaster", "Toaster", "'Toaster' is not one of"),
     "unknown confidence": ("confidence: secondary", "confidence: sure", "sure", "'sure' is not one of"),
     "unknown scope": ("scope: unit", "scope: room", "room", "'room' is not one of"),
@@ -180,7 +180,7 @@ ONE_FAULT = {
     "number only": ("value: 5 W", "value: 5", "value: 5,", "5 is not of type 'string'"),
     "arithmetic": ("value: 5 W", "value: 5 9**9**9**9*W", "9**9", "is not a unit such as 'W'"),
     "huge power": ("value: 5 W", "value: 5 W**999999999", "99999", "is not a unit such as 'W'"),
-    "very long value": ("value: 5 W", f"value: 5 {'W' * 50}", "WWW", "is too long"),
+    "very long value": ("value: 5 W", f"value: {'5' * 50} W", "555", "is too long"),
     "null": ("value: 5 W", "value: null", "null", "None is not of type 'string'"),
     "year as text": ("release_year: 2024", 'release_year: "2024"', "release_year", "is not of type 'integer'"),
     "year of another age": ("release_year: 2024", "release_year: 1066", "1066", "1066 is less than the minimum"),
@@ -205,8 +205,8 @@ ONE_FAULT = {
         *("headline:", '  sheet: {title: Another sheet, date: "2024", confidence: verified}\nheadline:', "Another sheet"),
         "sources.sheet: duplicate key 'sheet'",
     ),
-    "key that is a number": ("vendor: Nobody", "vendor: Nobody\n7: seven", "id: Toy", "key 7 must be text"),
-    "key that is a list": ("vendor: Nobody", "vendor: Nobody\n? [a]\n: b", "id: Toy", "must be text"),
+    "key that is a number": ("vendor: Nobody", "vendor: Nobody\n7: seven", "7: seven", "key 7 must be text"),
+    "key that is a list": ("vendor: Nobody", "vendor: Nobody\n? [a]\n: b", "? [a]", "must be text"),
     # what no device file needs
     "tag": ("vendor: Nobody", "vendor: !!python/object/apply:os.getcwd []", "!!python", "is not allowed"),
     "own tag": ("vendor: Nobody", "vendor: !secret x", "!secret", "tag '!secret' is not allowed"),
@@ -366,7 +366,8 @@ def test_a_mangled_file_gives_a_fault_list_or_a_valid_device(validate: bool, tmp
                 continue
         accepted += 1
         assert isinstance(device, Device)
-        assert device.peak_flops.magnitude > 0
-        assert device.memory_bw.source.strip()
+        if validate:
+            assert device.peak_flops.magnitude > 0
+            assert device.memory_bw.source.strip()
     assert accepted > 20, "else the mutations are too coarse to try the inside"
     assert refused > 150

@@ -1,0 +1,98 @@
+"""The command line answers in words, and its errors are one line without a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mlsys.claims.render import MIME
+from mlsys.cli import main
+
+PAGE = {
+    "page": "demo",
+    "claims": [{"name": "ridge", "value": "153", "unit": "FLOP/byte", "text": "153 FLOP/byte", "formula": "R ÷ B", "facts": []}],
+    "facts": [],
+}
+
+
+def notebook(value: str = "153") -> str:
+    claim = {**PAGE["claims"][0], "value": value}
+    output = {"output_type": "execute_result", "data": {MIME: {**PAGE, "claims": [claim]}}, "metadata": {}}
+    return json.dumps({"cells": [{"cell_type": "code", "source": "", "outputs": [output]}], "nbformat": 4})
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    return result.exit_code, result.output
+
+
+def test_device_prints_every_value_with_its_source() -> None:
+    code, text = run("device", "V100")
+    assert code == 0
+    assert "NVIDIA V100" in text
+    bandwidth = next(line for line in text.splitlines() if "memory/HBM/bandwidth" in line)
+    assert "900 GB/s" in bandwidth and "NVIDIA" in bandwidth
+
+
+def test_unknown_device_suggests_one() -> None:
+    code, text = run("device", "A10O")
+    assert code == 1
+    assert "Did you mean 'A100'?" in text and "Traceback" not in text
+
+
+def test_check_lists_all_faults_of_all_files(tmp_path: Path) -> None:
+    good = Path("mlsys/hardware/data/cloud/T4.yaml").read_text("utf-8")
+    (tmp_path / "bad.yaml").write_text(good.replace("320 GB/s", "320 GFLOP/s").replace("70 W", "-70 W"), "utf-8")
+    (tmp_path / "good.yaml").write_text(good, "utf-8")
+    code, text = run("check", tmp_path / "good.yaml", tmp_path / "bad.yaml")
+    assert code == 1
+    assert "<GPU NVIDIA T4" in text
+    assert "'320 GFLOP/s' must be in byte/s" in text and "'-70 W' must be finite and above zero" in text
+
+
+def test_ledger_and_diff_of_two_folders(tmp_path: Path) -> None:
+    for folder, value in (("old", "153"), ("new", "154.53")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "demo.ipynb").write_text(notebook(value), "utf-8")
+    code, text = run("claims", "ledger", "--json", tmp_path / "new")
+    assert code == 0 and json.loads(text)[0]["value"] == "154.53"
+    code, text = run("claims", "diff", tmp_path / "old", tmp_path / "new")
+    assert code == 0
+    assert "demo: ridge: 153 FLOP/byte → 154.53 FLOP/byte (+1%)" in text and "1 claim moved" in text
+    assert run("claims", "diff", "--exit-code", tmp_path / "old", tmp_path / "new")[0] == 1
+    assert run("claims", "diff", "--exit-code", tmp_path / "old", tmp_path / "old")[0] == 0
+
+
+def test_diff_against_a_git_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("book").mkdir()
+    Path("labs").mkdir()
+    page = Path("book/demo.ipynb")
+    page.write_text(notebook(), "utf-8")
+    author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "one"]):
+        subprocess.run(["git", *command], check=True)
+    page.write_text(notebook("150"), "utf-8")
+    code, text = run("claims", "diff", "HEAD")
+    assert code == 0 and "153 FLOP/byte → 150 FLOP/byte" in text
+    code, text = run("claims", "diff", "no-such-revision")
+    assert code == 1 and "no-such-revision" in text and "Traceback" not in text
+
+
+def test_sensitivity_of_a_page_is_the_analytic_elasticity(tmp_path: Path) -> None:
+    code = (
+        "from mlsys import Hardware, claim\nfrom mlsys.registry import start_chapter\nstart_chapter('demo')\n"
+        "chip = Hardware.Cloud.A100\nclaim(ridge=chip.ridge_point('fp16'))"
+    )
+    page = tmp_path / "demo.ipynb"
+    page.write_text(json.dumps({"cells": [{"cell_type": "code", "source": code, "metadata": {}}]}), "utf-8")
+    exit_code, text = run("claims", "sensitivity", page, "--step", "1e-4")
+    assert exit_code == 0
+    lines = [line.split() for line in text.splitlines()]
+    where = {line[0]: index for index, line in enumerate(lines) if line}
+    assert lines[where["A100_80GB/peaks/fp16/matrix/dense"] + 1] == ["ridge", "+1"]
+    assert lines[where["A100_80GB/memory/HBM/bandwidth"] + 1] == ["ridge", "-1"]

@@ -1,0 +1,45 @@
+"""The README's example runs and prints what its comments say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+
+
+def test_the_taste_prints_what_it_says() -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(code, {})
+    printed = shown.getvalue()
+    for promised in ("153.016184 FLOP/B", "memory 4.24264443 µs"):
+        assert promised in code and promised in printed
+    assert "2039 GB/s" in printed and "source" in printed
+
+
+def test_the_refusals_are_word_for_word() -> None:
+    import pytest
+
+    from mlsys import Hardware, Q_
+    from mlsys.formulas import ridge_point
+
+    refused = {
+        'ridge_point(312, Q_(2039, "GB/s"))': lambda: ridge_point(312, Q_(2039, "GB/s")),
+        'a100.peak("fp8")': lambda: Hardware.Cloud.A100.peak("fp8"),
+        'Q_(5, "USD") + Q_(3, "byte")': lambda: Q_(5, "USD") + Q_(3, "byte"),
+    }
+    for line, attempt in refused.items():
+        message = README.split(f">>> {line}\n")[1].splitlines()[0]
+        with pytest.raises(Exception) as caught:  # each refusal has a kind of its own
+            attempt()
+        assert str(caught.value) == message
+
+
+def test_every_linked_file_exists() -> None:
+    root = Path(__file__).parent.parent
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (root / target).exists(), target
