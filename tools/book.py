@@ -1,8 +1,8 @@
 """Build the book: run the pages that need it, then let Jupyter Book set them.
 
-    python tools/book.py html            the whole book, warnings are errors
-    python tools/book.py pdf             the same as one PDF, through xelatex
-    python tools/book.py page roofline   one page, quickly
+python tools/book.py html            the whole book, warnings are errors
+python tools/book.py pdf             the same as one PDF, through xelatex
+python tools/book.py page roofline   one page, quickly
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
+
 from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_page, run_page, workers
 
 BUILD = ROOT / "_build"
@@ -175,8 +176,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("which page? For example: make page P=roofline")
     start = time.perf_counter()
     prepare_environment()
+    builders: dict[str, Callable[[], Path]] = {
+        "html": build_html,
+        "pdf": build_pdf,
+        "page": lambda: build_page(options.name),
+    }
     try:
-        made = {"html": build_html, "pdf": build_pdf, "page": lambda: build_page(options.name)}[options.what]()
+        made = builders[options.what]()
     except BookError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1

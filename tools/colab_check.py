@@ -9,6 +9,7 @@ The environment is kept in _build/colab and made anew when the pins change.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,10 @@ def find_python() -> str:
     """Return Colab's Python if this machine has it, else the one that runs."""
     installed = Path.home().glob(f".pyenv/versions/{PYTHON}.*/bin/python")
     for candidate in (shutil.which(f"python{PYTHON}"), *map(str, sorted(installed))):
-        if candidate and subprocess.run([candidate, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+        if (
+            candidate
+            and subprocess.run([candidate, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
+        ):
             return candidate
     return sys.executable
 
@@ -117,7 +121,7 @@ def run_lab(python: Path, lab: Path) -> str | None:
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=3 * TIMEOUT)
         except subprocess.TimeoutExpired:
             return f"not done after {3 * TIMEOUT} s"
-    return done.stderr[-3000:] if done.returncode else None
+    return re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)[-2000:] if done.returncode else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+
 from pages import ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -30,6 +31,8 @@ def without_noise(notebook: Any) -> Any:
     notebook.metadata["kernelspec"] = dict(KERNEL)
     notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata.pop("widgets", None)
+    # Not paired for JupyterLab: a reader who runs a lab must not rewrite its text, nor be asked which file is newer.
+    notebook.metadata.pop("jupytext", None)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)

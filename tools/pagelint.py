@@ -1,8 +1,8 @@
 """Read every page for what a proof-reader would mark.
 
-    python tools/pagelint.py                    all pages
-    python tools/pagelint.py book/roofline.md   only this one
-    python tools/pagelint.py --explain P001     why a rule is there, and what to write instead
+python tools/pagelint.py                    all pages
+python tools/pagelint.py book/roofline.md   only this one
+python tools/pagelint.py --explain P001     why a rule is there, and what to write instead
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def plain(text: str, stand_in: str = "") -> str:
 @rule(
     "P001",
     "a measured number typed into prose",
-    "A number in a sentence goes stale in silence. Claim it in a cell, claim(ridge=...), and write {glue:}`ridge` where "
-    "it is read. Words that compare (twice, half) are fine where a check() on the page holds them.",
+    "A number in a sentence goes stale in silence. Claim it in a cell, claim(ridge=...), and write {glue:}`ridge` "
+    "where it is read. Words that compare (twice, half) are fine where a check() on the page holds them.",
 )
 def typed_number(page: Page) -> Iterator[Finding]:
     """P001."""

@@ -123,7 +123,7 @@ def _options(inside: list[Line]) -> tuple[dict[str, Any], list[Line]]:
     if inside and inside[0].text.strip() == "---":
         end = next((at for at, line in enumerate(inside[1:], start=1) if line.text.strip() == "---"), len(inside))
         return yaml.safe_load("\n".join(line.text for line in inside[1:end])) or {}, inside[end + 1 :]
-    options = {}
+    options: dict[str, Any] = {}
     for at, line in enumerate(inside):
         option = _OPTION.match(line.text)
         if option is None:

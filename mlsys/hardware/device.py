@@ -253,7 +253,8 @@ class Device:
         return ridge_point(self.peak(precision, sparsity), self.level(level).bandwidth)
 
     def __repr__(self) -> str:
-        peak = self._peaks[next(key for key in self._peaks if key[0] == self.headline)]
+        units = (unit for unit in ("matrix", "vector") if (self.headline, unit, "dense") in self._peaks)
+        peak = self._peaks[self.headline, next(units), "dense"]
         level = self.memory[self.main_memory]
         rates = f"{self.headline} {peak:~P}, {self.main_memory} {level._bandwidth:~P}"
         return f"<{self.kind} {self.name} ({self.release_year}): {rates}>"

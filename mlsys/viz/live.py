@@ -49,7 +49,7 @@ class LiveFigure:
         self.moving = sorted(moving, key=lambda artist: artist.get_zorder())
         for artist in self.moving:
             artist.set_animated(True)
-        self._canvas = FigureCanvasAgg(figure)
+        self._canvas: Any = FigureCanvasAgg(figure)
         self._background: Any = None
 
     @property

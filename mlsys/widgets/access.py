@@ -43,4 +43,4 @@ SCRIPT = """<script>
 
 def script_bundle() -> dict[str, str]:
     """Return the script as an output that prints as nothing."""
-    return {"text/html": SCRIPT, "text/latex": "%", "text/plain": ""}
+    return {"text/html": SCRIPT, "text/markdown": "", "text/plain": ""}

@@ -61,8 +61,8 @@ class AmdahlLab(Lab):
 
         return NumberQuestion(
             "prediction",
-            f"A program spends {percent(_PROGRAM)} of its time in a part that an accelerator runs {times(_ACCELERATOR)} "
-            "as fast. The rest stays on the host. How many times as fast is the whole program?",
+            f"A program spends {percent(_PROGRAM)} of its time in a part that an accelerator runs "
+            f"{times(_ACCELERATOR)} as fast. The rest stays on the host. How many times as fast is the whole program?",
             answer=total,
             unit="×",
             tolerance=0.05,
@@ -114,7 +114,8 @@ def _profile() -> Question:
             return f"{sum_} Whoever measures an end-to-end speedup has measured the accelerated share."
         if not 0 <= given < 100:
             return "A share of the run time lies between 0% and 100%."
-        return f"With {percent(given / 100)} accelerated, the whole would be {times(amdahl_speedup(given / 100, _ACCELERATOR))} as fast. Solve Amdahl's law for p."
+        whole = times(amdahl_speedup(given / 100, _ACCELERATOR))
+        return f"With {percent(given / 100)} accelerated, the whole would be {whole} as fast. Solve Amdahl's law for p."
 
     return NumberQuestion(
         "profile",
@@ -132,14 +133,14 @@ def _upgrade() -> Question:
     before = amdahl_speedup(_PROGRAM, _ACCELERATOR)
     bought, moved = amdahl_speedup(_PROGRAM, faster), amdahl_speedup(more, _ACCELERATOR)
     sum_ = (
-        f"From {times(before)}, the faster accelerator leads to {times(bought)} and the larger share to {times(moved)}. "
-        f"The first still runs into its ceiling of {times(amdahl_ceiling(_PROGRAM))}; the second raises it to "
-        f"{times(amdahl_ceiling(more))}."
+        f"From {times(before)}, the faster accelerator leads to {times(bought)} and the larger share to "
+        f"{times(moved)}. The first still runs into its ceiling of {times(amdahl_ceiling(_PROGRAM))}; "
+        f"the second raises it to {times(amdahl_ceiling(more))}."
     )
     return ChoiceQuestion(
         "upgrade",
-        f"The program of your prediction runs {percent(_PROGRAM)} of its time on an accelerator of {times(_ACCELERATOR)}. "
-        "Which change makes the whole program faster?",
+        f"The program of your prediction runs {percent(_PROGRAM)} of its time on an accelerator of "
+        f"{times(_ACCELERATOR)}. Which change makes the whole program faster?",
         choices=(
             Choice(f"An accelerator of {times(faster)}", sum_, bool(bought > moved)),
             Choice(f"Moving enough code that {percent(more)} is accelerated", sum_, bool(moved > bought)),
@@ -157,7 +158,8 @@ def _bottleneck() -> Question:
     )
     return ChoiceQuestion(
         "bottleneck",
-        f"Set {percent(share)} and {times(_ACCELERATOR)}. Nearly everything is accelerated. Which side takes longer now?",
+        f"Set {percent(share)} and {times(_ACCELERATOR)}. Nearly everything is accelerated. "
+        "Which side takes longer now?",
         choices=(
             Choice("The accelerator: it does nearly all of the work", sum_, bool(host < 0.5)),
             Choice("The host: its small share is not accelerated", sum_, bool(host > 0.5)),
@@ -196,7 +198,9 @@ def _sparse_peak() -> Question:
         f"{number(dense)} TOP/s is the dense rate, and dense over host is {times(ratios[0])}. Only the rate with 2:4 "
         f"sparsity, {number(sparse)} TOP/s, gives {times(ratios[1])}, and this network is not pruned."
     )
-    effect = f" With {percent(_PROGRAM)} accelerated it matters little: {times(totals[0])} instead of {times(totals[1])}."
+    effect = (
+        f" With {percent(_PROGRAM)} accelerated it matters little: {times(totals[0])} instead of {times(totals[1])}."
+    )
     return ChoiceQuestion(
         "sparse-peak",
         f"A text computes: an H100 does {number(dense)} INT8 TOP/s, the processor beside it "

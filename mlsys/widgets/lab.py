@@ -17,7 +17,7 @@ from mlsys.viz.views.view import SHARPNESS, Scene, View
 from mlsys.widgets import parts
 from mlsys.widgets.access import script_bundle
 from mlsys.widgets.questions import Question, QuestionBox, given_by, put_into
-from mlsys.widgets.state import VERSION, LabStateError, read_state, write_state
+from mlsys.widgets.state import VERSION, LabStateError, check_state, read_state, write_state
 from mlsys.widgets.static import lab_page, question_page, widget_view
 
 __all__ = ["Lab"]
@@ -200,7 +200,9 @@ class Lab:
         try:
             self.view = self._scene.update(**self._parameters(**values))
         except UnknownNameError as error:
-            self.picture.value = f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", width, height)}</div>'
+            self.picture.value = (
+                f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", width, height)}</div>'
+            )
             self.summary.value = parts.note("told", f"{error} Choose another one.")
             return
         self.png = self._live.png()
@@ -237,26 +239,13 @@ class Lab:
             If it is not a state of this lab; the lab is then left exactly as it was.
         """
         data = read_state(self.file if source is None else source, self.id)
-        self._check_state(data)
+        check_state(data, self.controls, self.questions, self.prediction)
         self._predicted = data["prediction"]["given"]
         put_into(self.prediction, self.field, self._predicted)
         self._open(data["prediction"]["locked"])
         for name, answer in data["answers"].items():
             self.boxes[name].restore(answer)
         self._set(data["controls"])
-
-    def _check_state(self, data: dict[str, Any]) -> None:
-        """Refuse a state with anything in it that this lab could not show."""
-        for part, known in (("controls", self.controls), ("answers", self.boxes)):
-            if set(data[part]) != set(known):
-                wrong = ", ".join(sorted(map(repr, set(data[part]) ^ set(known))))
-                raise LabStateError(f"`{part}` of the state do not match this lab: {wrong} missing or unknown")
-        for name, value in data["controls"].items():
-            if not self.controls[name].accepts(value):
-                raise LabStateError(f"`controls.{name}` cannot be {value!r}: the lab does not offer it")
-        for name, answer in data["answers"].items():
-            _check_answer(f"answers.{name}", answer, self.questions[name], "tries")
-        _check_answer("prediction", data["prediction"], self.prediction, "locked")
 
     def _save_clicked(self) -> None:
         try:
@@ -307,18 +296,4 @@ class Lab:
     def _display(bundle: dict[str, Any]) -> None:
         from IPython.display import display
 
-        display(bundle, raw=True)
-
-
-def _check_answer(where: str, answer: Any, question: Question, flag: str) -> None:
-    if not isinstance(answer, dict) or set(answer) != {"given", flag}:
-        raise LabStateError(f"`{where}` must hold `given` and `{flag}`, got {answer!r}")
-    given, done = answer["given"], answer[flag]
-    if flag == "tries" and (isinstance(done, bool) or not isinstance(done, int) or done < 0):
-        raise LabStateError(f"`{where}.tries` must be a whole number of 0 or more, got {done!r}")
-    if flag == "locked" and not isinstance(done, bool):
-        raise LabStateError(f"`{where}.locked` must be true or false, got {done!r}")
-    if given is not None and not question.accepts(given):
-        raise LabStateError(f"`{where}.given` cannot be {given!r}: the question does not offer it")
-    if bool(done) != (given is not None):
-        raise LabStateError(f"`{where}`: `given` is {given!r} but `{flag}` is {done!r}; they contradict each other")
+        display(bundle, raw=True)  # type: ignore[no-untyped-call]

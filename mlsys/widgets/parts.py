@@ -11,7 +11,19 @@ import ipywidgets
 
 from mlsys.viz.style import COLORS
 
-__all__ = ["GROUPS", "Control", "button", "choice", "heading", "note", "slider", "spoken", "style_sheet", "switch", "text"]
+__all__ = [
+    "GROUPS",
+    "Control",
+    "button",
+    "choice",
+    "heading",
+    "note",
+    "slider",
+    "spoken",
+    "style_sheet",
+    "switch",
+    "text",
+]
 
 GROUPS = ("Workload", "Mapping", "Hardware", "View")
 """The order of the controls in every lab."""
@@ -107,7 +119,9 @@ def switch(name: str, group: str, label: str, value: bool, help: str) -> Control
 def button(label: str, style: str = "") -> Any:
     """Return a button as wide as its label."""
     return ipywidgets.Button(
-        description=label, button_style=style, layout={"width": "auto", "align_self": "flex-start", "padding": "0 1.2em"}
+        description=label,
+        button_style=style,
+        layout={"width": "auto", "align_self": "flex-start", "padding": "0 1.2em"},
     )
 
 

@@ -19,7 +19,7 @@ __all__ = ["RooflineLab"]
 
 _DEVICES = ("V100", "T4", "A100", "H100", "H200", "B200", "MI300X", "TPUv1", "TPUv4", "TPUv5p")
 _PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
-_BATCHES = tuple(2**power for power in range(13))
+_BATCHES: tuple[int, ...] = tuple(2**power for power in range(13))
 _WIDTHS = tuple(2**power for power in range(8, 14))
 _OVERHEADS = (0, 1, 2, 5, 10, 20, 50)
 _WIDTH, _PRECISION = 2048, "fp16"
@@ -48,7 +48,8 @@ class RooflineLab(Lab):
     title = "Lab 2: What can a layer attain on a machine?"
     purpose = (
         "A machine computes at some rate and reads memory at another; a layer needs so much of each. "
-        "Find out which of the two a layer waits for, what it takes to change that, and which number to ask a vendor for."
+        "Find out which of the two a layer waits for, what it takes to change that, "
+        "and which number to ask a vendor for."
     )
 
     def __init__(self) -> None:
@@ -65,13 +66,18 @@ class RooflineLab(Lab):
             result = roofline(chip, layer("dense", batch, _WIDTH, _PRECISION))
             here = f"batch {batch} does {number(result.figures['intensity'])} FLOP per byte"
             use = percent(result.figures["utilisation"])
-            opening = f"You predicted {batch}, and so it is: " if batch == right else f"You predicted {batch}; it is {right}: "
+            opening = (
+                f"You predicted {batch}, and so it is: "
+                if batch == right
+                else f"You predicted {batch}; it is {right}: "
+            )
             because = f"the ridge of the A100 lies at {number(ridge)}, and {here}, which allows {use} of the peak."
             choices.append(Choice(str(batch), opening + because, batch == right))
         return ChoiceQuestion(
             "prediction",
-            f"A dense layer of width {_WIDTH:,} in {_PRECISION.upper()} on an A100 uses less than one percent of the peak "
-            "at batch 1. From which of these batch sizes on does it wait for the arithmetic, no longer for the memory?",
+            f"A dense layer of width {_WIDTH:,} in {_PRECISION.upper()} on an A100 uses less than one percent of the "
+            "peak at batch 1. From which of these batch sizes on does it wait for the arithmetic, "
+            "no longer for the memory?",
             choices=tuple(choices),
         )
 
@@ -92,13 +98,13 @@ class RooflineLab(Lab):
                 "precision", "Mapping", "Number format", [(p.upper(), p) for p in _PRECISIONS], _PRECISION,
                 "Format of the data and of the rate; not every machine has each",
             ),
-            switch("overlap", "Mapping", "Move data while computing", True, "Off: data moves first, then units compute"),
+            switch("overlap", "Mapping", "Move data while computing", True, "Off: data first, then units compute"),
             choice("device", "Hardware", "Machine", names, "A100", "The machine in front"),
             slider(
                 "overhead", "Hardware", "Launch overhead (µs)", [(f"{t} µs", t) for t in _OVERHEADS], 0,
                 "Time that starting the layer takes, whatever its size",
             ),
-            choice("other", "View", "Compare with", [_NONE, *names], _NONE, "A second machine, dashed, behind the first"),
+            choice("other", "View", "Compare with", [_NONE, *names], _NONE, "A second machine, dashed, behind"),
         )  # fmt: skip
 
     def _make_scene(self) -> RooflineScene:
@@ -120,7 +126,10 @@ class RooflineLab(Lab):
 def _first_compute_bound() -> int:
     """Return the smallest batch of the list at which the dense layer is compute-bound on an A100."""
     chip = Hardware.Cloud.A100
-    return next(b for b in _BATCHES if roofline(chip, layer("dense", b, _WIDTH, _PRECISION)).bound_by == "compute")
+    for batch in _BATCHES:
+        if roofline(chip, layer("dense", batch, _WIDTH, _PRECISION)).bound_by == "compute":
+            return batch
+    raise ValueError("no batch of the list makes the layer compute-bound: give the lab larger ones")
 
 
 def _bound_of_batch() -> Question:
@@ -128,8 +137,9 @@ def _bound_of_batch() -> Question:
     widest = layer("dense", batch, _WIDTHS[-1], _PRECISION).intensity
     ridge = chip.ridge_point(_PRECISION)
     sum_ = (
-        f"Each weight takes 2 bytes to read and does 2 FLOP for each row, so a batch of {batch} stays below {batch} FLOP "
-        f"per byte however wide the layer is: {number(widest)} at width {_WIDTHS[-1]:,}. The ridge is {number(ridge)}."
+        f"Each weight takes 2 bytes to read and does 2 FLOP for each row, so a batch of {batch} stays below {batch} "
+        f"FLOP per byte however wide the layer is: {number(widest)} at width {_WIDTHS[-1]:,}. "
+        f"The ridge is {number(ridge)}."
     )
     return ChoiceQuestion(
         "batch",
@@ -150,7 +160,9 @@ def _layer_norm_share() -> Question:
 
     def explain(given: float, right: bool) -> str:
         sum_ = f"{intensity} FLOP per byte over a ridge of {ridge} is {number(share)}% of the peak"
-        return f"{sum_}, at any batch and width: no batch size helps." if right else f"{sum_}; you gave {number(given)}%."
+        return (
+            f"{sum_}, at any batch and width: no batch size helps." if right else f"{sum_}; you gave {number(given)}%."
+        )
 
     return NumberQuestion(
         "layernorm",
@@ -188,8 +200,8 @@ def _decoding() -> Question:
     one, many = (roofline(chip, layer("decode", batch, _WIDTH, _PRECISION)) for batch in (1, 64))
     more = 64 * (one.time / many.time).to("").magnitude
     sum_ = (
-        f"A step takes {number(one.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch 64: the weights "
-        f"are read once either way, which makes {times(more)} the tokens. "
+        f"A step takes {number(one.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch 64: "
+        f"the weights are read once either way, which makes {times(more)} the tokens. "
         "A higher peak changes neither."
     )
     return ChoiceQuestion(
@@ -197,7 +209,9 @@ def _decoding() -> Question:
         "Choose a decoding step at batch 1. Which change yields most tokens per second?",
         choices=(
             Choice("Twice the peak rate", sum_, one.bound_by == "compute" and more < 2),
-            Choice("Twice the memory bandwidth", f"That gives {times(2)}. {sum_}", one.bound_by == "memory" and more < 2),
+            Choice(
+                "Twice the memory bandwidth", f"That gives {times(2)}. {sum_}", one.bound_by == "memory" and more < 2
+            ),
             Choice("A batch of 64", sum_, more > 2),
         ),
     )
@@ -255,15 +269,15 @@ def _cpu() -> Question:
     cases = [(2, 20), (5, 10)]
     shares = [utilisation_ceiling(Q_(i, "FLOP/byte"), Q_(ridge, "FLOP/byte")) for i, ridge in cases]
     sum_ = (
-        f"Left of the ridge the ceiling is intensity over ridge: {cases[0][0]}/{cases[0][1]} = {percent(shares[0])} at worst, "
-        f"{cases[1][0]}/{cases[1][1]} = {percent(shares[1])} at best."
+        f"Left of the ridge the ceiling is intensity over ridge: {cases[0][0]}/{cases[0][1]} = "
+        f"{percent(shares[0])} at worst, {cases[1][0]}/{cases[1][1]} = {percent(shares[1])} at best."
     )
     claimed = (0.8, 0.9)
     return ChoiceQuestion(
         "cpu",
         f"“A processor with a ridge of {cases[1][1]} to {cases[0][1]} FLOP per byte reaches "
-        f"{percent(claimed[0])} to {percent(claimed[1])} of its peak on work of {cases[0][0]} to {cases[1][0]} FLOP per byte.” "
-        "What is wrong?",
+        f"{percent(claimed[0])} to {percent(claimed[1])} of its peak on work of {cases[0][0]} to {cases[1][0]} "
+        "FLOP per byte.” What is wrong?",
         in_app=False,
         choices=(
             Choice("The claimed share lies above the roof", sum_, bool(max(shares) < claimed[0])),

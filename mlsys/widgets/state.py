@@ -6,14 +6,21 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["VERSION", "LabStateError", "read_state", "write_state"]
+__all__ = ["VERSION", "LabStateError", "check_state", "read_state", "write_state"]
 
 VERSION = 1
 """Version of the form below; a file of another version is refused."""
 
 _PARTS = {"lab": str, "version": int, "prediction": dict, "controls": dict, "answers": dict}
+
+
+class Accepts(Protocol):
+    """Anything that knows its own values: a control, a question."""
+
+    def accepts(self, value: Any, /) -> bool:
+        """Whether ``value`` is one of them."""
 
 
 class LabStateError(ValueError):
@@ -67,6 +74,42 @@ Save a new one with lab.save()
     return data
 
 
+def check_state(
+    data: Mapping[str, Any], controls: Mapping[str, Accepts], questions: Mapping[str, Accepts], prediction: Accepts
+) -> None:
+    """Refuse a state with anything in it that this lab could not show.
+
+    Raises
+    ------
+    LabStateError
+        If a part is missing, unknown, or has a value that the lab does not offer.
+    """
+    for part, known in (("controls", controls), ("answers", questions)):
+        if set(data[part]) != set(known):
+            wrong = ", ".join(sorted(map(repr, set(data[part]) ^ set(known))))
+            raise LabStateError(f"`{part}` of the state do not match this lab: {wrong} missing or unknown")
+    for name, value in data["controls"].items():
+        if not controls[name].accepts(value):
+            raise LabStateError(f"`controls.{name}` cannot be {value!r}: the lab does not offer it")
+    for name, answer in data["answers"].items():
+        _check_answer(f"answers.{name}", answer, questions[name], "tries")
+    _check_answer("prediction", data["prediction"], prediction, "locked")
+
+
+def _check_answer(where: str, answer: Any, question: Accepts, flag: str) -> None:
+    if not isinstance(answer, dict) or set(answer) != {"given", flag}:
+        raise LabStateError(f"`{where}` must hold `given` and `{flag}`, got {answer!r}")
+    given, done = answer["given"], answer[flag]
+    if flag == "tries" and (isinstance(done, bool) or not isinstance(done, int) or done < 0):
+        raise LabStateError(f"`{where}.tries` must be a whole number of 0 or more, got {done!r}")
+    if flag == "locked" and not isinstance(done, bool):
+        raise LabStateError(f"`{where}.locked` must be true or false, got {done!r}")
+    if given is not None and not question.accepts(given):
+        raise LabStateError(f"`{where}.given` cannot be {given!r}: the question does not offer it")
+    if bool(done) != (given is not None):
+        raise LabStateError(f"`{where}`: `given` is {given!r} but `{flag}` is {done!r}; they contradict each other")
+
+
 def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
     if isinstance(source, Mapping):
         return "the given state", dict(source)
@@ -74,7 +117,9 @@ def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
     try:
         return path.name, json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise LabStateError(f"there is no file {path.name!r}. Save a state first, with the button or lab.save()") from None
+        raise LabStateError(
+            f"there is no file {path.name!r}. Save a state first, with the button or lab.save()"
+        ) from None
     except OSError as error:
         raise LabStateError(f"{path.name} cannot be read: {error.strerror or error}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

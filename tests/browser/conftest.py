@@ -55,7 +55,7 @@ def context(browser: Browser, outside: list[str]) -> Iterator[BrowserContext]:
     """Return a fresh browser profile that cannot leave this machine."""
     profile = browser.new_context(viewport={"width": 1280, "height": 900})
 
-    def refuse(route) -> None:  # noqa: ANN001
+    def refuse(route) -> None:
         outside.append(route.request.url)
         route.abort()
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pages import ROOT
 from playwright.sync_api import BrowserContext, Page, expect
+
+from pages import ROOT
 
 pytestmark = pytest.mark.browser
 
@@ -98,7 +99,7 @@ def lab(request: pytest.FixtureRequest, jupyter: str, context: BrowserContext) -
     page.close()
 
 
-def answer(part) -> None:  # noqa: ANN001
+def answer(part) -> None:
     """Give some answer to a prediction or a question."""
     choices = part.locator("input[type=radio]")
     if choices.count():

@@ -3,12 +3,18 @@
 from pathlib import Path
 
 import pytest
+
 from notebooks import disagreements, regenerate, without_noise
 from pages import FOLDERS, ROOT, notebook_files, read_notebook, read_page
 
 pytestmark = pytest.mark.notebooks
 
-HEADER = "---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\nkernelspec: {name: python3, display_name: P}\n---\n"
+HEADER = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {name: python3, display_name: P}
+---
+"""
 CELL = "```{code-cell}\n1 + 1\n```\n"
 
 
@@ -55,7 +61,7 @@ def test_regenerated_notebook_agrees_and_settles(tmp_path: Path) -> None:
         (lambda text: text + "\n" + CELL, "cells in page.md"),
     ],
 )
-def test_disagreement_is_found(tmp_path: Path, change, message: str) -> None:  # noqa: ANN001
+def test_disagreement_is_found(tmp_path: Path, change, message: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(HEADER + "# Title\n\n" + CELL)
     regenerate(page)

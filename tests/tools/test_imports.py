@@ -4,9 +4,10 @@ import pkgutil
 import subprocess
 import sys
 
-import mlsys
 import pytest
 from importlinter.cli import lint_imports
+
+import mlsys
 from pages import ROOT
 
 HEAVY = {"matplotlib", "ipywidgets", "torch", "IPython", "myst_nb", "pandas"}

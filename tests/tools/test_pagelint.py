@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from pagelint import RULES, lint, main
 from pageparse import parse
 from pages import ROOT, page_files

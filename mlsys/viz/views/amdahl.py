@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import matplotlib.style
 import numpy as np
@@ -23,8 +24,13 @@ COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
 
 _LARGEST = 1000.0  # right and upper edge of the picture
 _GRID = np.geomspace(1, _LARGEST, 91)
-_HOST = {"facecolor": COLORS["OrangeL"], "edgecolor": COLORS["OrangeLine"], "hatch": "///", "linewidth": 1.2}
-_DEVICE = {"facecolor": COLORS["BlueL"], "edgecolor": COLORS["BlueLine"], "linewidth": 1.2}
+_HOST: dict[str, Any] = {
+    "facecolor": COLORS["OrangeL"],
+    "edgecolor": COLORS["OrangeLine"],
+    "hatch": "///",
+    "linewidth": 1.2,
+}
+_DEVICE: dict[str, Any] = {"facecolor": COLORS["BlueL"], "edgecolor": COLORS["BlueLine"], "linewidth": 1.2}
 
 
 class AmdahlScene(Scene):
@@ -36,9 +42,10 @@ class AmdahlScene(Scene):
             self._draw_curve_axes(self.figure.add_axes((0.085, 0.135, 0.565, 0.775)))
             self._draw_time_axes(self.figure.add_axes((0.735, 0.135, 0.25, 0.775)))
         self.moving = (
-            *(artist for _, *pair in self._others for artist in pair), self._ceiling, self._ceiling_label, self._curve, self._balance, self._balance_label,
-            self._point, self._point_label, *self._bars, self._guide, *self._bar_labels,
-        )  # fmt: skip
+            *(artist for _, *pair in self._others for artist in pair),
+            *(self._ceiling, self._ceiling_label, self._curve, self._balance, self._balance_label),
+            *(self._point, self._point_label, *self._bars, self._guide, *self._bar_labels),
+        )
 
     def _draw_curve_axes(self, ax: Axes) -> None:
         decades(ax, "x", 0, 3, "×")
@@ -56,17 +63,26 @@ class AmdahlScene(Scene):
             label = ax.text(920, heights[-1], percent(share), fontsize=8.5, color="#52606d", zorder=2.1)
             label.set(ha="right", va="bottom")
             self._others.append((share, curve, label))
-        (self._ceiling,) = ax.plot([1, _LARGEST], [1, 1], color=COLORS["RedLine"], linewidth=1.4, linestyle="--", zorder=2.5)
+        (self._ceiling,) = ax.plot(
+            [1, _LARGEST], [1, 1], color=COLORS["RedLine"], linewidth=1.4, linestyle="--", zorder=2.5
+        )
         (self._curve,) = ax.plot(_GRID, _GRID, color=COLORS["BlueLine"], linewidth=2.4, zorder=3)
         (self._balance,) = ax.plot(
             [1], [1], marker="D", markersize=8, color="white", markeredgecolor=COLORS["BlueLine"], zorder=4
         )
         (self._point,) = ax.plot(
-            [1], [1], marker="o", markersize=11, color=COLORS["BlueLine"], markeredgecolor="white", zorder=5, clip_on=False
+            [1],
+            [1],
+            marker="o",
+            markersize=11,
+            color=COLORS["BlueLine"],
+            markeredgecolor="white",
+            zorder=5,
+            clip_on=False,
         )
-        label = {"fontsize": 9, "bbox": HALO, "zorder": 4}
-        self._ceiling_label = ax.text(1.1, 1, "", color=COLORS["RedLine"], va="bottom", **label)
-        self._balance_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", **label)
+        words: dict[str, Any] = {"fontsize": 9, "bbox": HALO, "zorder": 4}
+        self._ceiling_label = ax.text(1.1, 1, "", color=COLORS["RedLine"], va="bottom", **words)
+        self._balance_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", **words)
         self._point_label = ax.text(
             1, 1, "", color=COLORS["BlueLine"], weight="bold", fontsize=13, va="top", bbox=HALO, zorder=6
         )
@@ -87,12 +103,12 @@ class AmdahlScene(Scene):
             loc="upper right", fontsize=8.5, frameon=False, borderaxespad=0, handlelength=1.6,
         )  # fmt: skip
         self._bars = [
-            ax.add_patch(Rectangle((place - 0.32, 0), 0.64, 0, zorder=3, **style))
-            for place in (0, 1)
-            for style in (_HOST, _DEVICE)
+            Rectangle((place - 0.32, 0), 0.64, 0, zorder=3, **style) for place in (0, 1) for style in (_HOST, _DEVICE)
         ]
+        for bar in self._bars:
+            ax.add_patch(bar)
         (self._guide,) = ax.plot([0.32, 0.68], [0, 0], color=COLORS["OrangeLine"], linewidth=1, linestyle=":", zorder=3)
-        centre = {"ha": "center", "fontsize": 9, "color": COLORS["primary"], "zorder": 4}
+        centre: dict[str, Any] = {"ha": "center", "fontsize": 9, "color": COLORS["primary"], "zorder": 4}
         self._bar_labels = [
             ax.text(0, 0, "", va="center", bbox=HALO, **centre),
             ax.text(0, 0, "", va="center", **centre),
@@ -114,8 +130,8 @@ class AmdahlScene(Scene):
         return View(
             figure=self.figure,
             summary=summary,
-            alt="Curve of the speedup of the whole program over the speedup of its accelerated part, beside bars of the "
-            f"run time before and after. {summary}",
+            alt="Curve of the speedup of the whole program over the speedup of its accelerated part, "
+            f"beside bars of the run time before and after. {summary}",
             values={"speedup": total, "ceiling": ceiling, "host share": host, "boundary": boundary, "bound by": bound},
         )
 
@@ -137,12 +153,12 @@ class AmdahlScene(Scene):
             self._balance.set_data([equal], [half])
             right = equal > 60
             self._balance_label.set_position((equal / 1.18 if right else equal * 1.18, half / 1.1))
-            self._balance_label.set_ha("right" if right else "left")
+            self._balance_label.set_horizontalalignment("right" if right else "left")
             self._balance_label.set_text("" if half < 1.6 or 0.55 < s / equal < 3 else "host and device equal")
         self._point.set_data([s], [total])
         right = s > 150
         self._point_label.set_position((s / 1.1 if right else s * 1.1, total / 1.22))
-        self._point_label.set_ha("right" if right else "left")
+        self._point_label.set_horizontalalignment("right" if right else "left")
         self._point_label.set_text(times(total))
 
     def _move_bars(self, p: float, total: float, host: float) -> None:

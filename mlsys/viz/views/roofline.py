@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import matplotlib.style
 from matplotlib.artist import Artist
@@ -88,10 +89,16 @@ class _Roof:
         (self.drop,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1, linestyle=":", zorder=2.5)
         (self.gap,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1.4, linestyle="-", zorder=4)
         (self.point,) = ax.plot(
-            [1], [1], marker=marker, markersize=11 if front else 9, color=color, markeredgecolor="white", zorder=6 + front,
+            [1],
+            [1],
+            marker=marker,
+            markersize=11 if front else 9,
+            color=color,
+            markeredgecolor="white",
+            zorder=6 + front,
             clip_on=False,
         )
-        label = {"fontsize": 9, "color": color, "bbox": HALO, "zorder": 5 + front}
+        label: dict[str, Any] = {"fontsize": 9, "color": color, "bbox": HALO, "zorder": 5 + front}
         self.name = ax.text(1, 1, "", ha="right", weight="bold", **label)
         self.ridge_label = ax.text(1, 1, "", ha="center", va="bottom", **label)
         self.speed = ax.text(1, 1, "", ha="left", rotation=_slope(ax), rotation_mode="anchor", **label)
@@ -117,14 +124,16 @@ class _Roof:
         text = f"ridge {number(ridge)}"
         if self.front:
             text = f"memory-bound  ←  {text}  →  compute-bound"
-        self.ridge_label.set_position((min(max(ridge, 5), 2500) if self.front else ridge, _FLOOR * (1.3 if self.front else 3.6)))
+        self.ridge_label.set_position(
+            (min(max(ridge, 5), 2500) if self.front else ridge, _FLOOR * (1.3 if self.front else 3.6))
+        )
         self.ridge_label.set_text(text)
         self.speed.set_position((_LEFT * 1.3, roof[0] * 1.3 * (1.35 if upper else 1 / 1.35)))
-        self.speed.set_va("bottom" if upper else "top")
+        self.speed.set_verticalalignment("bottom" if upper else "top")
         self.speed.set_text(f"{number(bandwidth.to('GB/s'))} GB/s")
         self.speed.set_visible(roof[0] > _FLOOR)
         self.name.set_position((_RIGHT / 1.25, roof[2] * (1.3 if upper else 1 / 1.3)))
-        self.name.set_va("bottom" if upper else "top")
+        self.name.set_verticalalignment("bottom" if upper else "top")
         self.name.set_text(f"{device_name(device)}: {number(peak.to('TFLOP/s'))} T{unit}/s")
         x, y = _inside(result)
         self.point.set_marker("v" if y == _FLOOR else self.marker)
@@ -193,7 +202,7 @@ class RooflineScene(Scene):
         x, y = _inside(result)
         right = x > 3000
         self._label.set_position((x / 1.25 if right else x * 1.25, y / 1.5 if y > 30 * _FLOOR else y * 20))
-        self._label.set_ha("right" if right else "left")
+        self._label.set_horizontalalignment("right" if right else "left")
         beyond = " (below the picture)" if result.figures["attained"].magnitude < _FLOOR else ""
         self._label.set_text(f"{percent(result.figures['utilisation'])} of peak{beyond}")
         what = f"{KINDS[kind]} of width {width:,} at batch {batch:,} in {precision.upper()}"
@@ -205,8 +214,8 @@ class RooflineScene(Scene):
         return View(
             figure=self.figure,
             summary=summary,
-            alt="Roofline on two logarithmic axes: performance over arithmetic intensity, a slope set by memory bandwidth "
-            f"that meets a flat roof set by the peak rate. {summary}",
+            alt="Roofline on two logarithmic axes: performance over arithmetic intensity, a slope set by memory "
+            f"bandwidth that meets a flat roof set by the peak rate. {summary}",
             values={"result": result, "other": second},
         )
 
@@ -220,7 +229,7 @@ def _summary(result: Result, device: Device, what: str, unit: str) -> str:
     figures = result.figures
     intensity, ridge = figures["intensity"].magnitude, figures["ridge"].magnitude
     side = "above" if intensity > ridge else "below" if intensity < ridge else "at"
-    attained = figures["attained"].to_compact()
+    attained: Quantity = figures["attained"].to_compact()  # type: ignore[assignment]
     rate = f"{number(attained)} {attained.units:~P}".replace("FLOP", unit)
     bound = {
         "memory": "memory-bound",
@@ -228,8 +237,8 @@ def _summary(result: Result, device: Device, what: str, unit: str) -> str:
         "launch": "bound by launch overhead, whatever the roof allows",
     }[result.bound_by]
     text = (
-        f"A {what} does {number(intensity)} {unit} per byte, {side} the {device_name(device)}'s ridge of {number(ridge)}: "
-        f"{bound}. It reaches {rate}, {percent(figures['utilisation'])} of the peak, "
+        f"A {what} does {number(intensity)} {unit} per byte, {side} the {device_name(device)}'s ridge of "
+        f"{number(ridge)}: {bound}. It reaches {rate}, {percent(figures['utilisation'])} of the peak, "
         f"and takes {_time(result.time)}."
     )
     under = (figures["attained"] / figures["roof"]).to("").magnitude
@@ -245,7 +254,7 @@ def _comparison(result: Result, second: Result, other: Device) -> str:
 
 
 def _time(time: Quantity) -> str:
-    compact = time.to_compact()
+    compact: Quantity = time.to_compact()  # type: ignore[assignment]
     return f"{number(compact)} {compact.units:~P}"
 
 

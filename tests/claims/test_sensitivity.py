@@ -1,0 +1,98 @@
+"""Elasticities that are known beforehand, on pages made up for the test."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from mlsys.claims import current_page, start_chapter
+from mlsys.claims.sensitivity import run_page, sensitivity
+from mlsys.provenance import recording
+
+PEAK, BANDWIDTH, TDP = "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth", "A100_80GB/power/tdp"
+START = """
+from mlsys import Hardware, Q_, check, claim, claims_table
+from mlsys.registry import end_chapter, start_chapter
+start_chapter("made up")
+a100 = Hardware.Cloud.A100
+"""
+END = 'end_chapter("made up")\nclaims_table()'
+
+
+def page(folder: Path, *cells: str, tags: tuple[str, ...] = ()) -> Path:
+    path = folder / "page.ipynb"
+    sources = [START, *cells, END]
+    marked = [
+        {"cell_type": "code", "source": text, "metadata": {"tags": list(tags)}, "outputs": []} for text in sources
+    ]
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "# Prose", "metadata": {}}, *marked]}))
+    return path
+
+
+def test_elasticities_of_products_and_powers_are_their_exponents(tmp_path: Path) -> None:
+    """d log(claim) / d log(fact): +1 for a factor, -1 for a divisor, +2 for a square, 0 for what is absent."""
+    made = page(
+        tmp_path,
+        "claim(ridge=a100.peak('fp16') / a100.memory_bw)",
+        "claim(square=a100.memory_bw**2, half=a100.memory_bw / 2, constant=7)",
+        "claim(mixed=a100.memory_bw + Q_(2039, 'GB/s'))",
+    )
+    moved = sensitivity(made, step=1e-4)
+    assert set(moved) == {PEAK, BANDWIDTH}
+    assert moved[PEAK] == {"ridge": pytest.approx(1, rel=2e-2)}
+    assert moved[BANDWIDTH] == {
+        "ridge": pytest.approx(-1, rel=2e-2),
+        "square": pytest.approx(2, rel=2e-2),
+        "half": pytest.approx(1, rel=2e-2),
+        "mixed": pytest.approx(0.5, rel=2e-2),  # half of the sum is a literal
+    }
+    wide = sensitivity(made, step=1.0)
+    assert wide[BANDWIDTH]["ridge"] == pytest.approx(-0.5, rel=1e-12), "double the bandwidth, half the ridge"
+
+
+def test_a_fact_that_no_claim_leans_on_shows_up_empty(tmp_path: Path) -> None:
+    made = page(tmp_path, "unused = a100.tdp", "claim(peak=a100.peak('fp16'))")
+    assert sensitivity(made) == {PEAK: {"peak": pytest.approx(1)}, TDP: {}}
+
+
+def test_words_and_assertions_count_as_infinitely_sensitive(tmp_path: Path) -> None:
+    made = page(
+        tmp_path,
+        "claim(bound='compute' if a100.memory_bw > Q_(2040, 'GB/s') else 'memory')",
+        "check(a100.peak('fp16') < Q_(313, 'TFLOP/s'), 'it moved')",
+        "assert a100.tdp == Q_(400, 'W')",
+    )
+    assert sensitivity(made) == {
+        BANDWIDTH: {"bound": math.inf},
+        PEAK: {"assertion": math.inf},
+        TDP: {"assertion": math.inf},
+    }
+
+
+def test_a_claim_that_vanishes_is_noticed(tmp_path: Path) -> None:
+    made = page(tmp_path, "if a100.tdp < Q_(401, 'W'):\n    claim(cool=1)")
+    assert sensitivity(made) == {TDP: {"cool": math.inf}}
+
+
+def test_a_page_that_fails_by_itself_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        sensitivity(page(tmp_path, "1 / 0"))
+    with recording() as seen:
+        start_chapter("next")
+    assert seen == {}
+
+
+def test_cells_may_raise_where_they_say_so(tmp_path: Path) -> None:
+    done = run_page(page(tmp_path, "claim(before=1)\nQ_(1, 'USD') + Q_(1, 'byte')", tags=("raises-exception",)))
+    assert set(done.claims) == {"before"}
+
+
+def test_a_page_without_claims_does_not_inherit_the_last_ones(tmp_path: Path) -> None:
+    run_page(page(tmp_path, "claim(one=1)"))
+    silent = tmp_path / "silent.ipynb"
+    silent.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["x = 1\n", "x"], "metadata": {}}]}))
+    assert run_page(silent).claims == {}
+    assert current_page().claims == {}

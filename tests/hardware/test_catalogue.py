@@ -1,0 +1,194 @@
+"""Laws that every shipped device obeys, and how devices are found."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import mlsys.hardware
+from mlsys.errors import UnknownNameError
+from mlsys.hardware import Device, Hardware, load_device
+from mlsys.hardware.catalogue import Catalogue
+from mlsys.provenance import Fact
+from mlsys.testing import assert_quantity_close
+from mlsys.units import Q_, Quantity
+
+DATA = Path(mlsys.hardware.__file__).parent / "data"
+FILES = sorted(DATA.rglob("*.yaml"))
+DEVICES = [load_device(path) for path in FILES]
+each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
+
+
+def test_there_are_devices_of_every_class() -> None:
+    assert len(FILES) >= 4
+    assert all(list(group) for group in Hardware.groups)
+    assert len(list(Hardware)) == len(FILES), "a file that no group reads"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_passes_the_check_and_is_named_after_its_device(path: Path) -> None:
+    assert load_device(path).id == path.stem
+    assert len(path.read_text("utf-8").splitlines()) <= 80, "a device fits on a screen"
+
+
+# --- names ---------------------------------------------------------------------------
+
+
+def test_ids_names_and_aliases_are_unique_over_all_groups() -> None:
+    spelled = Counter(name.lower() for device in DEVICES for name in (device.id, *device.aliases))
+    full = Counter(device.name.lower() for device in DEVICES)
+    assert [name for name, times in (spelled + full).items() if times > 1] == []
+
+
+def test_every_id_and_alias_leads_to_its_device() -> None:
+    for device in DEVICES:
+        for name in (device.id, *device.aliases):
+            assert Hardware[name].id == device.id
+            assert sum(name in dir(group) for group in Hardware.groups) == 1
+
+
+def test_a_device_is_read_once_and_shared() -> None:
+    assert Hardware.Cloud.A100 is Hardware.Cloud.A100_80GB is Hardware["A100"] is Hardware.Cloud["A100"]
+
+
+def test_unknown_devices_are_told_with_what_exists() -> None:
+    for ask in (lambda: Hardware.Cloud.A10O, lambda: Hardware["A10O"], lambda: Hardware.Cloud["a100"]):
+        with pytest.raises(UnknownNameError, match=r"A100_80GB.* Did you mean 'A100'\?"):
+            ask()
+    with pytest.raises(UnknownNameError, match="Hardware.Tiny has no device 'A100'"):
+        _ = Hardware.Tiny.A100
+    with pytest.raises(AttributeError, match="Clod"):
+        _ = Hardware.Clod
+    assert not hasattr(Hardware.Cloud, "A10O")
+    assert not hasattr(Hardware.Cloud, "_repr_html_")
+
+
+def test_groups_can_be_walked_and_completed() -> None:
+    assert [device.id for device in Hardware.Cloud] == sorted(device.id for device in Hardware.Cloud)
+    assert {"A100", "A100_80GB", "V100"} <= set(dir(Hardware.Cloud))
+    assert "A100_80GB" in repr(Hardware.Cloud)
+    assert repr(Hardware).count("\n") == 4
+
+
+def test_one_broken_file_does_not_close_the_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "cloud").mkdir()
+    (tmp_path / "cloud" / "Good.yaml").write_text(
+        (DATA / "cloud" / "V100.yaml").read_text().replace("id: V100", "id: Good")
+    )
+    (tmp_path / "cloud" / "Bad.yaml").write_text("id: Bad\n")
+    mine = Catalogue(tmp_path)
+    assert mine.Cloud.Good.peak("fp16") == Q_(125, "TFLOP/s")
+    with pytest.raises(ValueError, match=r"Bad\.yaml:1: 'name' is a required property"):
+        _ = mine.Cloud.Bad
+    assert list(mine.Tiny) == []
+
+
+# --- laws ------------------------------------------------------------------------------
+
+
+@each_device
+def test_every_number_has_a_birth_certificate(device: Device) -> None:
+    numbers = device.recorded()
+    assert len(numbers) >= 3
+    for quantity in numbers:
+        fact = quantity.origin
+        assert isinstance(fact, Fact)
+        assert fact.name.startswith(f"{device.id}/")
+        assert fact.source in {source["title"] for source in device.sources.values()}
+        assert re.fullmatch(r"\d{4}(-\d\d){0,2}", fact.date)
+        assert quantity.magnitude > 0
+        spread = fact.uncertainty
+        assert spread is None or 0 <= spread < quantity.magnitude, "uncertainty is in the unit of the value"
+
+
+@each_device
+def test_every_source_is_used(device: Device) -> None:
+    text = next(path for path in FILES if path.stem == device.id).read_text("utf-8")
+    for key in device.sources:
+        assert re.search(rf"source: {re.escape(key)}\b", text), f"source {key!r} is cited by no field"
+
+
+def _counted_in(device: Device, fact: Fact) -> str:
+    """Return the precision in which multiply-accumulates were counted: as the note says, else the headline's."""
+    named = re.search(r"\b(FP64|TF32|FP32|BF16|FP16|FP8|INT8)\b", fact.meaning)
+    return named.group(1).lower() if named else device.headline
+
+
+@each_device
+def test_peak_is_two_operations_for_each_multiply_accumulate_and_cycle(device: Device) -> None:
+    """Within 1 %: vendors round peaks to three digits and clocks to 10 MHz."""
+    if {"macs_per_cycle", "clock"} <= set(device._chip):
+        macs = device.chip("macs_per_cycle")
+        computed = macs.to("FLOP/cycle") * device.chip("clock")
+        assert_quantity_close(computed, device.peak(_counted_in(device, macs.origin)), rtol=0.01)
+
+
+@each_device
+def test_a_systolic_array_has_as_many_multipliers_as_it_does_multiplications(device: Device) -> None:
+    if device.systolic_array and "macs_per_cycle" in device._chip:
+        rows, columns, arrays = device.systolic_array
+        assert device.chip("macs_per_cycle").m_as("MAC/cycle") == rows * columns * arrays
+
+
+def test_the_laws_of_peak_and_array_are_not_empty() -> None:
+    with_both = [device.id for device in DEVICES if {"macs_per_cycle", "clock"} <= set(device._chip)]
+    assert {"A100_80GB", "V100"} <= set(with_both)
+
+
+@each_device
+def test_structured_sparsity_doubles_the_dense_rate(device: Device) -> None:
+    """Within 0.1 %: twice a rounded number is not the rounded double (1,978.9 against 2 x 989.4)."""
+    for (precision, unit, sparsity), rate in device._peaks.items():
+        if sparsity == "2:4":
+            assert_quantity_close(rate, 2 * device.peak(precision, "dense", unit), rtol=1e-3)
+
+
+@each_device
+def test_fewer_bits_are_never_slower_on_the_same_unit(device: Device) -> None:
+    """Floating point and integers each on their own ladder; TF32 computes on 19 bits."""
+    for ladder in (
+        ("fp64", "fp32", "fp16", "fp8", "fp6", "fp4"),
+        ("fp32", "tf32", "bf16", "fp8"),
+        ("int8", "int4", "int1"),
+    ):
+        for unit in ("matrix", "vector"):
+            rates = [device._peaks[step, unit, "dense"] for step in ladder if (step, unit, "dense") in device._peaks]
+            for slower, faster in zip(rates, rates[1:], strict=False):
+                assert faster >= slower * 0.999
+
+
+@each_device
+def test_memory_shrinks_quickens_and_speeds_up_inward(device: Device) -> None:
+    """Capacity falls from level to level; latency falls too; bandwidth, of levels of the whole device, rises."""
+    levels = list(device.memory.values())
+
+    def known(field: str, scope: str | None = None) -> list[Quantity]:
+        values = [getattr(level, field) for level in levels if scope in (None, level.scope)]
+        return [value for value in values if value is not None]
+
+    for outer, inner in zip(known("_capacity"), known("_capacity")[1:], strict=False):
+        assert inner <= outer
+    for outer, inner in zip(known("_latency"), known("_latency")[1:], strict=False):
+        assert inner < outer
+    for outer, inner in zip(known("_bandwidth", "device"), known("_bandwidth", "device")[1:], strict=False):
+        assert inner > outer
+
+
+@each_device
+def test_a_pcie_link_is_what_its_generation_gives(device: Device) -> None:
+    """PCI Express base specification: 8, 16, 32 GT/s a lane, coded 128b/130b. Within 0.5 %: published rounded."""
+    for link in device.links.values():
+        named = re.fullmatch(r"PCIe (\d)\.0(?: x|, )(\d+)(?: lanes)?", link.kind)
+        if named:
+            transfers = {3: 8e9, 4: 16e9, 5: 32e9}[int(named.group(1))]
+            bits = transfers * int(named.group(2)) * 128 / 130
+            assert_quantity_close(link.per_direction, Q_(bits, "bit/s"), rtol=5e-3)
+
+
+@each_device
+def test_a_machine_at_rest_takes_less_than_at_work(device: Device) -> None:
+    if device._tdp is not None and device._idle_power is not None:
+        assert device.idle_power < device.tdp
