@@ -41,6 +41,8 @@ def without_noise(notebook: Any) -> Any:
             for output in cell.outputs:
                 # The view of a widget needs the kernel that made it; its picture or text stays.
                 output.get("data", {}).pop(WIDGET_VIEW, None)
+                if output.output_type == "error":
+                    output.traceback = [f"{output.ename}: {output.evalue}"]
     return notebook
 
 

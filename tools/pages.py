@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("book", "labs")
 TIMEOUT = 120
 """Seconds one cell may take."""
+KERNEL_ARGUMENTS = [
+    "--log-level=ERROR",  # no note about TCP on this machine
+    "--InteractiveShell.xmode=Minimal",  # an error that a page shows is its message, not the paths of this machine
+]
 
 
 def workers() -> int:
@@ -63,7 +67,7 @@ def run_page(notebook: Any, folder: Path) -> Any:
             timeout=TIMEOUT,
             record_timing=False,
             resources={"metadata": {"path": str(folder)}},
-            extra_arguments=["--log-level=ERROR"],  # silences the kernel's note about TCP on this machine
+            extra_arguments=KERNEL_ARGUMENTS,
         )
         try:
             client.execute(env={**os.environ})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,6 +35,8 @@ def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
 
 
 def _display() -> Any:
+    if "IPython" not in sys.modules:  # then no kernel runs this: do not load it to find out
+        return None
     try:
         from IPython import get_ipython
         from IPython.display import display

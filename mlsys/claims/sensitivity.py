@@ -28,10 +28,11 @@ def run_page(notebook: str | Path) -> pages.Page:
 
     Cells tagged ``raises-exception`` may raise. Output is swallowed, figures are closed.
     """
-    os.environ.setdefault("MPLBACKEND", "Agg")
     cells = json.loads(Path(notebook).read_text("utf-8"))["cells"]
     namespace: dict[str, Any] = {"__name__": "__main__"}
     pages.start_chapter("")  # forget the claims of whatever ran before
+    backend = os.environ.get("MPLBACKEND")
+    os.environ["MPLBACKEND"] = backend or "Agg"  # for a page that loads matplotlib first; no window opens
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for cell in cells:
@@ -45,6 +46,8 @@ def run_page(notebook: str | Path) -> pages.Page:
                     if not expected:
                         raise
     finally:
+        if backend is None:
+            del os.environ["MPLBACKEND"]
         if "matplotlib.pyplot" in sys.modules:  # only if a page drew something
             sys.modules["matplotlib.pyplot"].close("all")
         page = pages.current_page()

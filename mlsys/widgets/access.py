@@ -7,7 +7,7 @@ outputs may run scripts (JupyterLab, Colab) and changes nothing else.
 
 from __future__ import annotations
 
-__all__ = ["SCRIPT", "script_bundle"]
+__all__ = ["SCRIPT"]
 
 SCRIPT = """<script>
 (() => {
@@ -39,8 +39,3 @@ SCRIPT = """<script>
   }, 250);
 })();
 </script>"""
-
-
-def script_bundle() -> dict[str, str]:
-    """Return the script as an output that prints as nothing."""
-    return {"text/html": SCRIPT, "text/markdown": "", "text/plain": ""}

@@ -15,10 +15,10 @@ from mlsys.errors import UnknownNameError
 from mlsys.viz.live import LiveFigure, image_tag
 from mlsys.viz.views.view import SHARPNESS, Scene, View
 from mlsys.widgets import parts
-from mlsys.widgets.access import script_bundle
+from mlsys.widgets.access import SCRIPT
 from mlsys.widgets.questions import Question, QuestionBox, given_by, put_into
 from mlsys.widgets.state import VERSION, LabStateError, check_state, read_state, write_state
-from mlsys.widgets.static import lab_page, question_page, widget_view
+from mlsys.widgets.static import INVITATION, lab_page, lab_text, question_page, widget_view
 
 __all__ = ["Lab"]
 
@@ -85,12 +85,7 @@ class Lab:
         self.lock_button.add_class("mlsys-lock")
         self.comparison = ipywidgets.HTML("")
         predict = ipywidgets.VBox(
-            [
-                parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>"),
-                self.field,
-                self.lock_button,
-                self.comparison,
-            ]
+            [parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>"), self.field, self.lock_button, self.comparison]
         )
         predict.add_class("mlsys-predict")
         self.picture = ipywidgets.HTML()
@@ -266,22 +261,17 @@ class Lab:
     # --- showing -------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return self._bundle(self.root, lab_page(self), self.png)
-
-    def _bundle(self, widget: Any, page: tuple[str, str], png: bytes = b"") -> dict[str, Any]:
-        """Return the live widget with what stands in its place where no kernel runs."""
-        markup, plain = page
-        bundle: dict[str, Any] = {"text/plain": plain, **widget_view(widget)}
-        if "google.colab" not in sys.modules:  # which of several Colab would show is not documented
-            bundle["text/html"] = markup
-            if png:
-                bundle["image/png"] = base64.b64encode(png).decode("ascii")
+        bundle = {"text/plain": f"{self.title}\n{INVITATION}", **widget_view(self.root)}
+        if not _on_colab():
+            bundle["text/html"] = lab_page(self)
+            bundle["image/png"] = base64.b64encode(self.png).decode("ascii")
         return bundle
 
     def show(self) -> None:
         """Show the lab below the cell."""
         self._display(self._repr_mimebundle_())
-        self._display(script_bundle())
+        # Where outputs may run scripts this names the sliders; print takes the text instead.
+        self._display({"text/html": SCRIPT, "text/markdown": lab_text(self)})
 
     def ask(self, name: str) -> None:
         """Show one question of the page below the cell."""
@@ -290,10 +280,18 @@ class Lab:
         box = self.boxes[name]
         frame = ipywidgets.VBox([parts.style_sheet(), box.view])
         frame.add_class("mlsys-lab")
-        self._display(self._bundle(frame, question_page(box.question)))
+        bundle = widget_view(frame)
+        if not _on_colab():
+            bundle["text/html"], bundle["text/markdown"] = question_page(box.question)
+        self._display(bundle)
 
     @staticmethod
     def _display(bundle: dict[str, Any]) -> None:
         from IPython.display import display
 
         display(bundle, raw=True)  # type: ignore[no-untyped-call]
+
+
+def _on_colab() -> bool:
+    """Whether to offer the widget alone: which of several forms Colab would show is not documented."""
+    return "google.colab" in sys.modules

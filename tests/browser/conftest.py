@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
@@ -22,7 +23,7 @@ FLAGS = [
 ]
 
 
-def unavailable(reason: str) -> None:
+def unavailable(reason: str) -> NoReturn:
     """Skip, or fail where a browser is required."""
     if os.environ.get("CI") == "true" or os.environ.get("MLSYS_REQUIRE_BROWSER"):
         pytest.fail(f"{reason}, and a browser is required here")

@@ -159,6 +159,20 @@ def test_labs_show_a_still_picture(site: str, book: dict[str, Seen]) -> None:
         assert any("data:image" in source or "_images" in source for _, source, _ in seen.images), address
 
 
+def test_pages_fit_a_telephone(context: BrowserContext, book: dict[str, Seen]) -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": 390, "height": 800})
+    too_wide = {}
+    for address in book:
+        page.goto(address, wait_until="load")
+        page.evaluate("() => window.MathJax?.startup?.promise")
+        width = page.evaluate("() => document.documentElement.scrollWidth")
+        if width > 390:
+            too_wide[address] = width
+    page.close()
+    assert too_wide == {}
+
+
 def test_search_finds(site: str, context: BrowserContext) -> None:
     page = context.new_page()
     page.goto(f"{site}/search.html?q=roofline")

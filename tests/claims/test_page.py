@@ -33,7 +33,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (Q_(312, "TFLOP/s"), {}, "312 TFLOP/s", "312"),
         (Q_(312, "TFLOP/s"), {"unit": "PFLOP/s"}, "0.312 PFLOP/s", "0.312"),
         (Q_(153.0161842, "FLOP/byte"), {"unit": "FLOP/byte"}, "153 FLOP/byte", "153.016"),
-        (Q_(2, "TB/s") / Q_(500, "GB/s"), {"unit": "×"}, "4×", "4"),
+        (Q_(3.35, "TB/s") / Q_(2039, "GB/s"), {"unit": "×"}, "1.64×", "1.64296"),
         (Q_(0.2034, ""), {"unit": "%"}, "20.3%", "20.34"),
         (0.2034, {"unit": "%", "precision": 2}, "20.34%", "20.34"),
         (16.8067, {"unit": "×", "precision": 1}, "16.8×", "16.8067"),

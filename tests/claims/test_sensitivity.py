@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,12 @@ def test_a_page_without_claims_does_not_inherit_the_last_ones(tmp_path: Path) ->
     silent.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["x = 1\n", "x"], "metadata": {}}]}))
     assert run_page(silent).claims == {}
     assert current_page().claims == {}
+
+
+def test_running_a_page_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    before = dict(os.environ), Path.cwd()
+    run_page(page(tmp_path, "import os\nassert os.environ['MPLBACKEND']"))
+    with pytest.raises(ZeroDivisionError):
+        run_page(page(tmp_path, "1 / 0"))
+    assert (dict(os.environ), Path.cwd()) == before

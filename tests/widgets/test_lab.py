@@ -347,9 +347,9 @@ def spoiled(lab):
 
 def test_nothing_is_half_restored(name, lab):
     used(lab, name)
+    fresh = LABS[name]()
+    before, shown = fresh.state(), (fresh.picture.value, fresh.summary.value, fresh.comparison.value)
     for state, message in spoiled(lab):
-        fresh = LABS[name]()
-        before, shown = fresh.state(), (fresh.picture.value, fresh.summary.value, fresh.comparison.value)
         with pytest.raises(LabStateError) as caught:
             fresh.restore(state)
         assert message in str(caught.value), (message, str(caught.value))
@@ -433,4 +433,6 @@ def test_show_and_ask_display_live_and_static_forms(lab, monkeypatch):
     lab.ask(list(lab.boxes)[-1])
     app, script, question = shown
     assert "image/png" in app and "<script>" in script["text/html"]
-    assert "check your answer" in question["text/html"] and "image/png" not in question
+    assert INVITATION in script["text/markdown"] and lab.prediction.prompt in script["text/markdown"]
+    for form in ("text/html", "text/markdown"):
+        assert "check your answer" in question[form]

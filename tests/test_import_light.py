@@ -1,0 +1,40 @@
+"""What a reader imports first must not drag in what a reader may never need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("matplotlib", "ipywidgets", "IPython", "torch", "jsonschema", "pytest", "hypothesis")
+FIRST_LINES = [
+    "import mlsys",
+    "from mlsys import Hardware, Q_",
+    "from mlsys import Hardware; Hardware.Cloud.A100.ridge_point('fp16'); list(Hardware)",
+    "from mlsys import Q_; from mlsys.formulas import ridge_point; ridge_point(Q_(1, 'FLOP/s'), Q_(1, 'byte/s'))",
+    "from mlsys import Hardware; from mlsys.models import roofline; from mlsys.workloads import gemm;"
+    " roofline(Hardware.Cloud.A100, gemm(8, 8, 8)).explain()",
+    "from mlsys.claims import claim, claims_table; claim(it=1); claims_table()._repr_mimebundle_()",
+    "from mlsys.constants import *",
+]
+
+
+def loaded(line: str, packages: tuple[str, ...]) -> list[str]:
+    """Return which of the packages a fresh interpreter holds after running ``line``."""
+    code = f"{line}\nimport sys\nprint('loaded:', *[name for name in {packages!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.rpartition("loaded:")[2].split()
+
+
+@pytest.mark.parametrize("line", FIRST_LINES)
+def test_first_lines_load_nothing_heavy(line: str) -> None:
+    assert loaded(line, HEAVY) == []
+
+
+def test_the_bare_import_does_not_even_load_pint_or_numpy() -> None:
+    assert loaded("import mlsys", ("pint", "numpy", "yaml")) == []
+
+
+def test_this_test_can_see_what_is_loaded() -> None:
+    assert loaded("import numpy, jsonschema", ("numpy", "jsonschema", "torch")) == ["numpy", "jsonschema"]
