@@ -35,7 +35,7 @@ test: setup book ## Run all tests: the library, the notebooks, the book in a bro
 		--nbval-cell-timeout 120 --nbval-sanitize-with tests/notebooks/sanitize.cfg)
 
 labs: setup ## Open the labs in JupyterLab
-	@$(BIN)/jupyter lab --notebook-dir=labs
+	@$(BIN)/jupyter lab --ServerApp.root_dir=labs $(if $(filter 0,$(shell id -u)),--allow-root)
 
 notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 	@$(PYTHON) tools/notebooks.py

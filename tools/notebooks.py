@@ -20,7 +20,16 @@ from typing import Any
 
 import nbformat
 
-from pages import ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
+from pages import (
+    ROOT,
+    notebook_files,
+    prepare_environment,
+    read_notebook,
+    read_page,
+    run_page,
+    without_tracebacks,
+    workers,
+)
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -41,9 +50,7 @@ def without_noise(notebook: Any) -> Any:
             for output in cell.outputs:
                 # The view of a widget needs the kernel that made it; its picture or text stays.
                 output.get("data", {}).pop(WIDGET_VIEW, None)
-                if output.output_type == "error":
-                    output.traceback = [f"{output.ename}: {output.evalue}"]
-    return notebook
+    return without_tracebacks(notebook)
 
 
 def _merged_streams(outputs: Sequence[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from pathlib import Path
@@ -156,7 +157,7 @@ def test_fewer_bits_are_never_slower_on_the_same_unit(device: Device) -> None:
     ):
         for unit in ("matrix", "vector"):
             rates = [device._peaks[step, unit, "dense"] for step in ladder if (step, unit, "dense") in device._peaks]
-            for slower, faster in zip(rates, rates[1:], strict=False):
+            for slower, faster in itertools.pairwise(rates):
                 assert faster >= slower * 0.999
 
 
@@ -169,11 +170,11 @@ def test_memory_shrinks_quickens_and_speeds_up_inward(device: Device) -> None:
         values = [getattr(level, field) for level in levels if scope in (None, level.scope)]
         return [value for value in values if value is not None]
 
-    for outer, inner in zip(known("_capacity"), known("_capacity")[1:], strict=False):
+    for outer, inner in itertools.pairwise(known("_capacity")):
         assert inner <= outer
-    for outer, inner in zip(known("_latency"), known("_latency")[1:], strict=False):
+    for outer, inner in itertools.pairwise(known("_latency")):
         assert inner < outer
-    for outer, inner in zip(known("_bandwidth", "device"), known("_bandwidth", "device")[1:], strict=False):
+    for outer, inner in itertools.pairwise(known("_bandwidth", "device")):
         assert inner > outer
 
 
