@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test labs notebooks lint bench clean
+.PHONY: help setup book pdf page test labs notebooks lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -49,6 +49,9 @@ lint: setup ## Check style, types, import directions and pages
 
 bench: setup ## Time what should be fast
 	$(PYTHON) -m pytest benchmarks --benchmark-only -q
+
+colab: setup ## Run the labs with the versions that Google Colab has
+	@$(PYTHON) tools/colab_check.py
 
 clean: ## Remove what the targets made, the virtual environment included
 	rm -rf _build $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache *.egg-info

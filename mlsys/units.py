@@ -125,6 +125,16 @@ class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
     def __str__(self) -> str:
         return format(self, "")
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the same text in a notebook as anywhere else: a fact shows its pedigree."""
+        printer.text(repr(self))
+
+    def _repr_html_(self) -> None:
+        """Leave it to the text."""
+
+    def _repr_latex_(self) -> None:
+        """Leave it to the text."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_quantity, (self.magnitude, str(self._units), self._origin)
 

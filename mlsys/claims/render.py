@@ -31,7 +31,9 @@ def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
         f"<span class='mlsys-formula'>← {html.escape(c.formula)}</span></div>"
         for c in claims
     )
-    publish({"text/plain": "\n".join(lines), "text/html": f"<div class='mlsys-claims'>{rows}</div>"}, raw=True)
+    # Print shows the sentence, not this line: Markdown comes before text there, and says nothing.
+    shown = f"<div class='mlsys-claims'>{rows}</div>"
+    publish({"text/plain": "\n".join(lines), "text/html": shown, "text/markdown": "<!-- -->"}, raw=True)
 
 
 def _display() -> Any:
@@ -97,4 +99,20 @@ class Table:
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_(), MIME: self.record}
+        return {
+            "text/plain": repr(self),
+            "text/html": self._repr_html_(),
+            "text/markdown": self._repr_markdown_(),
+            MIME: self.record,
+        }
+
+    def _repr_markdown_(self) -> str:
+        """Return what print shows: how many claims, and the facts they stand on."""
+        lines = [f"{len(self.record['claims'])} claims, each with its sum and its facts, are listed in the HTML book."]
+        if self.record["facts"]:
+            lines += ["They stand on these facts:", ""]
+        lines += [
+            f"- `{fact['name']}` = {fact['value']} {fact['unit']}: {fact['source']} ({fact['date']}; {fact['confidence']})"
+            for fact in self.record["facts"]
+        ]
+        return "\n".join(lines)

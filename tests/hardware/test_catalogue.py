@@ -179,6 +179,20 @@ def test_memory_shrinks_quickens_and_speeds_up_inward(device: Device) -> None:
 
 
 @each_device
+def test_on_chip_memory_fits_on_the_die(device: Device) -> None:
+    """A bit of SRAM takes at least 0.021 square micrometres, the densest cell in production when TSMC's 5 nm began
+    (G. Yeap et al., IEDM 2019). A MiB written as a GiB does not fit."""
+    if "die_area" not in device._chip:
+        return
+    cells = Q_(0.0, "mm**2")
+    for level in device.memory.values():
+        if re.search("SRAM|register", level.kind):
+            copies = device.chip("units").magnitude if level.scope == "unit" else 1
+            cells += level.capacity.m_as("bit") * copies * Q_(0.021e-6, "mm**2")
+    assert cells < device.chip("die_area")
+
+
+@each_device
 def test_a_pcie_link_is_what_its_generation_gives(device: Device) -> None:
     """PCI Express base specification: 8, 16, 32 GT/s a lane, coded 128b/130b. Within 0.5 %: published rounded."""
     for link in device.links.values():

@@ -141,6 +141,12 @@ def test_the_good_file_is_read_with_every_field(tmp_path: Path) -> None:
     assert toy == load_device(path, validate=False)
 
 
+def test_a_level_may_be_called_source(tmp_path: Path) -> None:
+    path = tmp_path / "Toy.yaml"
+    path.write_text(changed("  SRAM:", "  source:"))
+    assert_quantity_close(load_device(path).level("source").capacity, Q_(512, "KiB"))
+
+
 # --- one fault at a time: (what stands there, what is put there, where it must be reported, what must be said) ---
 
 ONE_FAULT = {
