@@ -28,7 +28,7 @@ pdf: setup ## Build the PDF book (needs xelatex)
 page: setup ## Build one page quickly: make page P=roofline
 	@$(PYTHON) tools/book.py page $(P)
 
-test: setup book ## Run all tests: the library, the notebooks, the book in a browser
+test: setup lint book ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
 	$(PYTHON) -m pytest -n auto --dist loadscope -q
 	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n 2 --dist loadscope -q \

@@ -55,7 +55,6 @@ class Fact:
     date: str
     uncertainty: float | None = None
     confidence: str = "verified"
-    text: str = ""
 
     def __post_init__(self) -> None:
         hints = {
@@ -83,8 +82,8 @@ class Fact:
         return (self,)
 
     def expression(self) -> str:
-        """Return the value as its source wrote it."""
-        return self.text or self.name
+        """Return the name of the fact."""
+        return f"the fact {self.name}"
 
     def pedigree(self, quantity: Any) -> str:
         """Return the printed birth certificate of ``quantity``."""

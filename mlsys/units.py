@@ -129,11 +129,13 @@ class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
         """Show the same text in a notebook as anywhere else: a fact shows its pedigree."""
         printer.text(repr(self))
 
-    def _repr_html_(self) -> None:
+    def _repr_html_(self) -> Any:
         """Leave it to the text."""
+        return None
 
-    def _repr_latex_(self) -> None:
+    def _repr_latex_(self) -> Any:
         """Leave it to the text."""
+        return None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_quantity, (self.magnitude, str(self._units), self._origin)

@@ -7,6 +7,11 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
+from mlsys import Q_, Hardware
+from mlsys.formulas import ridge_point
+
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 
 
@@ -22,11 +27,6 @@ def test_the_taste_prints_what_it_says() -> None:
 
 
 def test_the_refusals_are_word_for_word() -> None:
-    import pytest
-
-    from mlsys import Hardware, Q_
-    from mlsys.formulas import ridge_point
-
     refused = {
         'ridge_point(312, Q_(2039, "GB/s"))': lambda: ridge_point(312, Q_(2039, "GB/s")),
         'a100.peak("fp8")': lambda: Hardware.Cloud.A100.peak("fp8"),

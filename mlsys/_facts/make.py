@@ -65,7 +65,7 @@ def fact(
         ...
     ValueError: Fact 'MOON': `source` must say who published the value, got ''. Write e.g. source="NVIDIA A100 ..."
     """
-    birth_certificate = Fact(name, meaning, source, date, uncertainty, confidence, text=f"{value} {unit}")
+    birth_certificate = Fact(name, meaning, source, date, uncertainty, confidence)
     quantity = Q_(value, unit)
     quantity._origin = birth_certificate
     return quantity
@@ -110,6 +110,5 @@ class Derived:
             source=f"computed: {self.formula}; {'; '.join(sources)}",
             date=max(each.date for operand in operands for each in operand.facts),
             confidence="derived",
-            text=f"{result:~P}",
         )
         return result

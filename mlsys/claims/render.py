@@ -111,8 +111,7 @@ class Table:
         lines = [f"{len(self.record['claims'])} claims, each with its sum and its facts, are listed in the HTML book."]
         if self.record["facts"]:
             lines += ["They stand on these facts:", ""]
-        lines += [
-            f"- `{fact['name']}` = {fact['value']} {fact['unit']}: {fact['source']} ({fact['date']}; {fact['confidence']})"
-            for fact in self.record["facts"]
-        ]
+        for fact in self.record["facts"]:
+            certificate = f"{fact['source']} ({fact['date']}; {fact['confidence']})"
+            lines.append(f"- `{fact['name']}` = {fact['value']} {fact['unit']}: {certificate}")
         return "\n".join(lines)

@@ -270,7 +270,6 @@ def _build(data: dict[str, Any]) -> Device:
             date=source["date"],
             uncertainty=field.get("uncertainty"),
             confidence=field.get("confidence", source["confidence"]),
-            text=field["value"],
         )
         return quantity
 

@@ -14,7 +14,9 @@ from mlsys.cli import main
 
 PAGE = {
     "page": "demo",
-    "claims": [{"name": "ridge", "value": "153", "unit": "FLOP/byte", "text": "153 FLOP/byte", "formula": "R ÷ B", "facts": []}],
+    "claims": [
+        {"name": "ridge", "value": "153", "unit": "FLOP/byte", "text": "153 FLOP/byte", "formula": "R ÷ B", "facts": []}
+    ],
     "facts": [],
 }
 

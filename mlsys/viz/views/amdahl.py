@@ -183,8 +183,8 @@ def _summary(p: float, s: float, total: float, ceiling: float, host: float, boun
         f"no accelerator takes it past {times(ceiling)}."
     )
     digits = 3
-    while bound != "balanced" and percent(p, digits) == percent(boundary, digits) and digits < 12:
-        digits += 1  # "99.9% is below 99.9%" would help nobody
+    while bound != "balanced" and _rounded(p, digits) == _rounded(boundary, digits) and digits < 12:
+        digits += 1  # "99% is below 99.0%" would help nobody
     share, limit = f"the accelerated share of {percent(p)}", f"S/(S+1) = {percent(boundary, digits)}"
     if bound == "balanced":
         return f"{gain} Balanced: {share} equals {limit}, so host and accelerator take equally long."
@@ -192,6 +192,10 @@ def _summary(p: float, s: float, total: float, ceiling: float, host: float, boun
     taker = "the host takes" if bound == "host" else "the accelerator takes"
     part = host if bound == "host" else 1 - host
     return f"{gain} {side}: {taker} {percent(part)} of the new run time, because {share} is {relation} {limit}."
+
+
+def _rounded(share: float, digits: int) -> float:
+    return float(percent(share, digits).rstrip("%"))
 
 
 def amdahl_view(parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View:
