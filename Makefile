@@ -47,8 +47,9 @@ lint: setup ## Check style, types, import directions and pages
 	$(BIN)/lint-imports
 	$(PYTHON) tools/pagelint.py
 
-bench: setup ## Time what should be fast
-	$(PYTHON) -m pytest benchmarks --benchmark-only -q
+bench: setup ## Time what should be fast, beside its peers, as ratios
+	@$(PYTHON) benchmarks/run.py
+	$(PYTHON) -m pytest benchmarks/test_redraw.py --benchmark-only -q
 
 colab: setup ## Run the labs with the versions that Google Colab has
 	@$(PYTHON) tools/colab_check.py

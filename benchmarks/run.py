@@ -108,6 +108,15 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _rounded(value: Any) -> Any:
+    """Return plain data with four significant digits: a clock gives no more."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def main() -> None:
     """Parse the command line and do what it asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,7 +134,9 @@ def main() -> None:
     for row in result["ratios"]:
         print(f"  {row['ratio']:>12,.3g} ×  {row['what']}  /  {row['to']}")
     if not quick:
-        (HERE / "results.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (HERE / "results.json").write_text(
+            json.dumps(_rounded(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -96,6 +96,9 @@ class Fact:
         )
 
 
+_LONG_SUM = 6  # operands; a longer sum is told by its length
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """An operator or a formula applied to operands.
@@ -131,6 +134,8 @@ class Step:
 
     def expression(self) -> str:
         """Return the sum one level deep: ``312 TFLOP/s ÷ 2039 GB/s``."""
+        if self.symbol == "+" and len(self.operands) > _LONG_SUM:
+            return f"the sum of {len(self.operands)} values"
         shown = [_short(operand) for operand in self.operands]
         if self.names:
             inside = ", ".join(f"{name}={text}" for name, text in zip(self.names, shown, strict=True))

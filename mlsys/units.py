@@ -21,7 +21,7 @@ pint.errors.DimensionalityError: Cannot convert from 'byte' to 'dimensionless'
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from typing import Any
 
@@ -30,7 +30,7 @@ from pint.registry import GenericUnitRegistry
 
 from mlsys.provenance import Fact, Origin, Step, origin_of
 
-__all__ = ["Q_", "DimensionalityError", "Quantity", "UndefinedUnitError", "Unit", "ureg"]
+__all__ = ["Q_", "DimensionalityError", "Quantity", "UndefinedUnitError", "Unit", "total", "ureg"]
 
 DimensionalityError = pint.DimensionalityError
 UndefinedUnitError = pint.UndefinedUnitError
@@ -223,3 +223,26 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
 ureg = Registry(filename=str(resources.files("mlsys") / "units.txt"))
 ureg.formatter.default_format = "~P"
 Q_ = ureg.Quantity
+
+
+def total(values: Iterable[Quantity], unit: str) -> Quantity:
+    """Return the sum of many quantities in ``unit``, as one step that remembers them all.
+
+    Parameters
+    ----------
+    values
+        Quantities of the dimension of ``unit``; none at all gives zero.
+    unit
+        Unit of the sum.
+
+    Examples
+    --------
+    >>> print(total([Q_(1, "kB"), Q_(24, "byte")], "byte"))
+    1024 B
+    """
+    terms = tuple(values)
+    target = ureg.Unit(unit)
+    amounts = (term.magnitude if term._units == target._units else term.m_as(target) for term in terms)
+    result: Quantity = ureg.Quantity(sum(amounts), target)
+    result._origin = Step("+", terms)
+    return result

@@ -12,7 +12,7 @@ from mlsys.mapping import Mapping
 from mlsys.models.result import Result
 from mlsys.precision import element_size
 from mlsys.provenance import Step
-from mlsys.units import Q_, Quantity, Unit, ureg
+from mlsys.units import Q_, Quantity, Unit, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["roofline"]
@@ -160,13 +160,13 @@ def _one(
 
 
 def _sum(device: Device, network: Network, results: tuple[Result, ...], assumptions: tuple[str, ...]) -> Result:
-    parts = {name: sum((result.parts[name] for result in results), Q_(0.0, "s")) for name in results[0].parts}
-    time = sum((result.time for result in results), Q_(0.0, "s"))
+    parts = {name: total((result.parts[name] for result in results), "s") for name in results[0].parts}
+    time = total((result.time for result in results), "s")
     by_bound = {
-        bound: sum((result.time for result in results if result.bound_by == bound), Q_(0.0, "s"))
+        bound: total((result.time for result in results if result.bound_by == bound), "s")
         for bound in ("compute", "memory", "launch")
     }
-    weakest = sum((result.figures["utilisation"] * result.time for result in results), Q_(0.0, "s"))
+    at_peak = total((result.figures["utilisation"] * result.time for result in results), "s")
     return Result(
         model="roofline",
         device=device.name,
@@ -178,7 +178,7 @@ def _sum(device: Device, network: Network, results: tuple[Result, ...], assumpti
             {
                 "intensity": network.intensity,
                 "attained": (network.flops / time).to("TFLOP/s"),
-                "utilisation": (weakest / time).to(""),
+                "utilisation": (at_peak / time).to(""),
                 "memory-bound share": (by_bound["memory"] / time).to(""),
             }
         ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mlsys.formulas import arithmetic_intensity
 from mlsys.frozen import FrozenDict
-from mlsys.units import Q_, Quantity
+from mlsys.units import Quantity, total
 
 __all__ = ["Network", "Operator"]
 
@@ -79,12 +79,12 @@ class Network:
     @property
     def flops(self) -> Quantity:
         """Work of all operators, FLOP."""
-        return sum((operator.flops for operator in self.operators), Q_(0, "FLOP"))
+        return total((operator.flops for operator in self.operators), "FLOP")
 
     @property
     def data(self) -> Quantity:
         """Compulsory bytes of all operators, each run on its own."""
-        return sum((operator.data for operator in self.operators), Q_(0, "byte"))
+        return total((operator.data for operator in self.operators), "byte")
 
     @property
     def intensity(self) -> Quantity:
