@@ -64,12 +64,12 @@ _UNITS = (
     r"|[kKMGTPE]?(?:FLOPS?|FLOPs|OPS?|OPs|MACs?)(?:/\w+)?"
     r"|[kKMGTPE]i?(?:B|b|bit|bits|byte|bytes)(?:/s|ps)?|B(?:/s)?|bits?|bytes?(?:/\w+)?"
     r"|[pnµμumkMG]?(?:J|W|Wh|V|A|Hz|s|m)|[nµμm]m²?|mm\^2|°C|[kM]?g|t"
-    rf"|{_SECONDS}|cycles?|clocks?"
+    rf"|{_SECONDS}|cycles?|clocks?|(?:kilo|mega|giga|milli|micro|nano|pico)?(?:watts?|joules?|hertz|volts?|amperes?)"
     r"|tokens?(?:/s)?|(?:param(?:eter)?s?)|images?(?:/s)?|inferences?(?:/s)?"
     r"|USD|EUR|dollars?|euros?|cents?|percent|thousand|million|billion|trillion"
 )
 _MEASURED = re.compile(
-    rf"(?<![\w.,/-])(?:[~≈]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)[\s\u00a0\u202f-]?(?:{_UNITS})(?![\w/])|[$€]\d"
+    rf"(?<![\w.,/-])(?:[~≈]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)[\s\u00a0\u202f-]?(?:{_UNITS})(?![\w/])|(?:[$€]|(?:USD|EUR)\s)\d"
 )
 _SENTENCE_END = re.compile(r"(?P<word>\S+?)[.!?][\"'”’)*_]*\s+(?=[\"“‘'(*_]*[A-Z])")
 _ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "dr"}

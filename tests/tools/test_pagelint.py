@@ -28,6 +28,7 @@ BAD = [
     ("P001", "A 3-fold gain.\n"),
     ("P001", "It is 95% parallel.\n"),
     ("P001", "It draws 400 W.\n"),
+    ("P001", "It draws 400 watts and costs USD 5.\n"),
     ("P001", "Reading a byte costs 20 pJ.\n"),
     ("P001", "It takes 1.5 ms.\n"),
     ("P001", "It takes 3 years.\n"),
