@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 import sys
@@ -29,6 +30,24 @@ def _speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+class _QuantityType(click.ParamType):
+    """An amount with its unit, such as ``"100 TFLOP/s"``."""
+
+    name = "quantity"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from mlsys.units import Q_, UndefinedUnitError
+
+        number, _, unit = str(value).strip().partition(" ")
+        try:
+            if unit:
+                return Q_(float(number.replace(",", "")), unit)
+            why = "it has no unit"
+        except (ValueError, UndefinedUnitError) as error:
+            why = str(error)
+        self.fail(f"{value!r} is not an amount with a unit, such as '100 TFLOP/s': {why}", param, ctx)
+
+
 @click.group()
 @click.version_option(package_name="mlsys")
 def main() -> None:
@@ -48,6 +67,48 @@ def device(name: str) -> None:
         (fact,) = quantity.facts
         label = fact.name.removeprefix(f"{twin.id}/")
         click.echo(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+@click.option("--text", default="", help="Part of an id, alias, name or architecture.")
+@click.option("--kind", help="GPU, TPU, NPU, CPU, MCU or SoC.")
+@click.option("--vendor", help="As written in the catalogue.")
+@click.option("--precision", help="A precision that the device has a peak for.")
+@click.option("--min-peak", type=_QuantityType(), help='Least dense rate, with its unit: "100 TFLOP/s".')
+@click.option("--min-bandwidth", type=_QuantityType(), help='Least bandwidth of the main memory: "1 TB/s".')
+@click.option("--since", type=int, help="First year of release.")
+@click.option("--until", type=int, help="Last year of release.")
+@click.option(
+    "--sort", type=click.Choice(["peak", "bandwidth", "capacity", "ridge", "tdp", "year"]), help="Largest first."
+)
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@_speak_plainly
+def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any) -> None:
+    """List the devices that meet every criterion, or set those called NAMES side by side."""
+    from mlsys.hardware import Hardware
+    from mlsys.hardware.find import comparison, listing, records
+
+    if names and any(criteria.values()):
+        raise ValueError("give either NAMES to compare or criteria to filter by, not both")
+    chosen = [Hardware[name] for name in names] or Hardware.find(**criteria)
+    if sort == "year":
+        chosen.sort(key=lambda twin: -twin.release_year)
+    elif sort:
+        chosen.sort(key=lambda twin: -_amount(twin.glance()[sort]))
+    if form == "json":
+        click.echo(json.dumps(records(chosen), indent=1, ensure_ascii=False))
+    elif form == "csv":
+        rows = records(chosen)
+        writer = csv.DictWriter(sys.stdout, rows[0] if rows else ["id"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        click.echo(comparison(chosen) if names else listing(chosen))
+
+
+def _amount(value: Any) -> float:
+    return float("-inf") if value is None else float(value.to_base_units().magnitude)
 
 
 @main.command()

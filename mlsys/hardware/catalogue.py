@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.errors import DeviceFileError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
+from mlsys.hardware.find import find
 from mlsys.hardware.loader import load_device
 
 __all__ = ["Catalogue", "Group", "Hardware"]
@@ -19,16 +22,16 @@ _ALIASES = re.compile(r"^aliases:\s*\[(.*?)\]", re.MULTILINE)
 class Group:
     """The devices of one class, as attributes; files are read when first asked for."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path | None) -> None:
         self._name = name
-        self._folder = folder
+        self._folder = folder  # None: a group that only holds what is loaded into it
         self._devices: dict[str, Device] = {}
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """Every id and alias, with the id it leads to."""
         names: dict[str, str] = {}
-        for path in sorted(self._folder.glob("*.yaml")):
+        for path in sorted(self._folder.glob("*.yaml")) if self._folder else ():
             names[path.stem] = path.stem
             found = _ALIASES.search(path.read_text("utf-8"))
             for alias in filter(None, re.split(r"[,\s]+", found.group(1) if found else "")):
@@ -44,11 +47,17 @@ class Group:
                 + did_you_mean(name, self._names)
             )
         device_id = self._names[name]
-        if device_id not in self._devices:
+        if device_id not in self._devices and self._folder:
             self._devices[device_id] = load_device(self._folder / f"{device_id}.yaml", validate=False)
         return self._devices[device_id]
 
     __getitem__ = __getattr__
+
+    def _add(self, device: Device) -> None:
+        """Add a device, or put it in the place of the one that has its id."""
+        self._devices[device.id] = device
+        for name in (device.id, *device.aliases):
+            self._names[name] = device.id
 
     def __iter__(self) -> Iterator[Device]:
         return (getattr(self, name) for name in sorted(set(self._names.values())))
@@ -61,7 +70,10 @@ class Group:
 
 
 class Catalogue:
-    """All devices, in groups.
+    """All devices, in groups; those of the reader come on top.
+
+    Files below the folder that the environment variable ``MLSYS_DEVICES`` names are
+    loaded as if by :meth:`load`.
 
     Examples
     --------
@@ -69,32 +81,83 @@ class Catalogue:
     Traceback (most recent call last):
         ...
     mlsys.errors.UnknownNameError: Hardware.Cloud has no device 'A1OO'. It has: ...
+    >>> [device.id for device in Hardware.find(vendor="Google", precision="fp8")]
+    ['TPUv5p']
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, users: str = "") -> None:
         self.Cloud = Group("Cloud", folder / "cloud")
         self.Edge = Group("Edge", folder / "edge")
         self.Mobile = Group("Mobile", folder / "mobile")
         self.Tiny = Group("Tiny", folder / "tiny")
         self.CPU = Group("CPU", folder / "cpu")
+        self.User = Group("User", None)
+        if users:
+            self._load_folder(Path(users))
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups, from the data centre down to the sensor."""
-        return self.Cloud, self.CPU, self.Edge, self.Mobile, self.Tiny
+        """The groups, from the data centre down to the sensor; last, what the reader added."""
+        return self.Cloud, self.CPU, self.Edge, self.Mobile, self.Tiny, self.User
 
     def __iter__(self) -> Iterator[Device]:
         return (device for group in self.groups for device in group)
 
     def __getitem__(self, name: str) -> Device:
-        for group in self.groups:
-            if name in group._names:
-                return group[name]
-        known = [known for group in self.groups for known in group._names]
-        raise UnknownNameError(f"no device {name!r}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}")
+        group = self._group_of(name)
+        if group is None:
+            known = [known for group in self.groups for known in group._names]
+            raise UnknownNameError(f"no device {name!r}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}")
+        return group[name]
+
+    def _group_of(self, name: str) -> Group | None:
+        return next((group for group in self.groups if name in group._names), None)
+
+    def find(self, text: str = "", **criteria: Any) -> list[Device]:
+        """Return the devices that meet every criterion; see :func:`mlsys.hardware.find.find`."""
+        return find(self, text, **criteria)
+
+    def load(self, path: str | Path) -> Device:
+        """Add the device of a file, or put it in the place of the one with the same id.
+
+        Parameters
+        ----------
+        path
+            A YAML file as described by ``schema.yaml``.
+
+        Returns
+        -------
+        Device
+            Also reachable as ``Hardware.User.<id>``, or in the group of the device it
+            replaces. Its sources say that they come from this file.
+
+        Raises
+        ------
+        DeviceFileError
+            If the file has faults (all are listed), or one of its aliases belongs to
+            another device; the catalogue is then as before.
+        """
+        device = load_device(path, owner=f"from {Path(path).name}, a catalogue of the reader")
+        for name in (device.id, *device.aliases):
+            group = self._group_of(name)
+            if group is not None and group._names[name] != device.id:
+                raise DeviceFileError(
+                    f"{path}: {name!r} already names {group._names[name]}. Choose another name, "
+                    f"or give the file the id {group._names[name]} to replace that device"
+                )
+        (self._group_of(device.id) or self.User)._add(device)
+        return device
+
+    def _load_folder(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise DeviceFileError(
+                f"MLSYS_DEVICES names {folder}, which is not a folder. Set it to a folder of YAML files"
+            )
+        for path in sorted(folder.rglob("*.yaml")):
+            self.load(path)
 
     def __repr__(self) -> str:
-        return "\n".join(map(repr, self.groups))
+        return "\n".join(repr(group) for group in self.groups if group._names)
 
 
-Hardware = Catalogue(Path(__file__).parent / "data")
+Hardware = Catalogue(Path(__file__).parent / "data", users=os.environ.get("MLSYS_DEVICES", ""))

@@ -229,6 +229,34 @@ class Device:
             )
         return _known(self.name, name, self._chip[name])
 
+    def fastest(self, precision: str | None = None) -> Quantity:
+        """Return the highest dense rate of a precision, by default the headline; notes no use."""
+        wanted = precision or self.headline
+        rates = [rate for (name, _, kind), rate in self._peaks.items() if (name, kind) == (wanted, "dense")]
+        highest: Quantity = copy.copy(max(rates))
+        return highest
+
+    def glance(self) -> dict[str, Quantity | None]:
+        """Return the figures one compares devices by, None where unknown; notes no use.
+
+        Returns
+        -------
+        dict
+            ``peak`` (headline, dense), ``bandwidth`` and ``capacity`` of the main memory,
+            ``ridge`` (peak over bandwidth) and ``tdp``.
+        """
+        main = self.memory[self.main_memory]
+        peak = self.fastest()
+        ridge = (peak / main._bandwidth).to("FLOP/byte") if main._bandwidth is not None else None
+        figures = {
+            "peak": peak,
+            "bandwidth": main._bandwidth,
+            "capacity": main._capacity,
+            "ridge": ridge,
+            "tdp": self._tdp,
+        }
+        return {name: copy.copy(figure) for name, figure in figures.items()}
+
     def recorded(self) -> list[Quantity]:
         """Return every recorded value of the device; unlike the other getters, notes no use."""
         levels = [q for level in self.memory.values() for q in (level._capacity, level._bandwidth, level._latency)]

@@ -32,7 +32,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Place = tuple[Any, ...]
 
 
-def load_device(path: str | Path, validate: bool = True) -> Device:
+def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Device:
     """Read one device file.
 
     Parameters
@@ -42,6 +42,9 @@ def load_device(path: str | Path, validate: bool = True) -> Device:
     validate
         Check the file against the schema first. The catalogue leaves it out for the
         files of the package, which the tests have checked, to start quickly.
+    owner
+        Whose file it is, where it is not the package's own; every source then says so,
+        and with it every claim that leans on the device.
 
     Raises
     ------
@@ -59,7 +62,7 @@ def load_device(path: str | Path, validate: bool = True) -> Device:
     document = _Document(path)
     if not validate and not document.faults:
         try:
-            return _build(document.data)
+            return _build(document.data, owner)
         except (KeyError, TypeError, AttributeError, ValueError):
             pass  # the file is at fault: say where, below
     shape = _schema_faults(document.data)
@@ -68,7 +71,7 @@ def load_device(path: str | Path, validate: bool = True) -> Device:
     if faults:
         raise DeviceFileError("\n".join(faults))
     try:
-        return _build(document.data)
+        return _build(document.data, owner)
     except ValueError as error:
         raise DeviceFileError(f"{path}: {error}") from None
 
@@ -254,7 +257,7 @@ def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
                 yield from _fields(value, (*place, key))
 
 
-def _build(data: dict[str, Any]) -> Device:
+def _build(data: dict[str, Any], owner: str) -> Device:
     def fact(*place: str, meaning: str) -> Quantity | None:
         field: Any = data
         for key in place:
@@ -266,7 +269,7 @@ def _build(data: dict[str, Any]) -> Device:
         quantity._origin = Fact(
             name="/".join((data["id"], *place)),
             meaning=field.get("meaning", meaning) + (f" ({field['note']})" if "note" in field else ""),
-            source=source["title"],
+            source=f"{source['title']} [{owner}]" if owner else source["title"],
             date=source["date"],
             uncertainty=field.get("uncertainty"),
             confidence=field.get("confidence", source["confidence"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 from pathlib import Path
@@ -98,3 +99,42 @@ def test_sensitivity_of_a_page_is_the_analytic_elasticity(tmp_path: Path) -> Non
     where = {line[0]: index for index, line in enumerate(lines) if line}
     assert lines[where["A100_80GB/peaks/fp16/matrix/dense"] + 1] == ["ridge", "+1"]
     assert lines[where["A100_80GB/memory/HBM/bandwidth"] + 1] == ["ridge", "-1"]
+
+
+def test_devices_are_listed_filtered_and_sorted() -> None:
+    code, text = run("devices", "--kind", "GPU", "--since", "2020", "--sort", "bandwidth")
+    assert code == 0
+    rows = [line.split()[0] for line in text.splitlines()[3:]]
+    assert rows.index("H200_SXM") < rows.index("H100_SXM") < rows.index("A100_80GB")
+    assert "V100" not in rows and "TPUv4" not in rows
+
+
+def test_devices_side_by_side() -> None:
+    code, text = run("devices", "V100", "A100")
+    assert code == 0
+    fp16 = next(line.split() for line in text.splitlines() if line.startswith("fp16"))
+    assert fp16[-2:] == ["125", "312"]  # NVIDIA datasheets, dense
+
+
+def test_devices_for_machines() -> None:
+    code, text = run("devices", "--precision", "fp8", "--format", "json")
+    assert code == 0
+    rows = {row["id"]: row for row in json.loads(text)}
+    assert rows["H100_SXM"]["bandwidth, GB/s"] == 3350 and "V100" not in rows
+    code, text = run("devices", "T4", "--format", "csv")
+    (row,) = csv.DictReader(text.splitlines())
+    assert code == 0 and row["id"] == "T4" and float(row["bandwidth, GB/s"]) == 320
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--min-peak", "100"), "it has no unit"),
+        (("--min-peak", "5 parsec"), "'parsec' is not defined"),
+        (("--vendor", "Nvida"), "Did you mean 'NVIDIA'?"),
+        (("A100", "--kind", "GPU"), "not both"),
+    ],
+)
+def test_devices_refuses_what_it_cannot_use(arguments: tuple[str, ...], words: str) -> None:
+    code, text = run("devices", *arguments)
+    assert code != 0 and words in text and "Traceback" not in text
