@@ -10,12 +10,13 @@ from typing import Any
 __all__ = ["Table", "html_table"]
 
 
-def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table with a caption and column headings."""
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
+    """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
     head = "".join(f"<th scope='col'>{html.escape(head)}</th>" for head in heads)
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    return f"<table class='mlsys-table'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    classes = f"mlsys-table {kind}".strip()
+    return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(value: object) -> str:
@@ -28,6 +29,15 @@ def _cell(value: object) -> str:
 @dataclass(frozen=True)
 class Table:
     """A captioned table of ready-made texts.
+
+    Attributes
+    ----------
+    caption, heads, rows
+        What it shows.
+    kind
+        ``"mlsys-catalogue"`` lets the HTML book search and sort it.
+    printed
+        Columns that the narrower printed page shows; by default all.
 
     Examples
     --------
@@ -42,6 +52,8 @@ class Table:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]
+    kind: str = ""
+    printed: Sequence[int] | None = None
 
     def __repr__(self) -> str:
         texts = [[str(cell) for cell in row] for row in self.rows]
@@ -61,12 +73,13 @@ class Table:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
             "text/plain": repr(self),
-            "text/html": html_table(self.caption, self.heads, self.rows),
+            "text/html": html_table(self.caption, self.heads, self.rows, self.kind),
             "text/markdown": self._markdown(),
         }
 
     def _markdown(self) -> str:
-        rows = [self.heads, ["---"] * len(self.heads), *self.rows]
+        kept = range(len(self.heads)) if self.printed is None else self.printed
+        rows = [[row[column] for column in kept] for row in (self.heads, ["---"] * len(self.heads), *self.rows)]
         lines = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
         return f"**{self.caption}**\n\n" + "\n".join(lines)
 

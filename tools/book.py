@@ -114,6 +114,8 @@ def build_html() -> Path:
     run_new_pages()
     print("Setting the pages", flush=True)
     jupyter_book(ROOT, "--builder", "html", *STRICT)
+    # Where no page has changed, Sphinx leaves the old style sheets and scripts in place.
+    shutil.copytree(ROOT / "book" / "static", BUILD / "html" / "_static", dirs_exist_ok=True)
     return BUILD / "html" / "index.html"
 
 

@@ -81,7 +81,7 @@ class Catalogue:
     Traceback (most recent call last):
         ...
     mlsys.errors.UnknownNameError: Hardware.Cloud has no device 'A1OO'. It has: ...
-    >>> [device.id for device in Hardware.find(vendor="Google", precision="fp8")]
+    >>> [device.id for device in Hardware.find("TPU v5p", precision="int8")]
     ['TPUv5p']
     """
 

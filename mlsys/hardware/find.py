@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from mlsys.door import checked_number, positive
@@ -12,7 +13,7 @@ from mlsys.precision import precision_name
 from mlsys.tables import Table
 from mlsys.units import Quantity
 
-__all__ = ["COLUMNS", "comparison", "find", "listing", "records"]
+__all__ = ["COLUMNS", "comparison", "confidence", "find", "listing", "records"]
 
 # What a listing shows of each device, and the unit it shows it in.
 COLUMNS = {
@@ -130,7 +131,8 @@ def listing(devices: Sequence[Device]) -> Table:
         figures = device.glance()
         values = [shown(figures[name], unit) for name, unit in COLUMNS.items()]
         rows.append((device.id, device.name, device.kind, device.release_year, device.headline, *values))
-    return Table(f"{len(rows)} device{'' if len(rows) == 1 else 's'}", heads, rows)
+    caption = f"{len(rows)} device{'' if len(rows) == 1 else 's'}"
+    return Table(caption, heads, rows, kind="mlsys-catalogue", printed=(0, 3, 4, 5, 6, 7, 8))
 
 
 def comparison(devices: Sequence[Device]) -> Table:
@@ -197,3 +199,37 @@ def records(devices: Sequence[Device]) -> list[dict[str, object]]:
 
 def _number(value: Quantity | None, unit: str) -> float | None:
     return None if value is None else float(f"{value.m_as(unit):.9g}")
+
+
+def confidence(devices: Iterable[Device]) -> Table:
+    """Return how well the recorded values are known: a line for each field, a column for each grade.
+
+    Parameters
+    ----------
+    devices
+        Devices whose every recorded value is counted.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> confidence([Hardware.Cloud.V100]).heads
+    ('field', 'verified', 'secondary', 'derived', 'unverified', 'all')
+    """
+    counts: dict[str, Counter[str]] = {}
+    for device in devices:
+        for value in device.recorded():
+            (fact,) = value.facts
+            _, section, *rest = fact.name.split("/")
+            field = {"peaks": "peak rate", "memory": f"memory {rest[-1]}", "links": f"link {rest[-1]}"}.get(
+                section, rest[-1] if rest else section
+            )
+            counts.setdefault(field.replace("_", " "), Counter())[fact.confidence] += 1
+    every = sum(counts.values(), Counter())
+    rows = [
+        (field, *(grades[grade] for grade in _GRADES), grades.total())
+        for field, grades in [*sorted(counts.items()), ("all", every)]
+    ]
+    return Table("How well the values are known", ("field", *_GRADES, "all"), rows)
+
+
+_GRADES = ("verified", "secondary", "derived", "unverified")

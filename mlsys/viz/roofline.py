@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from mlsys.workloads.operator import Operator
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["intensity_by_batch", "layer_scatter", "roofs"]
+__all__ = ["device_map", "intensity_by_batch", "layer_scatter", "roofs"]
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -161,3 +161,55 @@ def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
     ax.set(xscale="log", xlabel="arithmetic intensity, FLOP/byte", ylabel="share of the time, %")
     ax.legend(loc="upper left", fontsize=9)
     return ax
+
+
+def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()) -> Axes:
+    """Draw devices by the bandwidth of their main memory and their headline dense peak.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    devices
+        Devices; those without a recorded bandwidth are left out.
+    labels
+        Ids to write beside their points.
+
+    Returns
+    -------
+    Axes
+        With dotted lines of equal ridge, one for each power of ten.
+    """
+    apply_style(ax)
+    by_kind: dict[str, list[Device]] = {}
+    for device in devices:
+        if device.glance()["bandwidth"] is not None:
+            by_kind.setdefault(device.kind, []).append(device)
+    palette = (*CYCLE, COLORS["primary"])
+    for (kind, members), color, marker in zip(sorted(by_kind.items()), palette, MARKERS, strict=False):
+        points = [(_in(device, "bandwidth", "GB/s"), _in(device, "peak", "TFLOP/s")) for device in members]
+        xs, ys = ([point[axis] for point in points] for axis in (0, 1))
+        ax.scatter(xs, ys, s=45, marker=marker, color=color, edgecolor="white", label=kind, zorder=3)
+        for device, (x, y) in zip(members, points, strict=True):
+            if device.id in labels:
+                ax.annotate(device.id, (x, y), xytext=(6, -4), textcoords="offset points", fontsize=8)
+    ax.set(xscale="log", yscale="log")
+    left, right = ax.get_xlim()
+    bottom, top = ax.get_ylim()
+    for ridge in 10.0 ** np.arange(-1, 5):
+        ends = np.array([left, right])
+        ax.plot(ends, ridge * ends / 1000, ":", color="#7b8794", linewidth=1, zorder=1)
+        edge = min(right, top * 1000 / ridge)
+        if left < edge and ridge * edge / 1000 > bottom:
+            place = (edge * 0.92, ridge * edge * 0.92 / 1000)
+            ax.annotate(f"{ridge:g}", place, fontsize=8, color="#52606d", ha="right", va="top")
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+    ax.set(xlabel="bandwidth of the main memory, GB/s", ylabel="dense peak, headline precision, TFLOP/s")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    return ax
+
+
+def _in(device: Device, figure: str, unit: str) -> float:
+    value = device.glance()[figure]
+    assert value is not None
+    return float(value.m_as(unit))
