@@ -194,3 +194,27 @@ def test_a_claim_opens_its_card_by_keyboard(site: str, context: BrowserContext) 
     claim.hover()
     expect(card).to_be_visible()
     page.close()
+
+
+def test_the_catalogue_sorts_and_searches(site: str, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(f"{site}/book/catalogue.html")
+    rows = page.locator("table.mlsys-catalogue tbody tr")
+    everything = rows.count()
+    assert everything > 10
+
+    def column(place: int) -> list[str]:
+        return [row.locator("td").nth(place).inner_text() for row in rows.all()]
+
+    head = page.locator("table.mlsys-catalogue th", has_text="peak")
+    for way, reverse in (("ascending", False), ("descending", True)):
+        head.locator("button").press("Enter")
+        assert head.get_attribute("aria-sort") == way
+        rates = [float(text.replace(",", "")) for text in column(5)]
+        assert rates == sorted(rates, reverse=reverse), "sorted as text, not as numbers?"
+
+    search = page.get_by_label("Search the table")
+    search.press_sequentially("h100")
+    page.wait_for_function(f"() => document.querySelectorAll('table.mlsys-catalogue tbody tr').length < {everything}")
+    assert all("H100" in name for name in column(1))
+    page.close()
