@@ -14,6 +14,7 @@ PRECISIONS: dict[str, int] = {
     "tf32": 32,
     "fp16": 16,
     "bf16": 16,
+    "int16": 16,
     "fp8": 8,
     "int8": 8,
     "fp6": 6,

@@ -154,7 +154,7 @@ def test_fewer_bits_are_never_slower_on_the_same_unit(device: Device) -> None:
     for ladder in (
         ("fp64", "fp32", "fp16", "fp8", "fp6", "fp4"),
         ("fp32", "tf32", "bf16", "fp8"),
-        ("int8", "int4", "int1"),
+        ("int16", "int8", "int4", "int1"),
     ):
         for unit in ("matrix", "vector"):
             rates = [device._peaks[step, unit, "dense"] for step in ladder if (step, unit, "dense") in device._peaks]
