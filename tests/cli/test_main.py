@@ -42,9 +42,9 @@ def test_device_prints_every_value_with_its_source() -> None:
 
 
 def test_unknown_device_suggests_one() -> None:
-    code, text = run("device", "A10O")
+    code, text = run("device", "V10O")
     assert code == 1
-    assert "Did you mean 'A100'?" in text and "Traceback" not in text
+    assert "Did you mean 'V100'?" in text and "Traceback" not in text
 
 
 def test_check_lists_all_faults_of_all_files(tmp_path: Path) -> None:
