@@ -59,7 +59,7 @@ class Table:
         texts = [[str(cell) for cell in row] for row in self.rows]
         columns = list(zip(self.heads, *texts, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+        right = [_is_numeric(column[1:]) for column in columns]
 
         def line(cells: Sequence[str]) -> str:
             placed = (
@@ -85,4 +85,13 @@ class Table:
 
 
 def _is_number(text: str) -> bool:
-    return text.lstrip("−-").replace(",", "").replace(".", "").replace("%", "").replace("×", "").strip().isdigit()
+    try:
+        float(text.replace(",", "").replace("−", "-").rstrip("%× "))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_numeric(column: Sequence[str]) -> bool:
+    known = [cell for cell in column if cell != "—"]
+    return bool(known) and all(map(_is_number, known))

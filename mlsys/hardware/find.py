@@ -220,9 +220,8 @@ def confidence(devices: Iterable[Device]) -> Table:
         for value in device.recorded():
             (fact,) = value.facts
             _, section, *rest = fact.name.split("/")
-            field = {"peaks": "peak rate", "memory": f"memory {rest[-1]}", "links": f"link {rest[-1]}"}.get(
-                section, rest[-1] if rest else section
-            )
+            what = rest[-1] if rest else section
+            field = {"peaks": "peak rate", "memory": f"memory {what}", "links": f"link {what}"}.get(section, what)
             counts.setdefault(field.replace("_", " "), Counter())[fact.confidence] += 1
     every = sum(counts.values(), Counter())
     rows = [

@@ -14,7 +14,7 @@ from mlsys import Q_, provenance
 from mlsys.errors import ArgumentError, ArgumentUnitError, DeviceFileError, UnknownNameError
 from mlsys.hardware import Hardware
 from mlsys.hardware.catalogue import Catalogue
-from mlsys.hardware.find import comparison, listing, records
+from mlsys.hardware.find import comparison, confidence, listing, records
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
 T4 = (DATA / "cloud" / "T4.yaml").read_text("utf-8")
@@ -86,6 +86,14 @@ def test_records_are_the_twins_numbers() -> None:
         assert row[f"{twin.headline}, TFLOP/s"] == pytest.approx(twin.peak_flops.m_as("TFLOP/s"), rel=1e-8)
         if row["ridge, FLOP/byte"] is not None:
             assert row["ridge, FLOP/byte"] == pytest.approx(twin.ridge_point().m_as("FLOP/byte"), rel=1e-8)
+
+
+def test_every_recorded_value_is_counted_once_by_its_grade() -> None:
+    table = confidence(Hardware)
+    assert table.rows[-1][-1] == sum(len(device.recorded()) for device in Hardware)
+    for column in range(1, len(table.heads)):
+        assert table.rows[-1][column] == sum(row[column] for row in table.rows[:-1])
+    assert all(row[-1] == sum(row[1:-1]) for row in table.rows)
 
 
 # --- the reader's own devices -----------------------------------------------------------
