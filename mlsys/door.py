@@ -237,7 +237,7 @@ class Formula:
             complaint = self._requires(**inside)
             if complaint:
                 raise ArgumentError(f"{where}(): {complaint}")
-        result: Quantity = ureg.Quantity(self.bare(**inside), self._unit)  # type: ignore[call-arg]
+        result: Quantity = ureg.Quantity(self.bare(**inside), self._unit)
         result._origin = Step(where, tuple(bound.values()), tuple(bound))
         return result
 

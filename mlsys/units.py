@@ -46,7 +46,7 @@ def _rebuild_unit(units: str) -> Unit:
     return ureg.Unit(units)
 
 
-class Unit(pint.UnitRegistry.Unit):  # type: ignore[misc]
+class Unit(pint.UnitRegistry.Unit):
     """A unit of our registry; pickles by name, without pint's application registry."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -89,7 +89,7 @@ _UFUNC_SYMBOLS = {"multiply": "×", "true_divide": "÷", "divide": "÷", "add": 
 _PINT: Any = pint.UnitRegistry.Quantity
 
 
-class Quantity(pint.UnitRegistry.Quantity):  # type: ignore[misc]
+class Quantity(pint.UnitRegistry.Quantity):
     """A number with a unit and, where it has one, an origin."""
 
     _origin: Origin | None = None

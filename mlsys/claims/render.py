@@ -44,7 +44,7 @@ def _display() -> Any:
         from IPython.display import display
     except ImportError:
         return None
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     return display if shell is not None and hasattr(shell, "kernel") else None
 
 

@@ -120,7 +120,7 @@ def required_parallel_fraction(target_speedup: float, accelerator_speedup: float
     """
     wanted, saved = np.broadcast_arrays(1 - 1 / np.asarray(target_speedup), 1 - 1 / np.asarray(accelerator_speedup))
     share = np.divide(wanted, saved, out=np.zeros(saved.shape), where=saved > 0)
-    return share if share.ndim else float(share)  # type: ignore[return-value]
+    return share if share.ndim else float(share)
 
 
 @door(
