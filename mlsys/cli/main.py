@@ -87,7 +87,7 @@ def device(name: str) -> None:
 def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any) -> None:
     """List the devices that meet every criterion, or set those called NAMES side by side."""
     from mlsys.hardware import Hardware
-    from mlsys.hardware.find import comparison, listing, records
+    from mlsys.hardware.compare import comparison, listing, records
 
     if names and any(criteria.values()):
         raise ValueError("give either NAMES to compare or criteria to filter by, not both")

@@ -69,7 +69,7 @@ def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "
         raise ArgumentUnitError(
             f'model_memory(): `unit` must be a unit of information, got {target:~P}. Write e.g. unit="GB"'
         )
-    return float(weight_bytes(parameters, bytes_per_parameter).to(target).magnitude)
+    return float(weight_bytes(parameters, bytes_per_parameter).m_as(target))
 
 
 @door(

@@ -49,7 +49,7 @@ class Result:
             "Time:",
         ]
         for name, part in self.parts.items():
-            share = (part / self.time).to("").magnitude if self.time.magnitude else 0.0
+            share = (part / self.time).m_as("") if self.time.magnitude else 0.0
             lines.append(f"  {name:<22} {part.to_compact():>12.4g}  {share:6.1%}")
         lines.append("Figures:")
         lines += [f"  {name:<22} {figure.to_compact():>12.4g}" for name, figure in self.figures.items()]

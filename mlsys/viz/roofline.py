@@ -47,8 +47,8 @@ def roofs(
     apply_style(ax)
     x = np.geomspace(*intensities, 400)
     for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
-        peak = device.peak(precision).to("TFLOP/s").magnitude
-        bandwidth = device.memory_bw.to("TB/s").magnitude
+        peak = device.peak(precision).m_as("TFLOP/s")
+        bandwidth = device.memory_bw.m_as("TB/s")
         ridge = peak / bandwidth
         ax.plot(x, attainable_performance.bare(x, peak, bandwidth), dash, color=color, label=device.name)
         ax.plot(ridge, peak, marker="|", color=color, markersize=12, markeredgewidth=2)
@@ -62,11 +62,11 @@ def roofs(
             color=color,
         )
     first = devices[0]
-    peak = first.peak(precision).to("TFLOP/s").magnitude
-    bandwidth = first.memory_bw.to("TB/s").magnitude
+    peak = first.peak(precision).m_as("TFLOP/s")
+    bandwidth = first.memory_bw.m_as("TB/s")
     for operator, marker in zip(operators, MARKERS, strict=False):
         _same_precision(operator, precision)
-        intensity = operator.intensity.to("FLOP/byte").magnitude
+        intensity = operator.intensity.m_as("FLOP/byte")
         ax.plot(
             intensity,
             attainable_performance.bare(intensity, peak, bandwidth),
@@ -111,7 +111,7 @@ def intensity_by_batch(
     """
     apply_style(ax)
     batches = 2 ** np.arange(int(np.log2(largest_batch)) + 1)
-    size = element_size(precision).to("byte").magnitude
+    size = element_size(precision).m_as("byte")
     ax.plot(
         batches,
         gemm_intensity.bare(batches.astype(float), width, width, size),
@@ -120,7 +120,7 @@ def intensity_by_batch(
         label=f"dense {width}→{width}",
     )
     for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
-        ridge = device.ridge_point(precision).magnitude
+        ridge = device.ridge_point(precision).m_as("FLOP/byte")
         ax.axhline(ridge, color=color, linestyle=dash, label=f"ridge of {device.name}")
     ax.set(xscale="log", yscale="log", xlabel="batch (rows of the input)", ylabel="arithmetic intensity, FLOP/byte")
     ax.set_xscale("log", base=2)
@@ -141,12 +141,12 @@ def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
         Ridge point of the device, FLOP/byte.
     """
     apply_style(ax)
-    total = result.time.to("s").magnitude
+    total = result.time.m_as("s")
     for bound, marker, color in (("memory", "o", COLORS["OrangeLine"]), ("compute", "^", COLORS["BlueLine"])):
         children = [child for child in result.children if child.bound_by == bound]
         ax.scatter(
-            [child.figures["intensity"].magnitude for child in children],
-            [child.time.to("s").magnitude / total * 100 for child in children],
+            [child.figures["intensity"].m_as("FLOP/byte") for child in children],
+            [child.time.m_as("s") / total * 100 for child in children],
             marker=marker,
             s=42,
             color=color,

@@ -333,7 +333,7 @@ def decode_step(parameters: Quantity, batch: int = 1, precision: str = "fp16", n
     1 FLOP/B
     """
     weights = formulas.weight_bytes(parameters, element_size(precision))
-    stored = int(parameters.to("param").magnitude)
+    stored = int(parameters.m_as("param"))
     sequences = int(checked_number("decode_step", "batch", batch, count(), {}))
     operations = formulas.elementwise_flops(stored, Q_(2 * sequences, "FLOP"))
     return Operator(

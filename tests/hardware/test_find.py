@@ -14,7 +14,7 @@ from mlsys import Q_, provenance
 from mlsys.errors import ArgumentError, ArgumentUnitError, DeviceFileError, UnknownNameError
 from mlsys.hardware import Hardware
 from mlsys.hardware.catalogue import Catalogue
-from mlsys.hardware.find import comparison, confidence, listing, records
+from mlsys.hardware.compare import comparison, confidence, listing, records
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
 T4 = (DATA / "cloud" / "T4.yaml").read_text("utf-8")

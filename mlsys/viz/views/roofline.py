@@ -113,10 +113,10 @@ class _Roof:
     def move(self, device: Device, result: Result, peak: Quantity, bandwidth: Quantity, unit: str, upper: bool) -> None:
         for artist in self.artists:
             artist.set_visible(True)
-        ridge = result.figures["ridge"].magnitude
+        ridge = result.figures["ridge"].m_as("FLOP/byte")
         # Straight between these on two logarithmic axes: the edges and the ridge.
         corners = [_LEFT, ridge, _RIGHT]
-        rate, speed = peak.to("FLOP/s").magnitude, bandwidth.to("byte/s").magnitude
+        rate, speed = peak.m_as("FLOP/s"), bandwidth.m_as("byte/s")
         roof = [attainable_performance.bare(intensity, rate, speed) / 1e12 for intensity in corners]
         self.line.set_data(corners, roof)
         self.ridge.set_data([ridge], [roof[1]])
@@ -137,7 +137,7 @@ class _Roof:
         self.name.set_text(f"{device_name(device)}: {number(peak.to('TFLOP/s'))} T{unit}/s")
         x, y = _inside(result)
         self.point.set_marker("v" if y == _FLOOR else self.marker)
-        self.gap.set_data([x, x], [y, max(y, result.figures["roof"].magnitude)])
+        self.gap.set_data([x, x], [y, max(y, result.figures["roof"].m_as("TFLOP/s"))])
         self.point.set_data([x], [y])
 
 
@@ -149,7 +149,7 @@ def _slope(ax: Axes) -> float:
 
 def _inside(result: Result) -> tuple[float, float]:
     """Return where the point is drawn: at the edge, when it lies beyond."""
-    x, y = result.figures["intensity"].magnitude, result.figures["attained"].magnitude
+    x, y = result.figures["intensity"].m_as("FLOP/byte"), result.figures["attained"].m_as("TFLOP/s")
     return min(max(x, _LEFT), _RIGHT), min(max(y, _FLOOR), _TOP)
 
 
@@ -203,7 +203,7 @@ class RooflineScene(Scene):
         right = x > 3000
         self._label.set_position((x / 1.25 if right else x * 1.25, y / 1.5 if y > 30 * _FLOOR else y * 20))
         self._label.set_horizontalalignment("right" if right else "left")
-        beyond = " (below the picture)" if result.figures["attained"].magnitude < _FLOOR else ""
+        beyond = " (below the picture)" if result.figures["attained"].m_as("TFLOP/s") < _FLOOR else ""
         self._label.set_text(f"{percent(result.figures['utilisation'])} of peak{beyond}")
         what = f"{KINDS[kind]} of width {width:,} at batch {batch:,} in {precision.upper()}"
         summary = _summary(result, device, what, unit)
@@ -227,7 +227,7 @@ def _unit(precision: str) -> str:
 
 def _summary(result: Result, device: Device, what: str, unit: str) -> str:
     figures = result.figures
-    intensity, ridge = figures["intensity"].magnitude, figures["ridge"].magnitude
+    intensity, ridge = figures["intensity"].m_as("FLOP/byte"), figures["ridge"].m_as("FLOP/byte")
     side = "above" if intensity > ridge else "below" if intensity < ridge else "at"
     attained: Quantity = figures["attained"].to_compact()  # type: ignore[assignment]
     rate = f"{number(attained)} {attained.units:~P}".replace("FLOP", unit)
@@ -241,14 +241,14 @@ def _summary(result: Result, device: Device, what: str, unit: str) -> str:
         f"{number(ridge)}: {bound}. It reaches {rate}, {percent(figures['utilisation'])} of the peak, "
         f"and takes {_time(result.time)}."
     )
-    under = (figures["attained"] / figures["roof"]).to("").magnitude
+    under = (figures["attained"] / figures["roof"]).m_as("")
     if under < 0.995:
         text += f" That is {percent(under)} of what the roof allows here."
     return text
 
 
 def _comparison(result: Result, second: Result, other: Device) -> str:
-    ratio = (result.time / second.time).to("").magnitude
+    ratio = (result.time / second.time).m_as("")
     how = f"{times(ratio)} as fast" if ratio >= 1 else f"{times(1 / ratio)} slower"
     return f" On {device_name(other)} it takes {_time(second.time)}, {how}, {second.bound_by}-bound."
 

@@ -1,0 +1,153 @@
+"""Devices in tables: listed, side by side, for machines to read, and by how well they are known.
+
+Nothing here notes a use of a fact: a list of devices is not a claim about them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from mlsys.formatting import natural
+from mlsys.hardware.device import Device
+from mlsys.tables import Table
+from mlsys.units import Quantity
+
+__all__ = ["COLUMNS", "comparison", "confidence", "listing", "records"]
+
+# What a listing shows of each device, and the unit it shows it in.
+COLUMNS = {
+    "peak": "TFLOP/s",
+    "bandwidth": "GB/s",
+    "capacity": "GB",
+    "ridge": "FLOP/byte",
+    "tdp": "W",
+}
+
+
+def _shown(value: Quantity | None, unit: str) -> str:
+    """Return a figure in ``unit`` for a table, or a dash where it is unknown."""
+    return "—" if value is None else natural(float(value.m_as(unit)))
+
+
+def listing(devices: Sequence[Device]) -> Table:
+    """Return a table with one line for each device.
+
+    Parameters
+    ----------
+    devices
+        Devices to list; peaks are dense, in each device's headline precision.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> listing([Hardware.Cloud.V100]).rows[0][:6]
+    ('V100', 'NVIDIA V100 SXM2 32 GB', 'GPU', 2017, 'fp16', '125')
+    """
+    heads = ("id", "name", "kind", "year", "precision", *(f"{name}, {unit}" for name, unit in COLUMNS.items()))
+    rows = []
+    for device in devices:
+        figures = device.glance()
+        values = [_shown(figures[name], unit) for name, unit in COLUMNS.items()]
+        rows.append((device.id, device.name, device.kind, device.release_year, device.headline, *values))
+    caption = f"{len(rows)} device{'' if len(rows) == 1 else 's'}"
+    return Table(caption, heads, rows, kind="mlsys-catalogue", printed=(0, 3, 4, 5, 6, 7, 8))
+
+
+def comparison(devices: Sequence[Device]) -> Table:
+    """Return a table with one column for each device: every dense peak, then memory and power.
+
+    Parameters
+    ----------
+    devices
+        Devices to set side by side.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> table = comparison([Hardware.Cloud.V100, Hardware.Cloud.A100])
+    >>> [row for row in table.rows if row[0] == "tf32, TFLOP/s"]
+    [('tf32, TFLOP/s', '—', '156')]
+    """
+    precisions = dict.fromkeys(precision for device in devices for precision in device.precisions)
+    rows: list[tuple[object, ...]] = [
+        ("kind", *(device.kind for device in devices)),
+        ("year", *(device.release_year for device in devices)),
+    ]
+    for precision in precisions:
+        has = [device.fastest(precision) if precision in device.precisions else None for device in devices]
+        rows.append((f"{precision}, TFLOP/s", *(_shown(rate, "TFLOP/s") for rate in has)))
+    for name, unit in COLUMNS.items():
+        if name != "peak":
+            rows.append((f"{name}, {unit}", *(_shown(device.glance()[name], unit) for device in devices)))
+    return Table("Dense peaks; main memory", ("", *(device.id for device in devices)), rows)
+
+
+def records(devices: Sequence[Device]) -> list[dict[str, object]]:
+    """Return one dictionary for each device, with full-precision numbers, for machines to read.
+
+    Parameters
+    ----------
+    devices
+        Devices to describe; every dictionary has the same keys, None where unknown.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> records([Hardware.Cloud.MI300X])[0]["fp16, TFLOP/s"]
+    1307.4
+    """
+    precisions = dict.fromkeys(precision for device in devices for precision in device.precisions)
+    rows = []
+    for device in devices:
+        rates = {name: device.fastest(name) if name in device.precisions else None for name in precisions}
+        figures = device.glance()
+        row: dict[str, object] = {
+            "id": device.id,
+            "name": device.name,
+            "kind": device.kind,
+            "vendor": device.vendor,
+            "year": device.release_year,
+            "headline": device.headline,
+        }
+        row |= {f"{name}, TFLOP/s": _number(rate, "TFLOP/s") for name, rate in rates.items()}
+        row |= {f"{name}, {unit}": _number(figures[name], unit) for name, unit in COLUMNS.items() if name != "peak"}
+        rows.append(row)
+    return rows
+
+
+def _number(value: Quantity | None, unit: str) -> float | None:
+    return None if value is None else float(f"{value.m_as(unit):.9g}")
+
+
+def confidence(devices: Iterable[Device]) -> Table:
+    """Return how well the recorded values are known: a line for each field, a column for each grade.
+
+    Parameters
+    ----------
+    devices
+        Devices whose every recorded value is counted.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> confidence([Hardware.Cloud.V100]).heads
+    ('field', 'verified', 'secondary', 'derived', 'unverified', 'all')
+    """
+    counts: dict[str, Counter[str]] = {}
+    for device in devices:
+        for value in device.recorded():
+            (fact,) = value.facts
+            _, section, *rest = fact.name.split("/")
+            what = rest[-1] if rest else section
+            field = {"peaks": "peak rate", "memory": f"memory {what}", "links": f"link {what}"}.get(section, what)
+            counts.setdefault(field.replace("_", " "), Counter())[fact.confidence] += 1
+    every = sum(counts.values(), Counter())
+    rows = [
+        (field, *(grades[grade] for grade in _GRADES), grades.total())
+        for field, grades in [*sorted(counts.items()), ("all", every)]
+    ]
+    return Table("How well the values are known", ("field", *_GRADES, "all"), rows)
+
+
+_GRADES = ("verified", "secondary", "derived", "unverified")
