@@ -51,7 +51,7 @@ def listing(devices: Sequence[Device]) -> Table:
         values = [_shown(figures[name], unit) for name, unit in COLUMNS.items()]
         rows.append((device.id, device.name, device.kind, device.release_year, device.headline, *values))
     caption = f"{len(rows)} device{'' if len(rows) == 1 else 's'}"
-    return Table(caption, heads, rows, kind="mlsys-catalogue", printed=(0, 3, 4, 5, 6, 7, 8))
+    return Table(caption, heads, rows, kind="mlsys-catalogue", printed=(0, 4, 5, 6, 8))
 
 
 def comparison(devices: Sequence[Device]) -> Table:
