@@ -1,0 +1,84 @@
+"""``mlsys claims``: what the pages state, what moved, what it leans on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import progress, speak_plainly
+
+__all__ = ["claims"]
+
+
+@click.group()
+def claims() -> None:
+    """List what the pages state, compare two versions, ask what it leans on."""
+
+
+@claims.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
+@speak_plainly
+def ledger(paths: tuple[Path, ...], as_json: bool) -> None:
+    """List every claim of the notebooks at PATHS (by default book and labs)."""
+    from mlsys.claims import ledger as read_ledger
+
+    found = read_ledger(paths or [Path("book"), Path("labs")])
+    if as_json:
+        click.echo(json.dumps(list(found.values()), indent=1, ensure_ascii=False))
+        return
+    for (page, name), claim in found.items():
+        click.echo(f"{page:<14} {name:<22} {claim['text']:>18}  {claim['formula']}")
+
+
+@claims.command()
+@click.argument("before")
+@click.argument("after", required=False)
+@click.option("--exit-code", is_flag=True, help="Exit with 1 if any claim moved.")
+@speak_plainly
+def diff(before: str, after: str | None, exit_code: bool) -> None:
+    """Print the claims that moved between two versions.
+
+    BEFORE and AFTER are git revisions, folders or notebooks; without AFTER, the
+    notebooks as they are now.
+    """
+    from mlsys.claims import diff as compare
+
+    moves = compare(_version(before), _version(after))
+    for move in moves:
+        click.echo(f"{move.page}: {move.name}: {move.before or '—'} → {move.after or '—'} ({move.change})")
+    click.echo(f"{len(moves)} claim{'' if len(moves) == 1 else 's'} moved")
+    if moves and exit_code:
+        raise SystemExit(1)
+
+
+def _version(named: str | None) -> Any:
+    from mlsys.claims import ledger as read_ledger
+    from mlsys.claims import ledger_at
+
+    if named is None:
+        return read_ledger([Path("book"), Path("labs")])
+    return read_ledger([named]) if Path(named).exists() else ledger_at(named)
+
+
+@claims.command()
+@click.argument("notebook", type=click.Path(exists=True, path_type=Path))
+@click.option("--step", default=0.01, show_default=True, help="Relative change of each fact.")
+@speak_plainly
+def sensitivity(notebook: Path, step: float) -> None:
+    """Tell which facts the claims of NOTEBOOK lean on, and how strongly.
+
+    The number is an elasticity: -1 means that the claim falls by 1 % when the fact
+    rises by 1 %.
+    """
+    from mlsys.claims.sensitivity import sensitivity as measure
+
+    for fact, moved in measure(notebook, step, progress=lambda facts: progress(facts, "Facts tried")).items():
+        click.echo(fact)
+        for name, elasticity in sorted(moved.items(), key=lambda item: -abs(item[1])):
+            click.echo(f"    {name:<24} {elasticity:+.3g}")
+        if not moved:
+            click.echo("    moves nothing")

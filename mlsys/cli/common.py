@@ -1,0 +1,87 @@
+"""What the subcommands share: plain errors, amounts with units, rows in and out."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.errors import DeviceFileError
+
+__all__ = ["QuantityType", "progress", "read_rows", "speak_plainly", "write_csv"]
+
+
+def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn the errors of the library into one line on standard error and exit code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except (ValueError, LookupError, OSError, DeviceFileError) as error:
+            raise click.ClickException(str(error)) from error
+
+    return wrapped
+
+
+class QuantityType(click.ParamType):
+    """An amount with its unit, such as ``"100 TFLOP/s"``."""
+
+    name = "quantity"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the quantity that ``value`` writes, or fail in one line."""
+        from mlsys.units import Q_, UndefinedUnitError
+
+        number, _, unit = str(value).strip().partition(" ")
+        try:
+            if unit:
+                return Q_(float(number.replace(",", "")), unit)
+            why = "it has no unit"
+        except (ValueError, UndefinedUnitError) as error:
+            why = str(error)
+        self.fail(f"{value!r} is not an amount with a unit, such as '100 TFLOP/s': {why}", param, ctx)
+
+
+def progress(items: Iterable[Any], label: str) -> Any:
+    """Return a progress bar on standard error; silent where that is no terminal."""
+    return click.progressbar(items, label=label, file=sys.stderr)
+
+
+def write_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> None:
+    """Write rows to standard output, under the heads of the first row unless others are given."""
+    rows = list(rows)
+    writer = csv.DictWriter(sys.stdout, list(heads or (rows[0] if rows else [])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
+    """Return the rows of a CSV file that must have the named columns.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a row is longer or shorter than the head, or there is no row.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.DictReader(stream)
+        heads = reader.fieldnames or []
+        missing = [name for name in columns if name not in heads]
+        if missing:
+            raise ValueError(
+                f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
+                f"The first line must name {', '.join(columns)}"
+            )
+        rows = list(reader)
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise ValueError(f"{path}, line {number}: wanted {len(heads)} cells, one for each column of the first line")
+    if not rows:
+        raise ValueError(f"{path}: no rows under the first line")
+    return rows

@@ -1,0 +1,85 @@
+"""``mlsys device``, ``mlsys devices``, ``mlsys check``: look things up in the catalogue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import QuantityType, speak_plainly, write_csv
+from mlsys.errors import DeviceFileError
+
+__all__ = ["check", "device", "devices"]
+
+
+@click.command()
+@click.argument("name")
+@speak_plainly
+def device(name: str) -> None:
+    """Print what is known of the device NAME, with the source of every value."""
+    from mlsys.hardware import Hardware
+
+    twin = Hardware[name]
+    click.echo(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
+    for quantity in twin.recorded():
+        (fact,) = quantity.facts
+        label = fact.name.removeprefix(f"{twin.id}/")
+        click.echo(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--text", default="", help="Part of an id, alias, name or architecture.")
+@click.option("--kind", help="GPU, TPU, NPU, CPU, MCU or SoC.")
+@click.option("--vendor", help="As written in the catalogue.")
+@click.option("--precision", help="A precision that the device has a peak for.")
+@click.option("--min-peak", type=QuantityType(), help='Least dense rate, with its unit: "100 TFLOP/s".')
+@click.option("--min-bandwidth", type=QuantityType(), help='Least bandwidth of the main memory: "1 TB/s".')
+@click.option("--since", type=int, help="First year of release.")
+@click.option("--until", type=int, help="Last year of release.")
+@click.option(
+    "--sort", type=click.Choice(["peak", "bandwidth", "capacity", "ridge", "tdp", "year"]), help="Largest first."
+)
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@speak_plainly
+def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any) -> None:
+    """List the devices that meet every criterion, or set those called NAMES side by side."""
+    from mlsys.hardware import Hardware
+    from mlsys.hardware.compare import comparison, listing, records
+
+    if names and any(criteria.values()):
+        raise ValueError("give either NAMES to compare or criteria to filter by, not both")
+    chosen = [Hardware[name] for name in names] or Hardware.find(**criteria)
+    if sort == "year":
+        chosen.sort(key=lambda twin: -twin.release_year)
+    elif sort:
+        chosen.sort(key=lambda twin: -_amount(twin.glance()[sort]))
+    if form == "json":
+        click.echo(json.dumps(records(chosen), indent=1, ensure_ascii=False))
+    elif form == "csv":
+        write_csv(records(chosen), None if chosen else ["id"])
+    else:
+        click.echo(comparison(chosen) if names else listing(chosen))
+
+
+def _amount(value: Any) -> float:
+    return float("-inf") if value is None else float(value.to_base_units().magnitude)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@speak_plainly
+def check(files: tuple[Path, ...]) -> None:
+    """Check device FILES against the schema; every fault is listed with file and line."""
+    from mlsys.hardware import load_device
+
+    faults = []
+    for path in files:
+        try:
+            click.echo(f"{path}: {load_device(path)!r}")
+        except DeviceFileError as error:
+            faults.append(str(error))
+    if faults:
+        raise click.ClickException("\n".join(faults))
