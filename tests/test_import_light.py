@@ -7,7 +7,17 @@ import sys
 
 import pytest
 
-HEAVY = ("matplotlib", "ipywidgets", "IPython", "torch", "numba", "scipy.optimize", "jsonschema", "pytest", "hypothesis")
+HEAVY = (
+    "matplotlib",
+    "ipywidgets",
+    "IPython",
+    "torch",
+    "numba",
+    "scipy.optimize",
+    "jsonschema",
+    "pytest",
+    "hypothesis",
+)
 FIRST_LINES = [
     "import mlsys",
     "from mlsys import Hardware, Q_",
