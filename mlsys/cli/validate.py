@@ -1,0 +1,114 @@
+"""``mlsys validate``: published measurements beside what the models predict."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mlsys.cli.common import speak_plainly
+
+if TYPE_CHECKING:
+    from mlsys.validation import Score, Validation
+
+__all__ = ["validate"]
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A CSV of measurements in the columns of the shipped ones; by default those.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.option(
+    "--csv", "csv_path", type=click.Path(dir_okay=False, path_type=Path), help="Write every row, with its prediction."
+)
+@click.option(
+    "--figures",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Draw measured against predicted into this folder, a picture for each kind of workload.",
+)
+@click.option("--refit", is_flag=True, help="Fit the parameters anew to the shipped measurements; takes minutes.")
+@speak_plainly
+def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool) -> None:
+    """Say how wrong the models are, against published measurements.
+
+    Nothing is fitted to the measurements in --data. Errors are of the published value;
+    the bias is of time, above zero where the models are too slow.
+    """
+    from mlsys.validation import read_rows, shipped_rows
+    from mlsys.validation import validate as compare
+
+    if refit:
+        if data is not None:
+            raise ValueError("--refit fits the shipped measurements: leave out --data")
+        from mlsys.validation.refit import refit as fit_anew
+
+        fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
+    found = compare(read_rows(data) if data else shipped_rows())
+    if csv_path is not None:
+        _write(found, csv_path)
+    if figures is not None:
+        from mlsys.viz.validation import save_all
+
+        for path in save_all(found, figures):
+            click.echo(path, err=True)
+    if as_json:
+        click.echo(json.dumps(found.summary(), indent=1, ensure_ascii=False))
+    else:
+        _print(found, shipped=data is None)
+
+
+def _write(found: Validation, path: Path) -> None:
+    import csv
+
+    records = found.records()
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def _line(name: str, part: Score) -> str:
+    if part.median_ape is None:
+        return f"{name:<44} {part.rows:>5} {0:>5}       —       —       —       —"
+    return (
+        f"{name:<44} {part.rows:>5} {part.expressible:>5} {part.median_ape:>6.1f}% {part.p90_ape:>6.1f}% "
+        f"{part.bias:>+6.1f}% {part.within_factor_two:>6.1f}% {part.bound_violations:>5}"
+    )
+
+
+def _print(found: Validation, shipped: bool) -> None:
+    from mlsys.validation import score
+    from mlsys.validation.refit import held_out_scores
+
+    heads = f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× beaten"
+    click.echo(heads)
+    for name, part in found.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
+        click.echo(_line(name, part))
+    click.echo(_line("all", score(found.predictions)))
+    if shipped:
+        click.echo("\nLeft out of the fit: a whole device, or a whole sweep of one device")
+        click.echo(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2×")
+        for name, part in held_out_scores().items():
+            click.echo(_line(name, part).rpartition(" ")[0])
+    summary = found.summary()
+    for title, key in (
+        ("Faster than their bound, and why", "bound_violations_explained"),
+        ("Not expressible, and why", "not_expressible"),
+    ):
+        counts = summary[key]
+        assert isinstance(counts, dict)
+        if counts:
+            click.echo(f"\n{title}")
+            for reason, count in counts.items():
+                click.echo(f"{count:>5}  {reason}")
+    click.echo("\nFurthest off")
+    for each in found.worst(5):
+        click.echo(
+            f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {each.row.model or each.row.seq_or_shape}"
+        )

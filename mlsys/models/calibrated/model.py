@@ -1,0 +1,241 @@
+"""The calibrated model: a roofline that knows launches, tiles, waves, caches and what is attainable.
+
+For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth C:
+
+- a product of (M × K) by (K × N), done S ways along K in blocks of T × T′, runs in
+  ``waves = ceil(ceil(M/T) · ceil(N/T′) · batch · S / U)`` waves of
+  ``max(2·T·T′·(K/S) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U)) + wave`` each; the best
+  tile of a small menu is taken, as a library's heuristic does;
+- element-wise work takes ``flops / (compute · V)`` on the vector units;
+- bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
+- an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop``;
+- the longest of these, plus ``launch``, is the kernel's time; kernels follow one another.
+
+The words in italics of the parameters table are fitted once for each kind of software on each class
+of machine; P, B, C, U, V and L are the twin's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated.engine import Engine
+from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
+
+__all__ = ["Parameters", "Stack", "bound", "predict"]
+
+Array = NDArray[np.float64]
+
+# Tiles that libraries of matrix products offer, rows × columns of the output.
+TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (32, 32), (16, 16))
+SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
+SPLITS = (1, 2, 4, 8, 16, 32)
+# A cache holds what is used again when that fills no more than this part of it.
+HOLDS = 0.7
+# Where a twin has no rate of its cache on record, it is taken as this multiple of its main memory's.
+CACHE_OVER_MAIN = 3.0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is fitted, for one kind of software on one class of machine.
+
+    Attributes
+    ----------
+    compute
+        Attained part of the dense peak inside a full tile.
+    vector
+        Attained part of the vector peak in element-wise work and depthwise convolutions.
+    bandwidth
+        Attained part of the peak bandwidth of the main memory.
+    reuse
+        Attained part of the bandwidth of the cache that feeds the tiles.
+    launch
+        Seconds that each kernel costs, however small.
+    wave
+        Seconds to start and end one wave of blocks: the pipeline's fill, the epilogue.
+    link
+        Attained part of a link's rate, one direction.
+    hop
+        Seconds of latency for each step of a collective.
+    energy
+        Joules that the whole board spends on one 16-bit operation at 7 nm: with the design
+        power, a ceiling on the sustained rate. In proportion to the bits of the format,
+        and to the square root of the node.
+    """
+
+    compute: float = 0.8
+    vector: float = 0.5
+    bandwidth: float = 0.85
+    reuse: float = 0.5
+    launch: float = 5e-6
+    wave: float = 1e-6
+    link: float = 0.7
+    hop: float = 2e-6
+    energy: float = 1.3e-12
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, in order."""
+        return tuple(entry.name for entry in fields(cls))
+
+    def vectorised(self) -> Array:
+        """Return the parameters as one row."""
+        return np.array([getattr(self, name) for name in self.names()])
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Many cases side by side: one column for each kernel, and whose it is.
+
+    Attributes
+    ----------
+    case
+        Index of the case that a kernel belongs to.
+    kernels
+        Columns of :class:`Work`, all cases after one another.
+    engines
+        Rates of the engine that runs each kernel, one row for each field of :class:`Engine` but its names.
+    main, near
+        Bytes of one launch that come from the main memory, and from the cache.
+    cases
+        How many.
+    """
+
+    case: NDArray[np.intp]
+    kernels: Work
+    engines: dict[str, Array]
+    main: Array
+    near: Array
+    cases: int
+
+    RATES = (
+        "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
+        "node", "bits",
+    )  # fmt: skip
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Engine, Work, bool]]) -> Stack:
+        """Return the cases side by side.
+
+        Parameters
+        ----------
+        pairs
+            For each case its engine, its work, and whether data that fit stay in the
+            cache from one kernel, or one repetition, to the next.
+        """
+        lengths = [work.columns.shape[1] for _, work, _ in pairs]
+        case = np.repeat(np.arange(len(pairs)), lengths)
+        columns = np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((10, 0))
+        rates = np.array([[getattr(engine, name) for name in cls.RATES] for engine, _, _ in pairs]).reshape(-1, len(cls.RATES))
+        engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
+        kernels = Work(columns)
+        stays = np.array([kept for _, _, kept in pairs], dtype=bool)[case]
+        totals = np.array([work.weights for _, work, _ in pairs])[case]
+        room = HOLDS * engines["cache"]
+        weights = kernels["weights"]
+        other = kernels["moved"] - weights
+        weights_near = stays & (totals + other <= room)
+        other_near = stays & (other <= room)
+        near = np.where(weights_near, weights, 0.0) + np.where(other_near, other, 0.0)
+        return cls(case, kernels, engines, kernels["moved"] - near, near, len(pairs))
+
+    def total(self, seconds: Array) -> Array:
+        """Return, for each case, the sum over its kernels of count times ``seconds``."""
+        return np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
+
+
+def bound(stack: Stack) -> tuple[Array, Array]:
+    """Return two lower bounds of each case's time: dense arithmetic, and compulsory traffic.
+
+    Arithmetic: FLOP over the dense peak of the unit that does them. Traffic: parameters
+    and the largest other tensor of any kernel, once, over the peak bandwidth: what lies
+    between kernels may stay on the chip.
+
+    Returns
+    -------
+    tuple of array
+        Seconds, of shape (cases,) each.
+    """
+    kernels, engines = stack.kernels, stack.engines
+    best = np.maximum(engines["matmul"], engines["vector"])
+    arithmetic = stack.total(np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["flops"] / best))
+    local = np.where(kernels["kind"] == COLLECTIVE, 0.0, 1.0)
+    weights = stack.total(local * kernels["weights"] / engines["bandwidth"])
+    other = local * (kernels["moved"] - kernels["weights"]) / engines["bandwidth"]
+    largest = np.zeros(stack.cases)
+    np.maximum.at(largest, stack.case, other)
+    return arithmetic, weights + largest
+
+
+def predict(stack: Stack, parameters: Array) -> Array:
+    """Return the calibrated time of each case.
+
+    Parameters
+    ----------
+    stack
+        Cases.
+    parameters
+        Rows of :meth:`Parameters.vectorised`, of shape (cases, parameters), or one row for all.
+
+    Returns
+    -------
+    array
+        Seconds, of shape (cases,).
+    """
+    rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
+    own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
+    kernels, engines = stack.kernels, stack.engines
+    seconds = np.zeros(len(stack.case))
+    feed = np.where(engines["cache_bandwidth"] > 0, engines["cache_bandwidth"], CACHE_OVER_MAIN * engines["bandwidth"])
+    # A cache is never slower than the memory behind it.
+    feed = np.maximum(feed * own["reuse"], own["bandwidth"] * engines["bandwidth"])
+    transfer = stack.main / (own["bandwidth"] * engines["bandwidth"]) + stack.near / feed
+
+    here = kernels["kind"] == MATMUL
+    if here.any():
+        arithmetic = _product(kernels, engines, own, feed, here)
+        seconds[here] = np.maximum(arithmetic, transfer[here])
+    here = kernels["kind"] == VECTOR
+    seconds[here] = np.maximum(
+        kernels["flops"][here] / (own["vector"][here] * engines["vector"][here]), transfer[here]
+    )
+    here = kernels["kind"] == COLLECTIVE
+    if here.any():
+        peers = kernels["peers"][here]
+        wire = own["link"][here] * np.maximum(engines["link"][here], 1e9)
+        seconds[here] = 2 * (peers - 1) / peers * kernels["moved"][here] / wire
+        seconds[here] += 2 * np.log2(np.maximum(peers, 2)) * own["hop"][here]
+    return stack.total(seconds + own["launch"])
+
+
+def _product(
+    kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
+) -> Array:
+    """Return seconds of matrix products without their traffic to the main memory, at the best tile."""
+    m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
+    units, array = engines["units"][here], engines["array"][here]
+    joules = own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
+    sustained = np.minimum(own["compute"] * engines["matmul"], engines["power"] / joules)[here]
+    rate = sustained / units
+    supply = feed[here] / units
+    width = np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5)
+    tall = np.where(array > 1, np.ceil(k / array) * array, k)  # a systolic array pads the reduction
+    best = np.full(m.shape, np.inf)
+    for tile_m, tile_n in TILES + SMALL_TILES:
+        fixed = array > 1
+        rows = np.where(fixed, 8.0, float(tile_m))
+        columns = np.where(fixed, array, float(tile_n))
+        blocks = np.ceil(m / rows) * np.ceil(n / columns) * batch
+        for split in SPLITS:
+            depth = tall / split
+            inner = np.maximum(2 * rows * columns * depth / rate, (rows + columns) * depth * width / supply)
+            waves = np.ceil(blocks * split / units)
+            extra = 0.0 if split == 1 else 2 * split * m * n * batch * 4 / feed[here]
+            best = np.minimum(best, waves * (inner + own["wave"][here]) + extra)
+        
+    return best

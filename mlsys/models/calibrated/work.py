@@ -1,0 +1,102 @@
+"""What is to be done, as columns of numbers: one row for each kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["COLLECTIVE", "MATMUL", "VECTOR", "Kernel", "Work"]
+
+MATMUL, VECTOR, COLLECTIVE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel, launched ``count`` times.
+
+    Attributes
+    ----------
+    kind
+        ``MATMUL`` (also convolutions, as the product they are lowered to), ``VECTOR``
+        (element-wise work, reductions, copies, depthwise convolutions) or
+        ``COLLECTIVE`` (an all-reduce).
+    flops
+        FLOP of one launch.
+    moved
+        Compulsory bytes of one launch; of a collective, its message.
+    weights
+        The part of ``moved`` that is parameters.
+    m, n, k, batch
+        Shape of the product, and how many of them.
+    peers
+        Machines in a collective.
+    """
+
+    kind: int
+    flops: float
+    moved: float
+    weights: float = 0.0
+    m: float = 1.0
+    n: float = 1.0
+    k: float = 1.0
+    batch: float = 1.0
+    count: float = 1.0
+    peers: float = 1.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """Kernels that run one after the other, as columns.
+
+    Examples
+    --------
+    >>> work = Work.of([Kernel(MATMUL, 2.0 * 8 * 8 * 8, 3 * 64 * 2.0, m=8, n=8, k=8, count=3)])
+    >>> work.flops, work.launches
+    (3072.0, 3.0)
+    """
+
+    columns: NDArray[np.float64] = field(repr=False)
+
+    FIELDS = ("kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "peers")
+
+    @classmethod
+    def of(cls, kernels: Iterable[Kernel]) -> Work:
+        """Return the kernels as columns; equal ones are merged, in the order of their first."""
+        merged: dict[tuple[float, ...], float] = {}
+        for kernel in kernels:
+            key = (
+                kernel.kind,
+                kernel.flops,
+                kernel.moved,
+                kernel.weights,
+                kernel.m,
+                kernel.n,
+                kernel.k,
+                kernel.batch,
+                kernel.peers,
+            )
+            merged[key] = merged.get(key, 0.0) + kernel.count
+        rows = [(*key[:8], count, key[8]) for key, count in merged.items()]
+        return cls(np.array(rows, dtype=float).reshape(len(rows), len(cls.FIELDS)).T)
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        column: NDArray[np.float64] = self.columns[self.FIELDS.index(name)]
+        return column
+
+    @property
+    def flops(self) -> float:
+        """FLOP of all kernels."""
+        return float((self["flops"] * self["count"]).sum())
+
+    @property
+    def launches(self) -> float:
+        """Kernels launched."""
+        return float(self["count"].sum())
+
+    @property
+    def weights(self) -> float:
+        """Bytes of parameters, each kernel's read once."""
+        return float((self["weights"] * self["count"]).sum())

@@ -1,0 +1,75 @@
+"""Measurements that beat the roofline, and what explains each of them.
+
+The bound is the dense peak and the peak bandwidth of the main memory. A measurement may be
+faster than it for few reasons; each is checked here against numbers, and a row that none
+explains is reported as such.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mlsys.validation.cases import Case
+
+__all__ = ["explain"]
+
+# F(4 × 4, 3 × 3) does the products of a 3 × 3 convolution with a quarter of the multiplications.
+WINOGRAD = 4.0
+# Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this.
+ROUNDING, BOOST = 1.005, 1.15
+
+
+def explain(case: Case, arithmetic: float, traffic: float) -> str:
+    """Return why a measurement beats its bound; empty if it does not.
+
+    Parameters
+    ----------
+    case
+        With the measured time.
+    arithmetic, traffic
+        The two bounds of its time, seconds.
+    """
+    seconds = case.seconds
+    reasons = []
+    if seconds < traffic:
+        if seconds * ROUNDING >= traffic:
+            reasons.append("rounding of the published number")
+        elif _footprint(case) <= case.engine.cache:
+            reasons.append("cache-resident: the data fit the last cache and are found there")
+        elif case.work.weights > 0 and traffic - case.work.weights / case.engine.bandwidth <= seconds:
+            reasons.append(_weights(case))
+        else:
+            reasons.append("not explained: faster than its compulsory traffic")
+    if seconds < arithmetic:
+        reasons.append(_arithmetic(case, arithmetic / seconds))
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def _footprint(case: Case) -> float:
+    kernels = case.work
+    return kernels.weights + float((kernels["moved"] - kernels["weights"]).max(initial=0.0))
+
+
+def _weights(case: Case) -> str:
+    if case.engine.cache >= 0.25 * case.work.weights:
+        return "cache-resident: part of the parameters stays in the last cache between passes"
+    return "not explained: parameters read faster than the main memory gives them"
+
+
+def _arithmetic(case: Case, factor: float) -> str:
+    words = f"{case.row.software} {case.row.workload}".lower()
+    if factor <= ROUNDING:
+        return "rounding of the published number"
+    if "winograd" in words and factor <= WINOGRAD:
+        return "Winograd: a 3 × 3 convolution with fewer multiplications"
+    if re.search("ncnn|miopen|cudnn|xnnpack", words) and "conv" in case.kind + words and factor <= WINOGRAD:
+        return "Winograd: the library picks it for 3 × 3 convolutions"
+    if "ncnn" in words and factor <= WINOGRAD:
+        return "Winograd: the library picks it for 3 × 3 convolutions"
+    if "fft" in words:
+        return "FFT: a convolution with fewer multiplications"
+    if factor <= BOOST:
+        return "boost clock: above the clock that the peak is stated at"
+    if case.row.precision.lower() in ("fp32", "fp32/fp16") and factor <= 8:
+        return "mislabelled precision: narrower or matrix arithmetic than the row says"
+    return f"not explained: {factor:.1f} times the dense peak"

@@ -1,0 +1,96 @@
+"""From the words of a published row to an engine, its work and the time it took."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from mlsys.errors import ArgumentError
+from mlsys.validation.cases import kernels, language, networks, transfers
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.rows import Row
+
+__all__ = ["KINDS", "Case", "Inexpressible", "interpret", "kind_of"]
+
+Reader = Callable[[Row], Case]
+
+
+def _not(reason: str) -> Reader:
+    def refuse(row: Row) -> Case:
+        raise Inexpressible(reason)
+
+    return refuse
+
+
+# What a metric that is no time says, whatever the workload.
+_METRICS: tuple[tuple[str, str, Reader], ...] = (
+    (r"power", "power", _not("power: the models give time, and energy only of single operators")),
+    (r"energy", "energy", _not("energy of a whole board: clocks, regulators and idle time are not stated")),
+    (r"^(flash|peak SRAM|DRAM acc|global buffer|active PEs|MFU)", "counts", _not("no time: a count or a size")),
+    (r"cycles|useful MACs", "counts", _not("no time: a count of hardware events")),
+    (r"^speedup$", "speedup", _not("a ratio of two times, neither of them stated")),
+)
+# The first pattern found in the workload's name decides.
+_WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
+    (r"GPT-3 layer operator", "", kernels.layer_of_gpt3),
+    (r"^GEMM", "gemm", kernels.gemm),
+    (r"^2D convolution", "convolution", kernels.convolution),
+    (r"^(softmax|layernorm)", "", kernels.reduction),
+    (r"^GELU", "gelu", kernels.element_wise),
+    (r"^attention", "attention", kernels.attention),
+    (r"^rnn_fwd", "recurrent layer", kernels.recurrence),
+    (r"STREAM", "copy and stream", transfers.stream),
+    (r"read bandwidth", "cache bandwidth", transfers.cache_stream),
+    (r"pointer-chase", "latency", _not("latency of one load: a fact of the twin, not a prediction")),
+    (r"synthetic roofline", "intensity sweep", transfers.intensity_sweep),
+    (r"all-reduce", "all-reduce", transfers.all_reduce),
+    (r"training|fine-tun", "training", _not("training: the backward pass and the optimiser are not modelled yet")),
+    (r"LLM prefill|LLM serving prefill", "llm prefill", language.prefill),
+    (r"LLM (serving )?decode", "llm decode", language.decode),
+    (r"LLM generation", "llm generation", language.generation),
+    (r"LLM serving max", "llm serving", language.serving),
+    (r"transformer encoder|vision transformer forward", "transformer", networks.encoder),
+    (r"MLPerf Tiny|person detection|^image classification$", "mcu inference", networks.tiny),
+    (r"^kernel", "mcu inference", networks.tiny_kernel),
+    (r"diffusion", "diffusion", _not("diffusion: the network's layers are not described")),
+    (r"MLPerf|inference", "network inference", networks.inference),
+)
+KINDS = tuple(dict.fromkeys(kind for _, kind, _ in (*_METRICS, *_WORKLOADS) if kind))
+
+
+def _reader(row: Row) -> tuple[str, Reader]:
+    for pattern, kind, reader in _METRICS:
+        if re.search(pattern, row.metric):
+            return kind, reader
+    for pattern, kind, reader in _WORKLOADS:
+        if re.search(pattern, row.workload):
+            return kind, reader
+    return "other", _not(f"no model of {row.workload}")
+
+
+def kind_of(row: Row) -> str:
+    """Return the kind of workload that a row is counted under."""
+    kind, reader = _reader(row)
+    if kind:
+        return kind
+    words = {"softmax": "softmax", "layernorm": "layer norm", "LayerNorm": "layer norm", "GeLU": "gelu"}
+    words |= {"Softmax": "softmax", "AllReduce": "all-reduce"}
+    return next((kind for word, kind in words.items() if word in row.workload), "gemm")
+
+
+def interpret(row: Row) -> Case:
+    """Return a row as a case.
+
+    Raises
+    ------
+    Inexpressible
+        If no model can express it; the text is the reason.
+    """
+    if row.quality == "recalled":
+        raise Inexpressible("recalled, not seen in its source")
+    if row.n_devices == 0:
+        raise Inexpressible("number of devices not stated")
+    try:
+        return _reader(row)[1](row)
+    except ArgumentError as error:
+        raise Inexpressible(str(error)) from error

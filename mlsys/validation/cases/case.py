@@ -1,0 +1,53 @@
+"""A measurement in the terms of the models, or the reason why it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsys.models.calibrated import Engine, Work
+from mlsys.validation.rows import Row
+
+__all__ = ["Case", "Inexpressible"]
+
+
+class Inexpressible(Exception):  # noqa: N818 - it is no error, it is an answer
+    """A row that no model of ours can express; its text is the reason, counted and listed."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement as an engine, its work, and the time it took.
+
+    Attributes
+    ----------
+    row
+        As it was published.
+    kind
+        Of workload: ``"gemm"``, ``"llm decode"``, …
+    setting
+        Which set of fitted parameters holds: the kind of software on the class of machine.
+    twin
+        Id of the twin.
+    engine, work
+        What does it, and what is done.
+    seconds
+        What was measured, as the time of ``work``.
+    inverse
+        True if the published number is a rate, which falls as time grows.
+    stays
+        Whether data that fit the cache are found there, because the kernel was repeated
+        on the same data or because the kernel before wrote them.
+    engines
+        How many engines share the work, each with the same part of it.
+    """
+
+    row: Row
+    kind: str
+    setting: str
+    twin: str
+    engine: Engine
+    work: Work
+    seconds: float
+    inverse: bool
+    stays: bool = True
+    engines: int = 1

@@ -1,0 +1,199 @@
+"""Single kernels: products, convolutions, reductions, element-wise work, attention, recurrences."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers, seconds_each, twin_of, whole
+from mlsys.validation.rows import Row
+from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
+
+__all__ = ["attention", "convolution", "element_wise", "gemm", "layer_of_gpt3", "recurrence", "reduction"]
+
+GELU_OPERATIONS = 9  # the tanh form: 3 multiply-adds, tanh, an addition and 2 multiplications
+
+
+def product(m: float, n: float, k: float, fmt: Format, batch: float = 1, count: float = 1, weights: bool = False) -> Kernel:
+    """Return the kernel of ``batch`` products (m × k) by (k × n)."""
+    second = batch * k * n * fmt.weight
+    return Kernel(
+        MATMUL,
+        flops=2.0 * batch * m * n * k,
+        moved=batch * (m * k + m * n) * fmt.value + second,
+        weights=second if weights else 0.0,
+        m=m,
+        n=n,
+        k=k,
+        batch=batch,
+        count=count,
+    )
+
+
+def vector(elements: float, operations: float, fmt: Format, reads: float = 1, writes: float = 1, count: float = 1) -> Kernel:
+    """Return the kernel of element-wise work on tensors of ``elements``."""
+    return Kernel(VECTOR, flops=elements * operations, moved=elements * (reads + writes) * fmt.value, count=count)
+
+
+def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_of_output: float = 1.0) -> Case:
+    """Return the case of one kernel on one machine."""
+    twin, share = twin_of(row.device, cpu="CPU" in row.device)
+    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    if fmt.computes == "int8" and "cuBLAS" in row.software:
+        engine = dot_product_engine(engine)
+    if share < 1:
+        engine = engine.share(share, share)
+    if row.metric == "achieved throughput":
+        scale = {"TFLOP/s": 1e12, "GFLOP/s": 1e9, "TOP/s": 1e12}.get(row.unit)
+        if scale is None:
+            raise Inexpressible(f"{row.metric} in {row.unit} is not a rate of arithmetic")
+        seconds, inverse = work.flops / (row.value * scale), True
+    elif row.unit == "Gelements/s":
+        seconds, inverse = units_of_output / (row.value * 1e9), True
+    else:
+        seconds, inverse = seconds_each(row, units_of_output)
+    return Case(row, kind, f"{software} {kind} on {twin.kind}", twin.id, engine, work, seconds, inverse)
+
+
+def dot_product_engine(engine: Engine) -> Engine:
+    """Return the engine without its integer matrix units: four 8-bit products a vector lane.
+
+    cuBLAS before version 11 reaches the integer tensor cores only through layouts of their
+    own; plain row- and column-major operands run on the DP4A instruction.
+    """
+    return replace(engine, matmul=min(engine.matmul, 4 * engine.vector), computes_in="int8", bits=32.0)
+
+
+def _software(row: Row) -> str:
+    return "eager" if "PyTorch" in row.software else "library"
+
+
+def gemm(row: Row) -> Case:
+    """Return the case of a matrix product given by M, N and K."""
+    shape = numbers(row.seq_or_shape)
+    if not {"M", "N", "K"} <= shape.keys():
+        raise Inexpressible("shape of the product not stated")
+    fmt = number_format(row.precision)
+    batch = batch_of(row, 1)
+    work = Work.of([product(shape["M"], shape["N"], shape["K"], fmt, batch)])
+    return case_of(row, "gemm", _software(row), work, fmt)
+
+
+def convolution(row: Row) -> Case:
+    """Return the case of a convolution given as DeepBench writes it."""
+    s = numbers(row.seq_or_shape)
+    if not {"N", "C", "H", "W", "K", "R", "S"} <= s.keys():
+        raise Inexpressible("shape of the convolution not stated")
+    fmt = number_format(row.precision)
+    high = (s["H"] + 2 * s.get("pad_h", 0) - s["R"]) // s.get("stride_v", 1) + 1
+    wide = (s["W"] + 2 * s.get("pad_w", 0) - s["S"]) // s.get("stride_h", 1) + 1
+    pixels, volume = s["N"] * high * wide, s["C"] * s["R"] * s["S"]
+    weights = s["K"] * volume * fmt.weight
+    kernel = Kernel(
+        MATMUL,
+        flops=2.0 * pixels * s["K"] * volume,
+        moved=(s["N"] * s["C"] * s["H"] * s["W"] + pixels * s["K"]) * fmt.value + weights,
+        weights=weights,
+        m=pixels,
+        n=s["K"],
+        k=volume,
+    )
+    return case_of(row, "convolution", _software(row), Work.of([kernel]), fmt)
+
+
+def reduction(row: Row) -> Case:
+    """Return the case of a softmax or a layer normalisation over the rows of an M × N matrix."""
+    s = numbers(row.seq_or_shape)
+    if not {"M", "N"} <= s.keys():
+        raise Inexpressible("shape of the matrix not stated")
+    fmt = number_format(row.precision)
+    kind = "softmax" if "softmax" in row.workload.lower() else "layer norm"
+    operations = sum((SOFTMAX_OPERATIONS if kind == "softmax" else LAYER_NORM_OPERATIONS).values())
+    elements = s["M"] * s["N"]
+    return case_of(row, kind, _software(row), Work.of([vector(elements, operations, fmt)]), fmt, elements)
+
+
+def element_wise(row: Row) -> Case:
+    """Return the case of a GELU on so many elements."""
+    elements = whole(r"(\d+) elements", row.seq_or_shape, "number of elements")
+    fmt = number_format(row.precision)
+    work = Work.of([vector(elements, GELU_OPERATIONS, fmt)])
+    return case_of(row, "gelu", _software(row), work, fmt, elements)
+
+
+def attention(row: Row) -> Case:
+    """Return the case of one attention kernel, fused unless its name says otherwise."""
+    length = whole(r"seq (\d+)", row.seq_or_shape, "sequence")
+    heads = whole(r"heads (\d+)", row.seq_or_shape, "heads")
+    width = whole(r"head_dim (\d+)", row.seq_or_shape, "width of a head")
+    batch = batch_of(row)
+    fmt = number_format(row.precision)
+    half = 0.5 if re.search(r"(?<!non-)causal", row.seq_or_shape) else 1.0
+    copies = batch * heads
+    flops = 4.0 * copies * length * length * width * half
+    moved = 4.0 * copies * length * width * fmt.value
+    shape = {"m": length, "n": length, "k": 2 * width * half, "batch": copies}
+    kernels = [Kernel(MATMUL, flops=flops, moved=moved, **shape)]
+    if "standard" in row.model.lower():
+        kernels = [
+            product(length, length, width, fmt, copies),
+            vector(copies * length * length, sum(SOFTMAX_OPERATIONS.values()), fmt, 2, 2),
+            product(length, width, length, fmt, copies),
+        ]
+    return case_of(row, "attention", "eager" if len(kernels) > 1 else "fused attention", Work.of(kernels), fmt)
+
+
+def recurrence(row: Row) -> Case:
+    """Return the case of a recurrent layer as DeepBench runs it, each step after the other."""
+    s = numbers(row.seq_or_shape)
+    if not {"hidden", "batch", "timesteps"} <= s.keys():
+        raise Inexpressible("shape of the recurrent layer not stated")
+    gates = {"LSTM": 4, "GRU": 3}.get(row.workload.split()[-1], 1)
+    fmt = number_format(row.precision)
+    hidden, batch, steps = s["hidden"], s["batch"], s["timesteps"]
+    kernels = [
+        product(gates * hidden, batch * steps, hidden, fmt),
+        product(gates * hidden, batch, hidden, fmt, count=steps, weights=True),
+    ]
+    return case_of(row, "recurrent layer", _software(row), Work.of(kernels), fmt)
+
+
+def layer_of_gpt3(row: Row) -> Case:
+    """Return the case of one operator of a GPT-3 layer split over four GPUs, as LLMCompass timed it."""
+    name = row.workload.split(": ")[1]
+    prefill = "prefill" in name
+    fmt = number_format(row.precision)
+    batch, peers = batch_of(row), row.n_devices
+    hidden = whole(r"d_model (\d+)", row.seq_or_shape, "width")
+    heads = whole(r"(\d+) heads", row.seq_or_shape, "heads") // peers
+    context = whole(r"(?:seq|input) (\d+)", row.seq_or_shape, "sequence")
+    if not prefill:
+        context += whole(r"position (\d+)", row.seq_or_shape, "position")
+    tokens = batch * context if prefill else batch
+    queries = context if prefill else 1
+    width = hidden // (heads * peers)
+    wide, part = 4 * hidden // peers, hidden // peers
+    kernels = {
+        "Q_K_V": lambda: [product(tokens, part, hidden, fmt, weights=True, count=3)],
+        "Q_mul_K": lambda: [product(queries, context, width, fmt, batch * heads)],
+        "A_mul_V": lambda: [product(queries, width, context, fmt, batch * heads)],
+        "Wo_proj": lambda: [product(tokens, hidden, part, fmt, weights=True)],
+        "W1_proj": lambda: [product(tokens, wide, hidden, fmt, weights=True)],
+        "W2_proj": lambda: [product(tokens, hidden, wide, fmt, weights=True)],
+        "Softmax": lambda: [vector(batch * heads * queries * context, sum(SOFTMAX_OPERATIONS.values()), fmt)],
+        "LayerNorm_MHA": lambda: [vector(tokens * hidden, sum(LAYER_NORM_OPERATIONS.values()), fmt)],
+        "LayerNorm_FFN": lambda: [vector(tokens * hidden, sum(LAYER_NORM_OPERATIONS.values()), fmt)],
+        "GeLU": lambda: [vector(tokens * wide, GELU_OPERATIONS, fmt)],
+    }
+    key = name.split(" ")[0]
+    if key.startswith("AllReduce"):
+        from mlsys.validation.cases.transfers import message
+
+        work = Work.of([message(tokens * hidden * fmt.value, peers)])
+        return case_of(row, "all-reduce", "collective", work, fmt)
+    if key not in kernels:
+        raise Inexpressible(f"operator {key} of the layer is not described")
+    kind = {"Q": "gemm", "A": "gemm", "W": "gemm", "S": "softmax", "L": "layer norm", "G": "gelu"}[key[0]]
+    return case_of(row, kind, "eager", Work.of(kernels[key]()), fmt)

@@ -1,0 +1,135 @@
+"""Language models: prompts, tokens one by one, whole generations, and servers full of them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from mlsys.models.calibrated import Engine, Work, engine_of
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.lowering import joined, lowered, messages, side_by_side
+from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of, whole
+from mlsys.validation.rows import Row
+
+if TYPE_CHECKING:
+    from mlsys.workloads.zoo.language import LanguageModel
+
+__all__ = ["decode", "generation", "prefill", "serving"]
+
+# A server keeps this part of its memory for weights and cache, and this many sequences at most.
+USABLE_MEMORY = 0.9
+MOST_SEQUENCES = 2048
+
+
+def _model(row: Row) -> LanguageModel:
+    from mlsys.workloads import zoo
+
+    entry = zoo.resolve(row.model)
+    if entry is None:
+        raise Inexpressible(f"no language model {row.model} in the catalogue")
+    try:
+        return zoo.language_model(entry.name)
+    except ValueError as error:
+        raise Inexpressible(f"{row.model} is no language model of the catalogue") from error
+
+
+def _software(row: Row) -> str:
+    for word, name in (("llama.cpp", "llama.cpp"), ("gpt-fast", "compiled"), ("Genie", "npu runtime")):
+        if word in row.software:
+            return name
+    return "compiled"
+
+
+def _engine(row: Row, fmt: Format) -> tuple[str, str, Engine]:
+    twin, share = twin_of(row.device)
+    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    if share < 1:
+        engine = engine.share(share, share)
+    return twin.id, twin.kind, engine
+
+
+def _ways(row: Row) -> tuple[int, int]:
+    """Return over how many machines each layer is split, and into how many the layers are."""
+    if "llama.cpp" in row.software and row.n_devices > 1:
+        return 1, row.n_devices  # layers one machine after the other: memory is shared, time is not
+    found = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
+    if found:
+        return int(found.group(1)), int(found.group(2) or 1)
+    return max(1, row.n_devices), 1
+
+
+def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float) -> Work:
+    """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
+    if tokens > 1:
+        network = model.prefill(batch, tokens, "fp16", causal=True, last_logits=True)
+    else:
+        network = model.decode(batch, context, "fp16")
+    size = batch * tokens * model.hidden * fmt.value
+    return joined(lowered(network, fmt, runs), messages(size, tensor, 2 * model.layers * runs))
+
+
+def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
+    twin, group, engine = _engine(row, fmt)
+    engine = side_by_side(engine, tensor)
+    return Case(row, kind, f"{_software(row)} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
+
+
+def prefill(row: Row) -> Case:
+    """Return the case of one pass over a prompt."""
+    fmt, model = number_format(row.precision), _model(row)
+    tensor, _ = _ways(row)
+    prompt = whole(r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt")
+    batch = 1 if "prompt" in row.batch else batch_of(row, 1)
+    seconds, inverse = seconds_each(row, prompt * batch)
+    return _case(row, "llm prefill", [_pass(model, fmt, prompt, batch, prompt, tensor, 1)], seconds, inverse, fmt, tensor)
+
+
+def decode(row: Row) -> Case:
+    """Return the case of one step, at the middle of the stretch of tokens that was timed."""
+    fmt, model = number_format(row.precision), _model(row)
+    tensor, _ = _ways(row)
+    text = row.seq_or_shape
+    if re.search(r"input (\d+), output (\d+)", text):
+        context = whole(r"input (\d+)", text, "prompt") + whole(r"output (\d+)", text, "output") // 2
+    elif "-token prompt" in text:
+        context = 5 + whole(r"(\d+) generated", text, "tokens generated") // 2
+    elif "context" in text:
+        context = whole(r"context (\d+)", text, "context")
+    else:
+        context = max(1, whole(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
+    batch = batch_of(row, 1)
+    seconds, inverse = seconds_each(row, batch)
+    return _case(row, "llm decode", [_pass(model, fmt, 1, batch, context, tensor, 1)], seconds, inverse, fmt, tensor)
+
+
+def generation(row: Row) -> Case:
+    """Return the case of a prompt and all tokens after it."""
+    fmt, model = number_format(row.precision), _model(row)
+    tensor, _ = _ways(row)
+    prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
+    output = whole(r"output (\d+)", row.seq_or_shape, "output")
+    batch = batch_of(row)
+    works = [_pass(model, fmt, prompt, batch, prompt, tensor, 1)]
+    if output > 1:
+        works.append(_pass(model, fmt, 1, batch, prompt + output // 2, tensor, output - 1))
+    seconds, inverse = seconds_each(row)
+    return _case(row, "llm generation", works, seconds, inverse, fmt, tensor)
+
+
+def serving(row: Row) -> Case:
+    """Return the case of a server whose queue never empties: as many sequences as its memory holds."""
+    fmt, model = number_format(row.precision), _model(row)
+    tensor, _ = _ways(row)
+    prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
+    output = whole(r"output (\d+)", row.seq_or_shape, "output")
+    twin, _share = twin_of(row.device)
+    capacity = float(twin.memory_capacity.m_as("byte")) * tensor * USABLE_MEMORY
+    weights = float(model.parameters().magnitude) * fmt.weight
+    each = float(model.kv_cache_per_token("fp8").m_as("byte")) * (prompt + output)
+    batch = int(min(MOST_SEQUENCES, (capacity - weights) / each))
+    if batch < 1:
+        raise Inexpressible("weights and one sequence do not fit the memory")
+    prefill_pass = _pass(model, fmt, prompt, 1, prompt, tensor, batch)
+    steps = _pass(model, fmt, 1, batch, prompt + output // 2, tensor, output)
+    seconds, inverse = seconds_each(row, batch * output)
+    return _case(row, "llm serving", [prefill_pass, steps], seconds, inverse, fmt, tensor)

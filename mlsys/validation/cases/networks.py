@@ -1,0 +1,183 @@
+"""Whole networks, forward: classifiers, detectors, encoders, and the small ones of microcontrollers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.lowering import joined, lowered, messages, side_by_side
+from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of
+from mlsys.validation.rows import Row
+from mlsys.workloads import Network
+
+__all__ = ["built", "encoder", "inference", "settled", "tiny", "tiny_kernel"]
+
+# Where a source gives throughput and no batch, the machine is taken as well filled by this one.
+FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8}
+# Questions of SQuAD v1.1 are padded to 384 tokens, and the servers of MLPerf drop the padding; the
+# questions themselves have about this many tokens on average.
+SQUAD_TOKENS = 180
+
+
+def settled(row: Row) -> str:
+    """Return the kind of software a row ran on."""
+    software = row.software.lower()
+    kinds = (
+        (r"vulkan", "vulkan"),
+        (r"ncnn|xnnpack|tflite cpu|gemmlowp", "mobile runtime"),
+        (r"qnn|core ml|edge tpu|hailo|genie|dlc|nnapi|snpe|synapse|qualcomm|qaic", "npu runtime"),
+        (r"torch\.compile|tensorrt|fastertransformer|openvino|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
+        (r"mxnet|pytorch|torch", "eager"),
+    )
+    for pattern, kind in kinds:
+        if re.search(pattern, software):
+            return "vulkan" if kind == "mobile runtime" and "Vulkan" in row.workload else kind
+    return "compiled"
+
+
+def built(name: str, **shape: object) -> Network:
+    """Return a network of the catalogue in FP16, whatever the row spells it like.
+
+    Raises
+    ------
+    Inexpressible
+        If the catalogue has none of that name.
+    """
+    from mlsys.workloads import zoo
+
+    entry = zoo.resolve(name)
+    if entry is None:
+        raise Inexpressible(f"no network {name} in the catalogue")
+    return zoo.network(entry.name, precision="fp16", **shape)  # type: ignore[arg-type]
+
+
+def _engine(row: Row, fmt: Format) -> tuple[str, str, Engine]:
+    """Return id and kind of the twin, and its engine, or the part of it that worked."""
+    threads = re.search(r"CPU (\d+) thread", row.workload)
+    on_cpu = "CPU" in row.workload or "CPU" in row.software or "xnnpack" in row.software.lower()
+    twin, share = twin_of(row.device, cpu=on_cpu)
+    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    if share < 1:
+        engine = engine.share(share, share)
+    if threads:
+        part = min(1.0, int(threads.group(1)) / engine.units)
+        # Half of the cores already draw all that the memory gives.
+        engine = engine.share(part, min(1.0, 2 * part))
+    return twin.id, twin.kind, engine
+
+
+def _batch(row: Row) -> int:
+    fits = [size for word, size in FILLED.items() if word in row.model or word in row.seq_or_shape]
+    if "Stream" in row.workload or row.metric.startswith("latency"):
+        return batch_of(row, 1)
+    return batch_of(row, min(fits, default=32))
+
+
+def _shape(row: Row) -> dict[str, object]:
+    shape: dict[str, object] = {}
+    side = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
+    if side and side.group(1) == side.group(2):
+        shape["image"] = int(side.group(1))
+    tokens = re.search(r"(?:max )?seq (\d+)", row.seq_or_shape)
+    if tokens:
+        shape["sequence"] = int(tokens.group(1))
+        if "SQuAD" in row.seq_or_shape and "MLPerf" in row.workload:
+            shape["sequence"] = SQUAD_TOKENS
+    return shape
+
+
+def inference(row: Row) -> Case:
+    """Return the case of one forward pass of a network of the catalogue."""
+    if re.search("RNN-T|DLRM|SDXL|GNMT", row.model):
+        raise Inexpressible(f"{row.model}: its layers are not described")
+    if re.search("GPT-J|Llama|Mixtral", row.model):
+        raise Inexpressible("generation over a mix of lengths that the row does not state")
+    fmt = number_format(row.precision)
+    twin, kind, engine = _engine(row, fmt)
+    batch = _batch(row)
+    work = lowered(built(row.model, batch=batch, **_shape(row)), fmt)
+    machines = max(1, row.n_devices)
+    if re.match("latency", row.metric) or row.unit in ("ms", "us"):
+        seconds, inverse = seconds_each(row)
+    else:
+        seconds, inverse = seconds_each(row, batch * machines)
+    return Case(row, "network inference", f"{settled(row)} network on {kind}", twin, engine, work, seconds, inverse)
+
+
+def encoder(row: Row) -> Case:
+    """Return the case of a stack of transformer blocks, on one machine or split over several."""
+    fmt = number_format(row.precision)
+    twin, kind, engine = _engine(row, fmt)
+    batch = batch_of(row)
+    network = built(row.model, batch=batch, **_shape(row))
+    work = lowered(network, fmt)
+    ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
+    tensor = int(ways.group(1)) if ways else 1
+    if tensor > 1:
+        blocks, hidden = (int(re.search(pattern, row.model).group(1)) for pattern in (r"(\d+) layers", r"hidden (\d+)"))  # type: ignore[union-attr]
+        rows = batch * int(_shape(row).get("sequence", 1))  # type: ignore[call-overload]
+        engine = side_by_side(engine, tensor)
+        work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
+    seconds, inverse = seconds_each(row)
+    return Case(row, "transformer", f"{settled(row)} transformer on {kind}", twin, engine, work, seconds, inverse)
+
+
+def tiny(row: Row) -> Case:
+    """Return the case of one inference on a microcontroller, at the clock that the row states."""
+    fmt = replace(number_format(row.precision), computes="int8") if "int8" in row.precision else number_format(row.precision)
+    if "float" in row.workload:
+        fmt = Format("fp32", 4, 4, True)
+    twin, _ = twin_of(row.device)
+    engine = _at_clock(row, engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    shape: dict[str, object] = {}
+    side = re.search(r"(\d+)x\1", row.seq_or_shape)
+    if side and "MobileNet" in row.model and "VWW" not in row.model:
+        shape["image"] = int(side.group(1))
+    work = lowered(built(row.model, batch=1, **shape), fmt)
+    seconds, inverse = seconds_each(row)
+    return Case(row, "mcu inference", f"{_kernels(row)} on {twin.kind}", twin.id, engine, work, seconds, inverse)
+
+
+def _kernels(row: Row) -> str:
+    words = f"{row.software} {row.workload}"
+    if re.search("microtvm_native|reference|ANSI C", words, re.IGNORECASE):
+        return "plain kernels"
+    return "microcontroller runtime"
+
+
+def _at_clock(row: Row, engine: Engine) -> Engine:
+    stated = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
+    clock = float(next(filter(None, stated.groups()))) * 1e6 if stated else engine.clock
+    ratio = clock / engine.clock
+    return replace(
+        engine,
+        matmul=engine.matmul * ratio,
+        vector=engine.vector * ratio,
+        bandwidth=engine.bandwidth * ratio,
+        cache_bandwidth=engine.cache_bandwidth * ratio,
+        clock=clock,
+    )
+
+
+def tiny_kernel(row: Row) -> Case:
+    """Return the case of one convolution of Espressif's test bench, counted in ticks of the processor."""
+    found = re.search(r"in (\d+)x(\d+) filter (\d+)x(\d+)x(\d+)x(\d+) pad (\d+) stride (\d+)", row.seq_or_shape)
+    if not found or row.unit != "CPU ticks":
+        raise Inexpressible("shape of the kernel not stated")
+    high, wide, first, *kernel, pad, stride = (int(part) for part in found.groups())
+    fmt = number_format(row.precision)
+    twin, _ = twin_of(row.device)
+    engine = _at_clock(row, engine_of(twin, fmt.computes))
+    depthwise = "depthwise" in row.model
+    rows, columns, channels = kernel
+    pixels = ((high + 2 * pad - rows) // stride + 1) * ((wide + 2 * pad - columns) // stride + 1)
+    filters = channels if depthwise else first
+    depth = rows * columns * (1 if depthwise else channels)
+    moved = (high * wide * channels + pixels * filters + filters * depth) * fmt.value
+    shape = {} if depthwise else {"m": pixels, "n": filters, "k": depth}
+    kind = VECTOR if depthwise else MATMUL
+    work = Work.of([Kernel(kind, flops=2.0 * pixels * filters * depth, moved=moved, **shape)])
+    seconds = row.value / engine.clock
+    return Case(row, "mcu inference", f"{_kernels(row)} on {twin.kind}", twin.id, engine, work, seconds, False)

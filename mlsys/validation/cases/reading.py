@@ -1,0 +1,181 @@
+"""Reading the words of the sources: devices, number formats, shapes, units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from mlsys.errors import UnknownNameError
+from mlsys.frozen import FrozenDict
+from mlsys.hardware import Device, Hardware
+from mlsys.validation.cases.case import Inexpressible
+from mlsys.validation.rows import Row
+
+__all__ = ["Format", "batch_of", "number_format", "numbers", "seconds_each", "twin_of", "whole"]
+
+_PLACE = Path(__file__).parent.parent / "data" / "devices.yaml"
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
+_RATES = (
+    "samples/s", "images/s", "queries/s", "sequences/s", "sentences/s", "inferences/s", "frames/s", "tokens/s",
+    "iterations/s", "tokens/s/GPU", "tokens/s/chip",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Format:
+    """Number formats of a row: what the units compute in, and bytes of a weight and of another value."""
+
+    computes: str
+    weight: float
+    value: float
+    vector_unit: bool = False
+
+
+# The first pattern that is found decides. Weights of llama.cpp's quantised files count their scales:
+# 32 weights and one FP16 scale for Q4_0 and Q8_0; Q4_K_M mixes formats to 4.85 bits on average.
+_FORMATS: tuple[tuple[str, Format], ...] = (
+    (r"pseudo-fp16", Format("fp32", 2, 2, True)),
+    (r"q4_k_m", Format("fp16", 4.85 / 8, 2)),
+    (r"q4_0", Format("fp16", 4.5 / 8, 2)),
+    (r"q8_0", Format("fp16", 8.5 / 8, 2)),
+    (r"int4 weight-only", Format("fp16", 4.5 / 8, 2)),
+    (r"int8 weight-only|weights int8", Format("fp16", 1, 2)),
+    (r"^w4(a16)?$|4-bit weights", Format("fp16", 0.5, 2)),
+    (r"6-bit weights", Format("fp16", 0.75, 2)),
+    (r"int8 weights, fp16", Format("fp16", 1, 2)),
+    (r"w8a16", Format("int16", 1, 2)),
+    (r"w8a8", Format("int8", 1, 1)),
+    (r"^fp32/fp16$", Format("fp16", 2, 2)),
+    (r"fp8", Format("fp8", 1, 1)),
+    (r"fp4", Format("fp4", 4.5 / 8, 1)),
+    (r"fp32 with matmult-bf16", Format("bf16", 4, 4)),
+    (r"tf32", Format("tf32", 4, 4)),
+    (r"int8,fp16|int8 weight\.|int8", Format("int8", 1, 1)),
+    (r"int4", Format("int4", 0.5, 1)),
+    (r"int16", Format("int16", 2, 2)),
+    (r"bf16|bfloat16|weights bf16", Format("bf16", 2, 2)),
+    (r"fp16|float16|half|amp", Format("fp16", 2, 2)),
+    (r"fp64", Format("fp64", 8, 8, True)),
+    (r"fp32|no change", Format("fp32", 4, 4, True)),
+)
+
+
+def number_format(text: str) -> Format:
+    """Return the formats that a row's words name.
+
+    Examples
+    --------
+    >>> number_format("Q4_0").weight, number_format("INT8-v2").computes
+    (0.5625, 'int8')
+    """
+    for pattern, found in _FORMATS:
+        if re.search(pattern, text.lower()):
+            return found
+    raise Inexpressible(f"number format not stated or not known: {text or 'none'}")
+
+
+def numbers(text: str) -> dict[str, int]:
+    """Return the ``name=value`` pairs of a shape; ``M=N=K=512`` gives three.
+
+    Examples
+    --------
+    >>> numbers("M=N=K=512, opA=N")
+    {'M': 512, 'N': 512, 'K': 512}
+    """
+    found = {}
+    for names, value in re.findall(r"((?:[A-Za-z_]+=)+)(\d+)", text):
+        found.update({name: int(value) for name in names.rstrip("=").split("=")})
+    return found
+
+
+def whole(pattern: str, text: str, what: str) -> int:
+    """Return the whole number that the pattern's group finds.
+
+    Raises
+    ------
+    Inexpressible
+        If it finds none; the reason names ``what``.
+    """
+    found = re.search(pattern, text)
+    if not found:
+        raise Inexpressible(f"{what} not stated")
+    return int(found.group(1).replace(",", ""))
+
+
+def batch_of(row: Row, otherwise: int | None = None) -> int:
+    """Return the batch of a row, or ``otherwise`` where the source does not state it."""
+    found = re.match(r"(\d+)\b", row.batch)
+    if found and int(found.group(1)) > 0:
+        return int(found.group(1))
+    if otherwise is None:
+        raise Inexpressible("batch not stated")
+    return otherwise
+
+
+def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
+    """Return the time of ``per_unit`` units of output, and whether the row states a rate."""
+    if row.unit in _SECONDS:
+        return row.value * _SECONDS[row.unit], False
+    if row.unit in _RATES:
+        return per_unit / row.value, True
+    raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work")
+
+
+@lru_cache(maxsize=1)
+def _names() -> FrozenDict[str, FrozenDict[str, object]]:
+    import yaml
+
+    with _PLACE.open(encoding="utf-8") as stream:
+        read = yaml.safe_load(stream)
+    return FrozenDict(
+        {
+            name: FrozenDict({"twin": entry} if isinstance(entry, str) else entry)
+            for name, entry in read.items()
+        }
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]|nvidia|amd|intel|google|apple|qualcomm|geforce|instinct|tesla|modelb", "", name.lower())
+
+
+@lru_cache(maxsize=1)
+def _known() -> FrozenDict[str, str]:
+    words = {_plain(word): device.id for device in Hardware for word in (device.id, device.name, *device.aliases)}
+    return FrozenDict(words)
+
+
+@lru_cache(maxsize=1024)
+def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
+    """Return the twin that a source's name of a device means, and the share of it that worked.
+
+    Parameters
+    ----------
+    name
+        As the source writes it.
+    cpu
+        True for work on the CPU cluster of a system on chip.
+
+    Raises
+    ------
+    Inexpressible
+        If the catalogue has no such twin.
+    """
+    entry = _names().get(name, FrozenDict({}))
+    wanted = entry.get("cpu" if cpu else "twin")
+    share = float(entry.get("share", 1.0))  # type: ignore[arg-type]
+    if wanted:
+        try:
+            return Hardware[str(wanted)], share
+        except UnknownNameError:
+            pass
+    spellings = [_plain(name), _plain(re.sub(r"\(.*?\)", "", name))]
+    if cpu:
+        spellings = [spelling + "cpu" for spelling in spellings] + spellings
+    for spelling in spellings:
+        device = Hardware[_known()[spelling]] if spelling in _known() else None
+        if device is not None and not (cpu and device.kind in ("GPU", "NPU", "TPU")):
+            return device, 1.0
+    raise Inexpressible(f"no twin of {'the CPU of ' if cpu else ''}{name} in the catalogue")

@@ -1,0 +1,136 @@
+"""Moving data: streams, caches, latencies, sweeps of intensity, collectives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from mlsys.hardware import Device
+from mlsys.models.calibrated import COLLECTIVE, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.reading import number_format, twin_of, whole
+from mlsys.validation.rows import Row
+
+__all__ = ["all_reduce", "cache_stream", "intensity_sweep", "message", "stream"]
+
+
+def message(size: float, peers: float, count: float = 1) -> Kernel:
+    """Return the kernel of an all-reduce of ``size`` bytes among ``peers``."""
+    return Kernel(COLLECTIVE, flops=0.0, moved=size, peers=peers, count=count)
+
+
+def _rate(row: Row) -> float:
+    scale = {"GB/s": 1e9, "TB/s": 1e12, "MB/s": 1e6}.get(row.unit)
+    if scale is None:
+        raise Inexpressible(f"{row.metric} in {row.unit} is not a bandwidth")
+    return row.value * scale
+
+
+def stream(row: Row) -> Case:
+    """Return the case of a copy, scale, triad or stencil over arrays far larger than the caches.
+
+    At part occupancy the bytes in flight fall short of bandwidth times latency; the rate is
+    then in proportion, by Little's law.
+    """
+    twin, share = twin_of(row.device)
+    engine = engine_of(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    if share < 1:
+        engine = engine.share(share, share)
+    moved = 2.1e9
+    found = re.search(r"([\d.]+) (GB|MB)", row.seq_or_shape)
+    if found:
+        moved = float(found.group(1)) * (1e9 if found.group(2) == "GB" else 1e6)
+    arrays = 4 if "3 loads" in row.workload else 3 if re.search("Triad|Add", row.workload) else 2
+    if re.search("init|read", row.workload):
+        arrays = 1
+    moved *= arrays
+    occupied = re.search(r"occupancy=([\d.]+)%", row.seq_or_shape)
+    if occupied and float(occupied.group(1)) < 60 and "Little" in row.workload:
+        engine = _in_flight(engine, twin, float(occupied.group(1)) / 100)
+    work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
+    return Case(
+        row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, moved / _rate(row), True, stays=False
+    )
+
+
+def _in_flight(engine: Engine, twin: Device, occupancy: float) -> Engine:
+    """Return the engine with the bandwidth that so few threads can keep busy.
+
+    Each thread has one 8-byte load in flight, then one store, before its block gives way
+    to the next: 16 bytes every two latencies.
+    """
+    latency = twin.memory[twin.main_memory]._latency
+    if latency is None:
+        raise Inexpressible(f"no latency of the main memory of {twin.name} on record")
+    threads = engine.units * occupancy * (1536 if re.search("GA10|Ada", twin.architecture) else 2048)
+    return replace(engine, bandwidth=min(engine.bandwidth, 16 * threads / (2 * float(latency.m_as("s")))))
+
+
+def cache_stream(row: Row) -> Case:
+    """Return the case of reading a data set again and again, in a cache or beyond it."""
+    twin, _ = twin_of(row.device)
+    engine = engine_of(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    if row.workload.startswith("L1"):
+        inner = [level for level in twin.memory.values() if level.scope == "unit" and level._bandwidth is not None]
+        if not inner:
+            raise Inexpressible(f"no bandwidth of the first-level cache of {twin.name} on record")
+        level = min(inner, key=lambda each: float(each.capacity.m_as("byte")))
+        engine = replace(engine, bandwidth=float(level.bandwidth.m_as("byte/s")) * engine.units, cache=0.0)
+        moved = whole(r"data set (\d+) kB", row.seq_or_shape, "data set") * 1e3 * engine.units
+        work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
+        return Case(row, "cache bandwidth", f"cache on {twin.kind}", twin.id, engine, work, moved / _rate(row), True)
+    moved = whole(r"data set (\d+) kB", row.seq_or_shape, "data set") * 1e3
+    if "L2-resident" in row.workload and engine.cache_bandwidth <= 0:
+        raise Inexpressible(f"no bandwidth of the shared cache of {twin.name} on record")
+    work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
+    setting = "cache" if "L2-resident" in row.workload else "stream"
+    kind = "cache bandwidth" if setting == "cache" else "copy and stream"
+    return Case(row, kind, f"{setting} on {twin.kind}", twin.id, engine, work, moved / _rate(row), True)
+
+
+def intensity_sweep(row: Row) -> Case:
+    """Return the case of a synthetic kernel of stated arithmetic intensity."""
+    found = re.search(r"intensity ([\d.]+)", row.seq_or_shape)
+    if not found:
+        raise Inexpressible("arithmetic intensity not stated")
+    twin, _ = twin_of(row.device)
+    fmt = number_format(row.precision)
+    engine = engine_of(twin, fmt.computes, vector_unit=True)
+    moved = 4e9
+    flops = moved * float(found.group(1))
+    scale = {"GFLOP/s": 1e9, "TFLOP/s": 1e12}.get(row.unit)
+    if scale is None:
+        raise Inexpressible(f"{row.metric} in {row.unit} is not a rate of arithmetic")
+    work = Work.of([Kernel(VECTOR, flops=flops, moved=moved)])
+    seconds = flops / (row.value * scale)
+    return Case(row, "intensity sweep", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
+
+
+def all_reduce(row: Row) -> Case:
+    """Return the case of an all-reduce within one node."""
+    if "inter-node" in row.workload:
+        raise Inexpressible("all-reduce between nodes: the network of the cluster is not stated")
+    twin, _ = twin_of(row.device)
+    engine = engine_of(twin, twin.headline)
+    if engine.link <= 0:
+        raise Inexpressible(f"no link of {twin.name} on record")
+    size = _message_size(row.seq_or_shape)
+    peers = row.n_devices
+    if peers < 2:
+        raise Inexpressible("number of peers not stated")
+    if row.unit == "GB/s":  # bus bandwidth as nccl-tests defines it: 2(p−1)/p · size / time
+        seconds, inverse = 2 * (peers - 1) / peers * size / (row.value * 1e9), True
+    elif row.unit in ("us", "ms"):
+        seconds, inverse = row.value * (1e-6 if row.unit == "us" else 1e-3), False
+    else:
+        raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a bandwidth")
+    work = Work.of([message(size, peers)])
+    return Case(row, "all-reduce", f"collective on {twin.kind}", twin.id, engine, work, seconds, inverse)
+
+
+def _message_size(text: str) -> float:
+    found = re.search(r"([\d.]+) ?(bytes|B|[KMG]i?B)", text)
+    if not found:
+        raise Inexpressible("size of the message not stated")
+    unit = {"bytes": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    return float(found.group(1)) * unit[found.group(2)]

@@ -1,0 +1,234 @@
+"""Every row beside its bound and its prediction, and the errors by class and by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from mlsys.models.calibrated import Stack, bound, predict
+from mlsys.models.calibrated.library import parameters_of
+from mlsys.validation.bounds import explain
+from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
+from mlsys.validation.rows import Row
+
+__all__ = ["Prediction", "Score", "Validation", "score", "validate"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One row, and what the models make of it.
+
+    Attributes
+    ----------
+    row, kind
+        As published, and the kind of workload it is counted under.
+    reason
+        Why it is not expressible; empty if it is.
+    case
+        Engine and work, if it is.
+    value
+        Predicted, in the unit of the row.
+    seconds, bound
+        Predicted time and its lower bound, of the work.
+    bound_by
+        ``"compute"`` or ``"memory"``: which bound is the higher.
+    excuse
+        Why the measurement beats the bound, or ``"not explained"``; empty if it does not.
+    """
+
+    row: Row
+    kind: str
+    reason: str = ""
+    case: Case | None = None
+    value: float = float("nan")
+    seconds: float = float("nan")
+    bound: float = float("nan")
+    bound_by: str = ""
+    excuse: str = ""
+
+    @property
+    def error(self) -> float:
+        """Absolute error as a part of the published value."""
+        return abs(self.value - self.row.value) / self.row.value
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured time."""
+        return self.seconds / self.case.seconds if self.case else float("nan")
+
+
+@dataclass(frozen=True)
+class Score:
+    """How wrong a set of predictions is.
+
+    Attributes
+    ----------
+    rows, expressible
+        Rows, and those that a model expresses.
+    median_ape, p90_ape
+        Median and 90th percentile of the absolute percentage error of the published value, %.
+    bias
+        Predicted over measured time in the median, less one, %: above zero is too slow.
+    within_factor_two
+        Part of the expressible rows, %.
+    bound_violations, unexplained_violations
+        Rows that beat the roofline of dense peaks, and those with no explanation.
+    """
+
+    rows: int
+    expressible: int
+    median_ape: float | None
+    p90_ape: float | None
+    bias: float | None
+    within_factor_two: float | None
+    bound_violations: int
+    unexplained_violations: int
+
+
+def score(predictions: Iterable[Prediction]) -> Score:
+    """Return the errors of a set of predictions; None where no row is expressible."""
+    chosen = list(predictions)
+    done = [each for each in chosen if each.case is not None]
+    beaten = [each for each in done if each.excuse]
+    counts = (len(beaten), sum(each.excuse.startswith("not explained") for each in beaten))
+    if not done:
+        return Score(len(chosen), 0, None, None, None, None, *counts)
+    errors = np.array([each.error for each in done])
+    ratios = np.array([each.ratio for each in done])
+    return Score(
+        len(chosen),
+        len(done),
+        round(100 * float(np.median(errors)), 2),
+        round(100 * float(np.quantile(errors, 0.9)), 2),
+        round(100 * (float(np.exp(np.median(np.log(ratios)))) - 1), 2),
+        round(100 * float(np.mean((ratios > 0.5) & (ratios < 2))), 2),
+        *counts,
+    )
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All rows with their predictions."""
+
+    predictions: tuple[Prediction, ...]
+
+    def scores(self, key: Callable[[Prediction], str]) -> dict[str, Score]:
+        """Return the score of each group of rows, in alphabetical order of ``key``."""
+        groups: dict[str, list[Prediction]] = {}
+        for each in self.predictions:
+            groups.setdefault(key(each), []).append(each)
+        return {name: score(groups[name]) for name in sorted(groups)}
+
+    def reasons(self) -> dict[str, int]:
+        """Return why rows are not expressible, and how many, most frequent first."""
+        counts: dict[str, int] = {}
+        for each in self.predictions:
+            if each.reason:
+                counts[each.reason] = counts.get(each.reason, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def worst(self, count: int = 10) -> list[Prediction]:
+        """Return the rows with the largest factor between predicted and measured time."""
+        done = [each for each in self.predictions if each.case is not None]
+        return sorted(done, key=lambda each: -abs(float(np.log(each.ratio))))[:count]
+
+    def summary(self) -> dict[str, object]:
+        """Return the whole report as plain data, for JSON."""
+        by_both: dict[str, dict[str, object]] = {}
+        for each, part in self.scores(lambda each: f"{each.row.device_class}|{each.kind}").items():
+            group, kind = each.split("|")
+            by_both.setdefault(group, {})[kind] = asdict(part)
+        return {
+            **asdict(score(self.predictions)),
+            "by_device_class": {k: asdict(v) for k, v in self.scores(lambda each: each.row.device_class).items()},
+            "by_workload_kind": {k: asdict(v) for k, v in self.scores(lambda each: each.kind).items()},
+            "by_device_class_and_kind": by_both,
+            "not_expressible": self.reasons(),
+            "bound_violations_explained": self._excuses(),
+            "units": {"median_ape": "%", "p90_ape": "%", "bias": "%, of time", "within_factor_two": "%"},
+        }
+
+    def _excuses(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for each in self.predictions:
+            if each.excuse:
+                counts[each.excuse] = counts.get(each.excuse, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def records(self) -> list[dict[str, object]]:
+        """Return one flat record for each row, for CSV."""
+        return [
+            {
+                "id": each.row.id,
+                "device": each.row.device,
+                "device_class": each.row.device_class,
+                "kind": each.kind,
+                "model": each.row.model,
+                "shape": each.row.seq_or_shape,
+                "metric": each.row.metric,
+                "unit": each.row.unit,
+                "measured": each.row.value,
+                "predicted": f"{each.value:.6g}" if each.case else "",
+                "error_percent": f"{100 * each.error:.2f}" if each.case else "",
+                "bound_seconds": f"{each.bound:.6g}" if each.case else "",
+                "measured_seconds": f"{each.case.seconds:.6g}" if each.case else "",
+                "predicted_seconds": f"{each.seconds:.6g}" if each.case else "",
+                "bound_by": each.bound_by,
+                "beats_bound_because": each.excuse,
+                "setting": each.case.setting if each.case else "",
+                "not_expressible_because": each.reason,
+                "source": each.row.source,
+            }
+            for each in self.predictions
+        ]
+
+
+def validate(rows: Sequence[Row]) -> Validation:
+    """Return every row beside its bound and its prediction; nothing is fitted.
+
+    Parameters
+    ----------
+    rows
+        Measurements, of the package (:func:`~mlsys.validation.rows.shipped_rows`) or others.
+
+    Examples
+    --------
+    >>> from mlsys.validation import shipped_rows, validate
+    >>> found = validate(shipped_rows()[:50])
+    >>> len(found.predictions)
+    50
+    """
+    kinds = [kind_of(row) for row in rows]
+    answers: list[Case | str] = []
+    for row in rows:
+        try:
+            answers.append(interpret(row))
+        except Inexpressible as reason:
+            answers.append(str(reason))
+    cases = [answer for answer in answers if isinstance(answer, Case)]
+    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    parameters = np.array([parameters_of(case.setting)[0].vectorised() for case in cases])
+    seconds = predict(stack, parameters) if cases else np.zeros(0)
+    arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
+    predictions, index = [], 0
+    for row, kind, answer in zip(rows, kinds, answers, strict=True):
+        if isinstance(answer, str):
+            predictions.append(Prediction(row, kind, reason=answer))
+            continue
+        ratio = seconds[index] / answer.seconds
+        predictions.append(
+            Prediction(
+                row,
+                answer.kind,
+                case=answer,
+                value=row.value / ratio if answer.inverse else row.value * ratio,
+                seconds=float(seconds[index]),
+                bound=float(max(arithmetic[index], traffic[index])),
+                bound_by="compute" if arithmetic[index] >= traffic[index] else "memory",
+                excuse=explain(answer, float(arithmetic[index]), float(traffic[index])),
+            )
+        )
+        index += 1
+    return Validation(tuple(predictions))
