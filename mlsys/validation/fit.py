@@ -38,7 +38,7 @@ PRIORS: dict[str, Prior] = {
     "bandwidth": Prior(0.85, 1.3, 0.1, 1.0, "STREAM attains 80 to 95 % of the pins' rate"),
     "reuse": Prior(0.6, 2.0, 0.05, 30.0, "part of the shared cache's rate; above 1 where nearer levels feed the tiles"),
     "launch": Prior(5e-6, 4.0, 1e-8, 5e-3, "a kernel of CUDA costs microseconds; an eager operator tens of them"),
-    "wave": Prior(1e-6, 3.0, 1e-9, 1e-4, "filling and draining a pipeline of loads: a few memory latencies"),
+    "ramp": Prior(64.0, 3.0, 1.0, 4096.0, "filling and draining a block's pipeline: a few dozen steps"),
     "link": Prior(0.7, 1.3, 0.1, 1.0, "ring all-reduce attains 70 to 90 % of its links"),
     "hop": Prior(2e-6, 2.5, 1e-7, 1e-3, "one step of a collective: a launch and a flight"),
     "energy": Prior(1.3e-12, 1.15, 1e-13, 1e-11, "A100: 400 W at about 300 TFLOP/s; with the design power a ceiling"),

@@ -50,7 +50,7 @@ def save(parameters: dict[str, Parameters], path: Path = _PLACE) -> None:
     """Write the parameters of every setting, three significant digits each."""
     lines = [
         "# Fitted by `mlsys validate --refit` to the measurements in mlsys/validation/data; not for editing by hand.",
-        "# Efficiencies are parts of a peak; launch, wave and hop are seconds; energy is joules an operation.",
+        "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
     ]
     for setting in sorted(parameters):
         values = parameters[setting]

@@ -4,7 +4,7 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 
 - a product of (M × K) by (K × N), done S ways along K in blocks of T × T′, runs in
   ``waves = ceil(ceil(M/T) · ceil(N/T′) · batch · S / U)`` waves of
-  ``max(2·T·T′·(K/S) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U)) + wave`` each; the best
+  ``max(2·T·T′·(K/S + ramp) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U))`` each; the best
   tile of a small menu is taken, as a library's heuristic does;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
@@ -56,8 +56,9 @@ class Parameters:
         Attained part of the bandwidth of the cache that feeds the tiles.
     launch
         Seconds that each kernel costs, however small.
-    wave
-        Seconds to start and end one wave of blocks: the pipeline's fill, the epilogue.
+    ramp
+        What starting and ending a block costs, as steps of the reduction that it would pay
+        for: the pipeline's fill, the epilogue, requantising each output.
     link
         Attained part of a link's rate, one direction.
     hop
@@ -73,7 +74,7 @@ class Parameters:
     bandwidth: float = 0.85
     reuse: float = 0.5
     launch: float = 5e-6
-    wave: float = 1e-6
+    ramp: float = 64.0
     link: float = 0.7
     hop: float = 2e-6
     energy: float = 1.3e-12
@@ -233,9 +234,9 @@ def _product(
         blocks = np.ceil(m / rows) * np.ceil(n / columns) * batch
         for split in SPLITS:
             depth = tall / split
-            inner = np.maximum(2 * rows * columns * depth / rate, (rows + columns) * depth * width / supply)
+            arithmetic = 2 * rows * columns * (depth + own["ramp"][here]) / rate
+            inner = np.maximum(arithmetic, (rows + columns) * depth * width / supply)
             waves = np.ceil(blocks * split / units)
             extra = 0.0 if split == 1 else 2 * split * m * n * batch * 4 / feed[here]
-            best = np.minimum(best, waves * (inner + own["wave"][here]) + extra)
-        
+            best = np.minimum(best, waves * inner + extra)
     return best

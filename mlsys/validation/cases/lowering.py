@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.models.calibrated import COLLECTIVE, MATMUL, VECTOR, Engine, Work
 from mlsys.validation.cases.reading import Format
@@ -16,7 +17,11 @@ __all__ = ["lowered", "side_by_side"]
 NARROWEST_PRODUCT = 4
 
 
-def lowered(network: Network, fmt: Format, runs: float = 1.0) -> Work:
+# F(2 × 2, 3 × 3), the smallest of Winograd's algorithms, leaves one multiplication of 2.25.
+WINOGRAD_SAVING = 2.25
+
+
+def lowered(network: Network, fmt: Format, runs: float = 1.0, winograd: bool = False) -> Work:
     """Return a network's kernels; the network must have been built in FP16, two bytes a value.
 
     Parameters
@@ -27,8 +32,11 @@ def lowered(network: Network, fmt: Format, runs: float = 1.0) -> Work:
         Bytes of a weight and of another value.
     runs
         How often the whole network runs.
+    winograd
+        Whether 3 × 3 convolutions of stride 1 run with Winograd's fewer multiplications.
     """
     a = network.arrays
+    depth = a.k / np.where(_three_by_three(network), WINOGRAD_SAVING, 1.0) if winograd else a.k
     product = (a.m > 0) & (a.n >= NARROWEST_PRODUCT)
     weights = a.weights * fmt.weight / 2
     return Work(
@@ -40,7 +48,7 @@ def lowered(network: Network, fmt: Format, runs: float = 1.0) -> Work:
                 weights,
                 np.where(product, a.m, 1),
                 np.where(product, a.n, 1),
-                np.where(product, a.k, 1),
+                np.where(product, depth, 1),
                 np.where(product, a.copies, 1),
                 a.repeats * runs,
                 np.ones(len(a)),
@@ -48,6 +56,18 @@ def lowered(network: Network, fmt: Format, runs: float = 1.0) -> Work:
             dtype=float,
         )
     )
+
+
+def _three_by_three(network: Network) -> NDArray[np.bool_]:
+    """Return, for each row of the network's arrays, whether it is a dense 3 × 3 convolution of stride 1."""
+    order = network.arrays.order
+    found = np.zeros(len(network.arrays), dtype=bool)
+    for row, operator in zip(order, network.operators, strict=True):
+        shape = operator.shape
+        square = shape.get("kernel", 0) == 3 or shape.get("kernel_height") == shape.get("kernel_width") == 3
+        if operator.kind == "conv2d" and square and shape.get("stride") == 1 and shape.get("groups") == 1:
+            found[row] = True
+    return found
 
 
 def joined(*works: Work) -> Work:

@@ -166,6 +166,8 @@ def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
     entry = _names().get(name, FrozenDict({}))
     wanted = entry.get("cpu" if cpu else "twin")
     share = float(entry.get("share", 1.0))  # type: ignore[arg-type]
+    if wanted == "none":
+        raise Inexpressible(f"no twin of {name} in the catalogue")
     if wanted:
         try:
             return Hardware[str(wanted)], share
