@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from mlsys.errors import ArgumentError
-from mlsys.validation.cases import kernels, language, networks, transfers
+from mlsys.validation.cases import kernels, language, networks, training, transfers
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.rows import Row
 
@@ -44,7 +44,7 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"pointer-chase", "latency", _not("latency of one load: a fact of the twin, not a prediction")),
     (r"synthetic roofline", "intensity sweep", transfers.intensity_sweep),
     (r"all-reduce", "all-reduce", transfers.all_reduce),
-    (r"training|fine-tun", "training", _not("training: the backward pass and the optimiser are not modelled yet")),
+    (r"training|fine-tun", "training", training.training),
     (r"LLM prefill|LLM serving prefill", "llm prefill", language.prefill),
     (r"LLM (serving )?decode", "llm decode", language.decode),
     (r"LLM generation", "llm generation", language.generation),

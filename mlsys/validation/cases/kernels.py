@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers, seconds_each, twin_of, whole
@@ -54,7 +55,17 @@ def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_o
         seconds, inverse = units_of_output / (row.value * 1e9), True
     else:
         seconds, inverse = seconds_each(row, units_of_output)
-    return Case(row, kind, f"{software} {kind} on {twin.kind}", twin.id, engine, work, seconds, inverse)
+    return Case(row, kind, _setting(software, kind, twin, engine), twin.id, engine, work, seconds, inverse)
+
+
+def _setting(software: str, kind: str, twin: Device, engine: Engine) -> str:
+    """Return the setting: matrix and vector units run different kernels, and ROCm is not CUDA."""
+    if software == "eager" and twin.vendor == "AMD":
+        software = "eager ROCm"
+    units = "matrix units" if engine.matmul > 2 * engine.vector else "vector units"
+    if software == "library" and twin.kind == "GPU":
+        return f"{software} {kind}, {units} on {twin.kind}"
+    return f"{software} {kind} on {twin.kind}"
 
 
 def dot_product_engine(engine: Engine) -> Engine:
@@ -63,7 +74,7 @@ def dot_product_engine(engine: Engine) -> Engine:
     cuBLAS before version 11 reaches the integer tensor cores only through layouts of their
     own; plain row- and column-major operands run on the DP4A instruction.
     """
-    return replace(engine, matmul=min(engine.matmul, 4 * engine.vector), computes_in="int8", bits=32.0)
+    return replace(engine, matmul=min(engine.matmul, 4 * engine.vector), computes_in="int8", bits=32.0, vector=4 * engine.vector)
 
 
 def _software(row: Row) -> str:

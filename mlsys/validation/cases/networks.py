@@ -12,7 +12,7 @@ from mlsys.validation.cases.reading import Format, batch_of, number_format, seco
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
-__all__ = ["built", "encoder", "inference", "settled", "tiny", "tiny_kernel"]
+__all__ = ["built", "encoder", "inference", "settled", "shape_of", "tiny", "tiny_kernel"]
 
 # Where a source gives throughput and no batch, the machine is taken as well filled by this one.
 FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8}
@@ -78,7 +78,7 @@ def _batch(row: Row, kind: str) -> int:
     return batch_of(row, 1 if kind == "NPU" else min(fits, default=32))
 
 
-def _shape(row: Row) -> dict[str, object]:
+def shape_of(row: Row) -> dict[str, object]:
     shape: dict[str, object] = {}
     side = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
     if side and side.group(1) == side.group(2):
@@ -106,7 +106,7 @@ def inference(row: Row) -> Case:
     batch = _batch(row, kind)
     software = settled(row)
     winograd = "ncnn" in row.software and fmt.computes != "int8"
-    work = lowered(built(row.model, batch=batch, **_shape(row)), fmt, winograd=winograd)
+    work = lowered(built(row.model, batch=batch, **shape_of(row)), fmt, winograd=winograd)
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
@@ -120,13 +120,13 @@ def encoder(row: Row) -> Case:
     fmt = number_format(row.precision)
     twin, kind, engine = _engine(row, fmt)
     batch = batch_of(row)
-    network = built(row.model, batch=batch, **_shape(row))
+    network = built(row.model, batch=batch, **shape_of(row))
     work = lowered(network, fmt)
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor = int(ways.group(1)) if ways else 1
     if tensor > 1:
         blocks, hidden = (int(re.search(pattern, row.model).group(1)) for pattern in (r"(\d+) layers", r"hidden (\d+)"))  # type: ignore[union-attr]
-        rows = batch * int(_shape(row).get("sequence", 1))  # type: ignore[call-overload]
+        rows = batch * int(shape_of(row).get("sequence", 1))  # type: ignore[call-overload]
         engine = side_by_side(engine, tensor)
         work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
     seconds, inverse = seconds_each(row)
