@@ -6,6 +6,10 @@ import click
 
 from mlsys.cli.claims import claims
 from mlsys.cli.devices import check, device, devices
+from mlsys.cli.flops import flops
+from mlsys.cli.mapper import mapper
+from mlsys.cli.systolic import systolic
+from mlsys.cli.validate import validate
 
 __all__ = ["main"]
 
@@ -16,5 +20,5 @@ def main() -> None:
     """Hardware acceleration for machine learning, in numbers with a pedigree."""
 
 
-for command in (device, devices, check, claims):
+for command in (device, devices, check, claims, validate, flops, mapper, systolic):
     main.add_command(command)

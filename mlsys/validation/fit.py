@@ -19,6 +19,8 @@ from mlsys.validation.cases import Case
 __all__ = ["PRIORS", "Prior", "fit", "held_out"]
 
 Array = NDArray[np.float64]
+# More parts than this are left out several at a time.
+MOST_FOLDS = 20
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def fit(cases: Sequence[Case]) -> Parameters:
 
     stack = _stack(cases)
     measured = np.log([case.seconds for case in cases])
+    waiting = np.array([case.at_least for case in cases])
     # A sweep speaks once for each row, but a hundred rows of one sweep are not a hundred opinions.
     sizes: dict[tuple[str, str], int] = {}
     for case in cases:
@@ -72,7 +75,7 @@ def fit(cases: Sequence[Case]) -> Parameters:
     spreads = np.log([PRIORS[name].factor for name in names])
 
     def residuals(point: Array) -> Array:
-        predicted = predict(stack, np.exp(point))
+        predicted = np.maximum(predict(stack, np.exp(point)), waiting)
         apart = (np.log(predicted) - measured) * weight / 0.15
         return np.concatenate([apart, (point - centres) / spreads])
 
@@ -83,6 +86,13 @@ def fit(cases: Sequence[Case]) -> Parameters:
         residuals, start, bounds=(low, high), loss="soft_l1", diff_step=1e-3, max_nfev=40, x_scale=spreads
     )
     return Parameters(*(float(value) for value in np.exp(found.x)))
+
+
+def _folded(parts: list[str]) -> NDArray[np.intp]:
+    """Return a number for each row's part; many parts share ``MOST_FOLDS`` numbers, whole part by whole part."""
+    order = {name: index for index, name in enumerate(dict.fromkeys(parts))}
+    folds = min(len(order), MOST_FOLDS)
+    return np.array([order[name] % folds for name in parts])
 
 
 def held_out(
@@ -104,13 +114,14 @@ def held_out(
     array
         Seconds; NaN where leaving out the part leaves fewer than three rows.
     """
-    parts = np.array([part(case) for case in cases])
+    parts = _folded([part(case) for case in cases])
     predicted = np.full(len(cases), np.nan)
-    for name in dict.fromkeys(parts):
-        rest = [case for case, own in zip(cases, parts, strict=True) if own != name]
-        here = np.flatnonzero(parts == name)
+    for fold in np.unique(parts):
+        rest = [case for case, own in zip(cases, parts, strict=True) if own != fold]
+        here = np.flatnonzero(parts == fold)
         if len(rest) >= 3:
             chosen = [cases[index] for index in here]
-            predicted[here] = predict(_stack(chosen), fit(rest).vectorised())
+            waiting = [case.at_least for case in chosen]
+            predicted[here] = np.maximum(predict(_stack(chosen), fit(rest).vectorised()), waiting)
         progress()
     return predicted

@@ -16,19 +16,18 @@ from mlsys.models.calibrated.library import save
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import fit, held_out
 from mlsys.validation.report import Prediction, Score, score
-from mlsys.validation.rows import shipped_rows
+from mlsys.validation.rows import cited_rows, shipped_rows
 
-__all__ = ["FEWEST_ROWS", "held_out_scores", "refit", "settings"]
+__all__ = ["held_out_scores", "refit", "settings"]
 
-FEWEST_ROWS = 3
 _PLACE = Path(__file__).parent / "data" / "held_out.csv"
 Progress = Callable[[Iterable[str]], AbstractContextManager[Iterator[str]]]
 
 
 def settings() -> dict[str, list[Case]]:
-    """Return the expressible shipped rows by setting, suspect ones left out."""
+    """Return the expressible rows, shipped and cited, by setting; suspect ones are left out."""
     found: dict[str, list[Case]] = {}
-    for row in shipped_rows():
+    for row in (*shipped_rows(), *cited_rows()):
         if row.quality == "suspect":
             continue
         try:
@@ -36,7 +35,12 @@ def settings() -> dict[str, list[Case]]:
         except Inexpressible:
             continue
         found.setdefault(case.setting, []).append(case)
-    return {name: cases for name, cases in sorted(found.items()) if len(cases) >= FEWEST_ROWS}
+    return dict(sorted(found.items()))
+
+
+def _sweep(case: Case) -> str:
+    row = case.row
+    return f"{case.twin} {row.workload} {row.model} {row.precision} {row.n_devices}"
 
 
 def refit(progress: Progress) -> dict[str, Parameters]:
@@ -55,7 +59,7 @@ def refit(progress: Progress) -> dict[str, Parameters]:
             cases = chosen[name]
             parameters[name] = fit(cases)
             by_device = held_out(cases, lambda case: case.twin)
-            by_sweep = held_out(cases, lambda case: f"{case.twin} {case.row.workload} {case.row.software}")
+            by_sweep = held_out(cases, _sweep)
             lines += [
                 (case.row.id, device, sweep) for case, device, sweep in zip(cases, by_device, by_sweep, strict=True)
             ]

@@ -211,6 +211,7 @@ def validate(rows: Sequence[Row]) -> Validation:
     stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
     parameters = np.array([parameters_of(case.setting)[0].vectorised() for case in cases])
     seconds = predict(stack, parameters) if cases else np.zeros(0)
+    seconds = np.maximum(seconds, [case.at_least for case in cases])
     arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
     predictions, index = [], 0
     for row, kind, answer in zip(rows, kinds, answers, strict=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mlsys.frozen import FrozenDict
 
-__all__ = ["Row", "read_rows", "shipped_rows", "sources"]
+__all__ = ["Row", "cited_rows", "read_rows", "shipped_rows", "sources"]
 
 _DATA = Path(__file__).parent / "data"
 REQUIRED = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit")
@@ -111,7 +111,7 @@ def _row(number: int, record: dict[str, str]) -> Row:
         value = float(text["value"])
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value > 0):
+    if not (math.isfinite(value) and (value > 0 or (value == 0 and text["unit"] == "%"))):
         raise ValueError(f"`value` must be a number above zero in {text['unit'] or 'its unit'}, got {record['value']!r}")
     devices = {"": "1", "?": "0"}.get(text["n_devices"], text["n_devices"])
     if not devices.isdigit() or (text["n_devices"] != "?" and int(devices) < 1):
@@ -134,6 +134,16 @@ def shipped_rows() -> tuple[Row, ...]:
     True
     """
     return tuple(read_rows(_DATA / "measured.csv"))
+
+
+@lru_cache(maxsize=1)
+def cited_rows() -> tuple[Row, ...]:
+    """Return the few measurements that are single facts of sources which cannot be redistributed.
+
+    They speak where no shipped row does, so that no setting is left to guesses; they are in
+    the fit and in no score.
+    """
+    return tuple(read_rows(_DATA / "cited.csv"))
 
 
 @lru_cache(maxsize=1)

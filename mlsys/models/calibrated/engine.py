@@ -167,6 +167,8 @@ def _rate(
                 return candidate, rates[candidate, unit]
     if vector_unit:
         return _rate(device, rates, wanted, False)
+    if wanted in ("fp16", "bf16", "int16") and (integer := rates.get(("int8", "matrix")) or rates.get(("int8", "vector"))):
+        return wanted, integer / 2  # a unit for 8 bits takes two passes at least
     raise ArgumentError(
         f"engine_of(): `precision` {wanted} finds no rate on {device.name}, which has {', '.join(device.precisions)}; "
         f"tried {', '.join((wanted, *_WIDER[wanted]))} of {', '.join(PRECISIONS)}"

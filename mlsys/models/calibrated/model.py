@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 # Tiles that libraries of matrix products offer, rows × columns of the output.
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (32, 32), (16, 16))
 SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
+# Rows that stream past one set of weights in a systolic array before the next is loaded.
+STREAMED = 512.0
 SPLITS = (1, 2, 4, 8, 16, 32)
 # A cache holds what is used again when that fills no more than this part of it.
 HOLDS = 0.7
@@ -229,7 +231,7 @@ def _product(
     best = np.full(m.shape, np.inf)
     for tile_m, tile_n in TILES + SMALL_TILES:
         fixed = array > 1
-        rows = np.where(fixed, 8.0, float(tile_m))
+        rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), float(tile_m))
         columns = np.where(fixed, array, float(tile_n))
         blocks = np.ceil(m / rows) * np.ceil(n / columns) * batch
         for split in SPLITS:

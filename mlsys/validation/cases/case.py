@@ -37,8 +37,8 @@ class Case:
     stays
         Whether data that fit the cache are found there, because the kernel was repeated
         on the same data or because the kernel before wrote them.
-    engines
-        How many engines share the work, each with the same part of it.
+    at_least
+        Seconds that latency takes whatever the rates: bytes over what can be in flight.
     """
 
     row: Row
@@ -50,4 +50,4 @@ class Case:
     seconds: float
     inverse: bool
     stays: bool = True
-    engines: int = 1
+    at_least: float = 0.0

@@ -153,7 +153,7 @@ def attention(row: Row) -> Case:
             vector(copies * length * length, sum(SOFTMAX_OPERATIONS.values()), fmt, 2, 2),
             product(length, width, length, fmt, copies),
         ]
-    return case_of(row, "attention", "eager" if len(kernels) > 1 else "fused attention", Work.of(kernels), fmt)
+    return case_of(row, "attention", "eager" if len(kernels) > 1 else row.model, Work.of(kernels), fmt)
 
 
 def recurrence(row: Row) -> Case:

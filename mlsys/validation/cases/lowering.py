@@ -82,8 +82,11 @@ def messages(size: float, peers: int, count: float) -> Work:
     return Work(np.array([[COLLECTIVE, 0, size, 0, 1, 1, 1, 1, count, peers]], dtype=float).T)
 
 
-def side_by_side(engine: Engine, peers: int) -> Engine:
-    """Return ``peers`` engines that share every kernel, as tensor parallelism does, as one."""
+def side_by_side(engine: Engine, peers: float) -> Engine:
+    """Return ``peers`` engines that share every kernel, as tensor parallelism does, as one.
+
+    A pipeline counts as the engines that it keeps busy on average.
+    """
     return replace(
         engine,
         matmul=engine.matmul * peers,

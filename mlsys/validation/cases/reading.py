@@ -52,13 +52,13 @@ _FORMATS: tuple[tuple[str, Format], ...] = (
     (r"fp4", Format("fp4", 4.5 / 8, 1)),
     (r"fp32 with matmult-bf16", Format("bf16", 4, 4)),
     (r"tf32", Format("tf32", 4, 4)),
-    (r"int8,fp16|int8 weight\.|int8", Format("int8", 1, 1)),
+    (r"int8", Format("int8", 1, 1)),
     (r"int4", Format("int4", 0.5, 1)),
     (r"int16", Format("int16", 2, 2)),
     (r"bf16|bfloat16|weights bf16", Format("bf16", 2, 2)),
     (r"fp16|float16|half|amp", Format("fp16", 2, 2)),
     (r"fp64", Format("fp64", 8, 8, True)),
-    (r"fp32|no change", Format("fp32", 4, 4, True)),
+    (r"fp32", Format("fp32", 4, 4, True)),
 )
 
 

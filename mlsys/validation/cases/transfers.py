@@ -14,6 +14,12 @@ from mlsys.validation.rows import Row
 __all__ = ["all_reduce", "cache_stream", "intensity_sweep", "message", "stream"]
 
 
+# A block waits for its loads, and about half as long again for its stores and for its successor.
+TURN_OVER = 1.5
+# Caches are read over and over; launches vanish in so many bytes.
+READ_OFTEN = 1e12
+
+
 def message(size: float, peers: float, count: float = 1) -> Kernel:
     """Return the kernel of an all-reduce of ``size`` bytes among ``peers``."""
     return Kernel(COLLECTIVE, flops=0.0, moved=size, peers=peers, count=count)
@@ -44,48 +50,52 @@ def stream(row: Row) -> Case:
     if re.search("init|read", row.workload):
         arrays = 1
     moved *= arrays
-    occupied = re.search(r"occupancy=([\d.]+)%", row.seq_or_shape)
-    if occupied and float(occupied.group(1)) < 60 and "Little" in row.workload:
-        engine = _in_flight(engine, twin, float(occupied.group(1)) / 100)
     work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
+    occupied = re.search(r"occupancy=([\d.]+)%", row.seq_or_shape)
+    waiting = 0.0
+    if occupied and "Little" in row.workload:
+        waiting = moved / _in_flight_rate(engine, twin, float(occupied.group(1)) / 100)
+    setting = f"stream on {twin.kind}"
+    seconds = moved / _rate(row)
     return Case(
-        row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, moved / _rate(row), True, stays=False
+        row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting
     )
 
 
-def _in_flight(engine: Engine, twin: Device, occupancy: float) -> Engine:
-    """Return the engine with the bandwidth that so few threads can keep busy.
+def _in_flight_rate(engine: Engine, twin: Device, occupancy: float) -> float:
+    """Return the rate that so few threads sustain, byte/s, by Little's law.
 
     Each thread has one 8-byte load in flight, then one store, before its block gives way
-    to the next: 16 bytes every two latencies.
+    to the next: 16 bytes for each latency and the turn-over of blocks.
     """
     latency = twin.memory[twin.main_memory]._latency
     if latency is None:
         raise Inexpressible(f"no latency of the main memory of {twin.name} on record")
     threads = engine.units * occupancy * (1536 if re.search("GA10|Ada", twin.architecture) else 2048)
-    return replace(engine, bandwidth=min(engine.bandwidth, 16 * threads / (2 * float(latency.m_as("s")))))
+    return 16 * threads / (TURN_OVER * float(latency.m_as("s")))
 
 
 def cache_stream(row: Row) -> Case:
     """Return the case of reading a data set again and again, in a cache or beyond it."""
     twin, _ = twin_of(row.device)
     engine = engine_of(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    setting, rate = "stream", engine.bandwidth
     if row.workload.startswith("L1"):
         inner = [level for level in twin.memory.values() if level.scope == "unit" and level._bandwidth is not None]
+        inner = [level for level in inner if "egister" not in level.name]
         if not inner:
             raise Inexpressible(f"no bandwidth of the first-level cache of {twin.name} on record")
-        level = min(inner, key=lambda each: float(each.capacity.m_as("byte")))
-        engine = replace(engine, bandwidth=float(level.bandwidth.m_as("byte/s")) * engine.units, cache=0.0)
-        moved = whole(r"data set (\d+) kB", row.seq_or_shape, "data set") * 1e3 * engine.units
-        work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
-        return Case(row, "cache bandwidth", f"cache on {twin.kind}", twin.id, engine, work, moved / _rate(row), True)
-    moved = whole(r"data set (\d+) kB", row.seq_or_shape, "data set") * 1e3
-    if "L2-resident" in row.workload and engine.cache_bandwidth <= 0:
-        raise Inexpressible(f"no bandwidth of the shared cache of {twin.name} on record")
-    work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
-    setting = "cache" if "L2-resident" in row.workload else "stream"
+        level = max(inner, key=lambda each: float(each.capacity.m_as("byte")))
+        setting, rate = "cache", float(level.bandwidth.m_as("byte/s")) * engine.units
+    elif "L2-resident" in row.workload:
+        setting, rate = "cache", engine.cache_bandwidth
+        if rate <= 0:
+            raise Inexpressible(f"no bandwidth of the shared cache of {twin.name} on record")
+    engine = replace(engine, bandwidth=rate, cache=0.0, vector=max(engine.vector, rate))
+    work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
     kind = "cache bandwidth" if setting == "cache" else "copy and stream"
-    return Case(row, kind, f"{setting} on {twin.kind}", twin.id, engine, work, moved / _rate(row), True)
+    seconds = READ_OFTEN / _rate(row)
+    return Case(row, kind, f"{setting} on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
 
 
 def intensity_sweep(row: Row) -> Case:

@@ -1,0 +1,178 @@
+"""``mlsys mapper``: the best tiles and loop order, for a file of matrix products or for one layer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import read_rows, speak_plainly, write_csv
+
+__all__ = ["mapper"]
+
+_COLUMNS = ("M", "N", "K", "S", "tile_set")
+
+
+@click.command()
+@click.argument("layer", required=False)
+@click.option("--rows", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CSV with M,N,K,S,tile_set.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV.")
+@click.option("--device", "name", help="Device to map LAYER to.")
+@click.option(
+    "--objective", default="energy", show_default=True, help="traffic (of main memory), energy, latency or edp."
+)
+@click.option("--precision", help="Number format; by default the headline format of the device.")
+@click.option("--levels", type=click.IntRange(min=1), default=2, show_default=True, help="Memories on the chip to use.")
+@click.option("--seconds", type=float, help="Stop after so long with the best found.")
+@click.option("--cache/--no-cache", default=False, show_default=True, help="Keep results in the user's cache folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
+@speak_plainly
+def mapper(
+    layer: str | None, rows: Path | None, as_csv: bool, name: str | None, objective: str, precision: str | None,
+    levels: int, seconds: float | None, cache: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Find the best tiles and loop order of LAYER on a device, or of every row of a file.
+
+    LAYER is a matrix product, gemm:512x256x32, or a layer of a network, resnet50:conv3_1b;
+    resnet50:all maps every layer. A row asks for the least words that C[M,N] += A[M,K] B[K,N]
+    moves through a fast memory of S words, over divisors (div) or all tile sizes (all).
+    """
+    if (layer is None) == (rows is None):
+        raise ValueError("give either LAYER, such as gemm:512x256x32, or --rows FILE.csv")
+    if rows is not None:
+        _rows(rows, as_csv, as_json)
+        return
+    if name is None:
+        raise ValueError("say which device LAYER runs on: --device A100")
+    _layers(str(layer), name, objective, precision, levels, seconds, cache, as_json)
+
+
+def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
+    from mlsys.planner.mapper import best_two_level
+
+    answers = []
+    for number, row in enumerate(read_rows(path, _COLUMNS), start=2):
+        try:
+            m, n, k, capacity = (_whole(column, row[column]) for column in _COLUMNS[:4])
+            answers.append(_record(best_two_level(m, n, k, capacity, row["tile_set"].strip())))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+    if as_json:
+        click.echo(json.dumps(answers, indent=1))
+    elif as_csv:
+        write_csv(answers)
+    else:
+        for answer in answers:
+            click.echo(
+                f"{answer['M']}×{answer['N']}×{answer['K']} in {answer['S']} words ({answer['tile_set']}): "
+                f"{answer['best_words']:,} words with tile {answer['tile']} in order {answer['order']}, "
+                f"{answer['ratio']:.3f} × bound"
+            )
+
+
+def _whole(column: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{column} must be a whole number, got {text!r}") from None
+
+
+def _record(best: Any) -> dict[str, Any]:
+    return {
+        "M": best.m,
+        "N": best.n,
+        "K": best.k,
+        "S": best.capacity,
+        "tile_set": best.tile_set,
+        "best_words": best.words,
+        "tile": ",".join(map(str, best.tile)),
+        "order": best.order,
+        "A": best.a,
+        "B": best.b,
+        "C_reads": best.c_reads,
+        "C_writes": best.c_writes,
+        "compulsory": best.compulsory,
+        "lb_smith": best.smith_bound,
+        "lb_safe": best.bound,
+        "ratio": best.ratio,
+        "covered": best.covered,
+    }
+
+
+def _operators(layer: str, precision: str) -> list[Any]:
+    from mlsys.errors import did_you_mean
+    from mlsys.workloads import gemm, resnet50
+
+    kind, _, which = layer.partition(":")
+    if kind == "gemm":
+        sizes = [_whole("a size", size) for size in which.lower().replace("×", "x").split("x")]
+        if len(sizes) != 3:
+            raise ValueError(f"a matrix product has three sizes, gemm:MxNxK, got {layer!r}. Write e.g. gemm:512x256x32")
+        m, n, k = sizes
+        return [gemm(m, n, k, precision)]
+    if kind == "resnet50":
+        known = {operator.name.replace(" ", "_"): operator for operator in resnet50(precision=precision)}
+        if which == "all":
+            return list(known.values())
+        if which in known:
+            return [known[which]]
+        raise ValueError(
+            f"resnet50 has no layer {which!r}.{did_you_mean(which, known)} It has: {', '.join(known)}, all"
+        )
+    raise ValueError(f"{layer!r} is no layer. Write e.g. gemm:512x256x32 or resnet50:conv3_1b")
+
+
+def _layers(
+    layer: str, name: str, objective: str, precision: str | None, levels: int, seconds: float | None, cache: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from mlsys.hardware import Hardware
+    from mlsys.models.dataflow import machine_of
+    from mlsys.planner.mapper import best_mapping
+
+    device = Hardware[name]
+    operators = _operators(layer, precision or device.headline)
+    machine = machine_of(device, operators[0].precision, levels)
+    watch = _watch if sys.stderr.isatty() else None
+    mapped = [
+        best_mapping(machine, operator, objective, progress=watch, seconds=seconds, disk_cache=cache)
+        for operator in operators
+    ]
+    if as_json:
+        click.echo(json.dumps([_as_data(item) for item in mapped], indent=1, ensure_ascii=False))
+    elif len(mapped) == 1:
+        click.echo(mapped[0].explain())
+    else:
+        for item in mapped:
+            energy, time = item.result.figures["energy"].to("mJ"), item.result.time.to("ms")
+            state = "" if item.proven else "  not proven"
+            words = f"{item.words[0]:>12,} words  {item.ratio:6.3f} × bound"
+            click.echo(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
+
+
+def _watch(best: Any, share: float) -> None:
+    click.echo(f"\r{share:6.1%}  best so far {best.value:.6g}", nl=share >= 1, err=True)
+
+
+def _as_data(item: Any) -> dict[str, Any]:
+    levels = [{"memory": v.memory, "tile": dict(v.tile), "order": list(v.order)} for v in item.nest.levels]
+    figures = {name: f"{value:.6g~P}" for name, value in item.result.figures.items()}
+    return {
+        "layer": item.space.name,
+        "device": item.machine.name,
+        "objective": item.objective,
+        "proven": item.proven,
+        "levels": levels,
+        "words": list(item.words),
+        "bound": item.bound,
+        "ratio": item.ratio,
+        "covered": item.covered,
+        "bounded": item.bounded,
+        "tried": item.tried,
+        "time": f"{item.result.time:.6g~P}",
+        "bound_by": item.result.bound_by,
+        "figures": figures,
+    }

@@ -1,0 +1,156 @@
+"""``mlsys systolic``: cycles and accesses of matrix products on a systolic array."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import read_rows, speak_plainly, write_csv
+
+__all__ = ["systolic"]
+
+_NEEDED = ("name", "M", "N", "K", "array_rows", "array_cols", "dataflow")
+_SRAM_KB = 64
+
+
+@click.command()
+@click.argument("shape", nargs=-1, metavar="[M N K]")
+@click.option("--rows", "rows_file", type=click.Path(path_type=Path), help="CSV with one case a row.")
+@click.option("--array", "array", default="128x128", show_default=True, help="Rows x columns of the array.")
+@click.option("--dataflow", default="ws", show_default=True, help="What stays: ws, os or is.")
+@click.option("--convention", default="physical", show_default=True, help="Who counts: physical or scalesim.")
+@click.option("--overlap", default="none", show_default=True, help="How folds follow each other: none, load or full.")
+@click.option("--sram", default=_SRAM_KB, show_default=True, help="KiB of each buffer, where a row names none.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@speak_plainly
+def systolic(
+    shape: tuple[str, ...],
+    rows_file: Path | None,
+    array: str,
+    dataflow: str,
+    convention: str,
+    overlap: str,
+    sram: int,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Count cycles and accesses of an (M × K) by (K × N) product, or of every row of a file.
+
+    A file must have the columns name, M, N, K, array_rows, array_cols and dataflow. It may have
+    ifmap_sram_kb, filter_sram_kb, ofmap_sram_kb and word_bytes, and, for convolutions, kind and
+    dims ("ih,iw,kh,kw,cin,cout,stride", padding included). What was counted is added to its rows.
+    """
+    if bool(shape) == bool(rows_file):
+        raise ValueError("give either M N K or --rows FILE: mlsys systolic 512 512 512 --array 128x128")
+    if rows_file:
+        cases = read_rows(rows_file, _NEEDED)
+        done = []
+        for line, row in enumerate(cases, start=2):
+            try:
+                done.append(row | _counted(row, convention, overlap, sram))
+            except (ValueError, LookupError) as error:
+                raise ValueError(f"{rows_file}, line {line}: {error}") from error
+        if as_json:
+            click.echo(json.dumps(done, indent=1, ensure_ascii=False))
+        else:
+            write_csv(done)
+        return
+    if len(shape) != 3:
+        raise ValueError(f"give three sizes, M N K, got {' '.join(shape)}: mlsys systolic 512 512 512")
+    height, _, width = array.lower().partition("x")
+    sizes = {"M": shape[0], "N": shape[1], "K": shape[2], "array_rows": height, "array_cols": width}
+    row = {"name": "x".join(shape), **sizes, "dataflow": dataflow}
+    found = row | _counted(row, convention, overlap, sram)
+    if as_json:
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+    elif as_csv:
+        write_csv([found])
+    else:
+        click.echo(_table(found, convention, overlap, sram))
+
+
+def _whole(row: dict[str, str], name: str) -> int:
+    text = row[name].strip()
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer() or number < 1:
+        raise ValueError(f"`{name}` must be a whole number >= 1, got {text!r}")
+    return int(text) if text.isdigit() else int(number)
+
+
+def _counted(row: dict[str, str], convention: str, overlap: str, sram: int) -> dict[str, Any]:
+    """Return the columns that are added to a row."""
+    from mlsys.models.systolic import count_systolic
+
+    m, n, k, height, width = (_whole(row, name) for name in ("M", "N", "K", "array_rows", "array_cols"))
+    size = _whole(row, "word_bytes") if row.get("word_bytes") else 1
+    buffers: dict[str, Any] = {}
+    for operand in ("ifmap", "filter", "ofmap"):
+        column = f"{operand}_sram_kb"
+        buffers[f"{operand}_words"] = (_whole(row, column) if row.get(column) else sram) * 1024 // size
+    counts = count_systolic(
+        m, n, k, height, width, row["dataflow"].strip(),
+        convention=convention, overlap=overlap, **buffers, window=_window(row, k),
+    )  # fmt: skip
+    found = {
+        "total_cycles": counts.cycles,
+        "overall_util_pct": _percent(counts.utilisation),
+        "mapping_eff_pct": _percent(counts.mapping_efficiency),
+        "compute_util_pct": _percent(counts.compute_utilisation),
+    }
+    for level, moved in (("sram", counts.sram), ("dram", counts.dram)):
+        found |= {
+            f"{level}_ifmap_reads": moved.ifmap_reads,
+            f"{level}_filter_reads": moved.filter_reads,
+            f"{level}_ofmap_writes": moved.ofmap_writes,
+        }
+        if convention == "physical":
+            found[f"{level}_ofmap_reads"] = moved.ofmap_reads
+    return found
+
+
+def _window(row: dict[str, str], k: int) -> Any:
+    """Return how a convolution repeats its input; None for a plain product."""
+    if row.get("kind", "gemm").strip() in ("", "gemm"):
+        return None
+    from mlsys.models.systolic import Window
+
+    parts = row.get("dims", "").split(",")
+    if len(parts) != 7 or not all(part.strip().isdigit() for part in parts):
+        raise ValueError(f"`dims` of a convolution must be 'ih,iw,kh,kw,cin,cout,stride', got {row.get('dims')!r}")
+    height, width, kernel_height, kernel_width, _, _, stride = map(int, parts)
+    # A depthwise row is one channel, whatever its layer has: K says how many channels a filter reads.
+    return Window(height, width, k // (kernel_height * kernel_width), kernel_height, kernel_width, stride)
+
+
+def _percent(share: float) -> float | str:
+    return "" if math.isnan(share) else 100 * share
+
+
+def _table(found: dict[str, Any], convention: str, overlap: str, sram: int) -> str:
+    from mlsys.models.systolic import CONVENTIONS, DATAFLOWS
+
+    head = (
+        f"({found['M']} × {found['K']}) by ({found['K']} × {found['N']}) on {found['array_rows']} × "
+        f"{found['array_cols']}, {DATAFLOWS[found['dataflow']]}"
+    )
+    lines = [head, f"{convention}: {CONVENTIONS[convention]}; overlap {overlap}; buffers of {sram} KiB, 1 byte a word"]
+    lines.append(f"  {'cycles':<28}{found['total_cycles']:>20,}")
+    for name, label in (
+        ("overall_util_pct", "utilisation"),
+        ("mapping_eff_pct", "places with work"),
+        ("compute_util_pct", "utilisation while streaming"),
+    ):
+        lines.append(f"  {label:<28}{f'{found[name]:.2f} %' if found[name] != '' else 'undefined':>20}")
+    for level in ("sram", "dram"):
+        for name in (name for name in found if name.startswith(level)):
+            label = f"{level.upper()} {name.removeprefix(f'{level}_').replace('_', ' ')}, words"
+            lines.append(f"  {label:<28}{found[name]:>20,}")
+    return "\n".join(lines)
