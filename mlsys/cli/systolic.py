@@ -118,11 +118,11 @@ def _counted(row: dict[str, str], convention: str, overlap: str, sram: int) -> d
 
 def _window(row: dict[str, str], k: int) -> Any:
     """Return how a convolution repeats its input; None for a plain product."""
-    if row.get("kind", "gemm").strip() in ("", "gemm"):
-        return None
     from mlsys.models.systolic import Window
 
-    parts = row.get("dims", "").split(",")
+    kind, parts = row.get("kind", "").strip(), row.get("dims", "").split(",")
+    if kind == "gemm" or (not kind and len(parts) != 7):
+        return None
     if len(parts) != 7 or not all(part.strip().isdigit() for part in parts):
         raise ValueError(f"`dims` of a convolution must be 'ih,iw,kh,kw,cin,cout,stride', got {row.get('dims')!r}")
     height, width, kernel_height, kernel_width, _, _, stride = map(int, parts)

@@ -109,6 +109,5 @@ def _print(found: Validation, shipped: bool) -> None:
                 click.echo(f"{count:>5}  {reason}")
     click.echo("\nFurthest off")
     for each in found.worst(5):
-        click.echo(
-            f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {each.row.model or each.row.seq_or_shape}"
-        )
+        what = each.row.model or each.row.seq_or_shape
+        click.echo(f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {what}")

@@ -1,16 +1,25 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
+from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
-from mlsys.validation.rows import Row, read_rows, shipped_rows, sources
+from mlsys.validation.rows import Row, cited_rows, read_rows, shipped_rows, sources
+from mlsys.validation.tables import bound_table, error_table, reason_table, worst_table
 
 __all__ = [
     "Prediction",
     "Row",
     "Score",
     "Validation",
+    "bound_table",
+    "cited_rows",
+    "error_table",
+    "held_out_predictions",
+    "held_out_scores",
     "read_rows",
+    "reason_table",
     "score",
     "shipped_rows",
     "sources",
     "validate",
+    "worst_table",
 ]

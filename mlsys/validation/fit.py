@@ -95,9 +95,7 @@ def _folded(parts: list[str]) -> NDArray[np.intp]:
     return np.array([order[name] % folds for name in parts])
 
 
-def held_out(
-    cases: Sequence[Case], part: Callable[[Case], str], progress: Callable[[], None] = lambda: None
-) -> Array:
+def held_out(cases: Sequence[Case], part: Callable[[Case], str], progress: Callable[[], None] = lambda: None) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
 
     Parameters
@@ -120,7 +118,7 @@ def held_out(
         rest = [case for case, own in zip(cases, parts, strict=True) if own != fold]
         here = np.flatnonzero(parts == fold)
         if len(rest) >= 3:
-            chosen = [cases[index] for index in here]
+            chosen = [cases[index] for index in here.tolist()]
             waiting = [case.at_least for case in chosen]
             predicted[here] = np.maximum(predict(_stack(chosen), fit(rest).vectorised()), waiting)
         progress()

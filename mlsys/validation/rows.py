@@ -112,7 +112,9 @@ def _row(number: int, record: dict[str, str]) -> Row:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and (value > 0 or (value == 0 and text["unit"] == "%"))):
-        raise ValueError(f"`value` must be a number above zero in {text['unit'] or 'its unit'}, got {record['value']!r}")
+        raise ValueError(
+            f"`value` must be a number above zero in {text['unit'] or 'its unit'}, got {record['value']!r}"
+        )
     devices = {"": "1", "?": "0"}.get(text["n_devices"], text["n_devices"])
     if not devices.isdigit() or (text["n_devices"] != "?" and int(devices) < 1):
         raise ValueError(f"`n_devices` must be a whole number above zero, or ? where not stated, got {devices!r}")

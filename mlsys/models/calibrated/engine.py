@@ -128,7 +128,9 @@ def engine_of(device: Device, precision: str, *, vector_unit: bool = False) -> E
     'fp16'
     """
     wanted = precision_name(precision)
-    rates = {(p, unit): float(rate.m_as("FLOP/s")) for (p, unit, kind), rate in device._peaks.items() if kind == "dense"}
+    rates = {
+        (p, unit): float(rate.m_as("FLOP/s")) for (p, unit, kind), rate in device._peaks.items() if kind == "dense"
+    }
     computes_in, matmul = _rate(device, rates, wanted, vector_unit)
     main = device.memory[device.main_memory]
     if main._bandwidth is None:
@@ -138,8 +140,12 @@ def engine_of(device: Device, precision: str, *, vector_unit: bool = False) -> E
         )
     bandwidth = float(main._bandwidth.m_as("byte/s"))
     cache, cache_bandwidth = _cache(device)
-    vector = rates.get(("fp32", "vector")) or max((rate for (_, unit), rate in rates.items() if unit == "vector"), default=0)
-    links = [float(link._per_direction.m_as("byte/s")) for link in device.links.values() if link._per_direction is not None]
+    vector = rates.get(("fp32", "vector")) or max(
+        (rate for (_, unit), rate in rates.items() if unit == "vector"), default=0
+    )
+    links = [
+        float(link._per_direction.m_as("byte/s")) for link in device.links.values() if link._per_direction is not None
+    ]
     return Engine(
         name=device.name,
         computes_in=computes_in,
@@ -158,16 +164,16 @@ def engine_of(device: Device, precision: str, *, vector_unit: bool = False) -> E
     )
 
 
-def _rate(
-    device: Device, rates: dict[tuple[str, str], float], wanted: str, vector_unit: bool
-) -> tuple[str, float]:
+def _rate(device: Device, rates: dict[tuple[str, str], float], wanted: str, vector_unit: bool) -> tuple[str, float]:
     for candidate in (wanted, *_WIDER[wanted]):
         for unit in ("vector",) if vector_unit else ("matrix", "vector"):
             if (candidate, unit) in rates:
                 return candidate, rates[candidate, unit]
     if vector_unit:
         return _rate(device, rates, wanted, False)
-    if wanted in ("fp16", "bf16", "int16") and (integer := rates.get(("int8", "matrix")) or rates.get(("int8", "vector"))):
+    if wanted in ("fp16", "bf16", "int16") and (
+        integer := rates.get(("int8", "matrix")) or rates.get(("int8", "vector"))
+    ):
         return wanted, integer / 2  # a unit for 8 bits takes two passes at least
     raise ArgumentError(
         f"engine_of(): `precision` {wanted} finds no rate on {device.name}, which has {', '.join(device.precisions)}; "

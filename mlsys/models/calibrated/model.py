@@ -134,7 +134,9 @@ class Stack:
         lengths = [work.columns.shape[1] for _, work, _ in pairs]
         case = np.repeat(np.arange(len(pairs)), lengths)
         columns = np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((10, 0))
-        rates = np.array([[getattr(engine, name) for name in cls.RATES] for engine, _, _ in pairs]).reshape(-1, len(cls.RATES))
+        rates = np.array([[getattr(engine, name) for name in cls.RATES] for engine, _, _ in pairs]).reshape(
+            -1, len(cls.RATES)
+        )
         engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
         kernels = Work(columns)
         stays = np.array([kept for _, _, kept in pairs], dtype=bool)[case]
@@ -149,7 +151,9 @@ class Stack:
 
     def total(self, seconds: Array) -> Array:
         """Return, for each case, the sum over its kernels of count times ``seconds``."""
-        return np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
+        summed: Array = np.zeros(self.cases)
+        np.add.at(summed, self.case, seconds * self.kernels["count"])
+        return summed
 
 
 def bound(stack: Stack) -> tuple[Array, Array]:
@@ -204,9 +208,7 @@ def predict(stack: Stack, parameters: Array) -> Array:
         arithmetic = _product(kernels, engines, own, feed, here)
         seconds[here] = np.maximum(arithmetic, transfer[here])
     here = kernels["kind"] == VECTOR
-    seconds[here] = np.maximum(
-        kernels["flops"][here] / (own["vector"][here] * engines["vector"][here]), transfer[here]
-    )
+    seconds[here] = np.maximum(kernels["flops"][here] / (own["vector"][here] * engines["vector"][here]), transfer[here])
     here = kernels["kind"] == COLLECTIVE
     if here.any():
         peers = kernels["peers"][here]

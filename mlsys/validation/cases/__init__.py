@@ -40,7 +40,8 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"^attention", "attention", kernels.attention),
     (r"^rnn_fwd", "recurrent layer", kernels.recurrence),
     (r"STREAM", "copy and stream", transfers.stream),
-    (r"read bandwidth", "cache bandwidth", transfers.cache_stream),
+    (r"beyond cache", "copy and stream", transfers.beyond_cache),
+    (r"read bandwidth", "cache bandwidth", _not("bandwidth of a cache: a fact of the twin, not a prediction")),
     (r"pointer-chase", "latency", _not("latency of one load: a fact of the twin, not a prediction")),
     (r"synthetic roofline", "intensity sweep", transfers.intensity_sweep),
     (r"all-reduce", "all-reduce", transfers.all_reduce),
@@ -70,7 +71,7 @@ def _reader(row: Row) -> tuple[str, Reader]:
 
 def kind_of(row: Row) -> str:
     """Return the kind of workload that a row is counted under."""
-    kind, reader = _reader(row)
+    kind, _ = _reader(row)
     if kind:
         return kind
     words = {"softmax": "softmax", "layernorm": "layer norm", "LayerNorm": "layer norm", "GeLU": "gelu"}

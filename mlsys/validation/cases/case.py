@@ -10,7 +10,7 @@ from mlsys.validation.rows import Row
 __all__ = ["Case", "Inexpressible"]
 
 
-class Inexpressible(Exception):  # noqa: N818 - it is no error, it is an answer
+class Inexpressible(Exception):
     """A row that no model of ours can express; its text is the reason, counted and listed."""
 
 

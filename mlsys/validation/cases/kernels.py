@@ -17,7 +17,9 @@ __all__ = ["attention", "convolution", "element_wise", "gemm", "layer_of_gpt3", 
 GELU_OPERATIONS = 9  # the tanh form: 3 multiply-adds, tanh, an addition and 2 multiplications
 
 
-def product(m: float, n: float, k: float, fmt: Format, batch: float = 1, count: float = 1, weights: bool = False) -> Kernel:
+def product(
+    m: float, n: float, k: float, fmt: Format, batch: float = 1, count: float = 1, weights: bool = False
+) -> Kernel:
     """Return the kernel of ``batch`` products (m × k) by (k × n)."""
     second = batch * k * n * fmt.weight
     return Kernel(
@@ -33,7 +35,9 @@ def product(m: float, n: float, k: float, fmt: Format, batch: float = 1, count: 
     )
 
 
-def vector(elements: float, operations: float, fmt: Format, reads: float = 1, writes: float = 1, count: float = 1) -> Kernel:
+def vector(
+    elements: float, operations: float, fmt: Format, reads: float = 1, writes: float = 1, count: float = 1
+) -> Kernel:
     """Return the kernel of element-wise work on tensors of ``elements``."""
     return Kernel(VECTOR, flops=elements * operations, moved=elements * (reads + writes) * fmt.value, count=count)
 
@@ -74,7 +78,9 @@ def dot_product_engine(engine: Engine) -> Engine:
     cuBLAS before version 11 reaches the integer tensor cores only through layouts of their
     own; plain row- and column-major operands run on the DP4A instruction.
     """
-    return replace(engine, matmul=min(engine.matmul, 4 * engine.vector), computes_in="int8", bits=32.0, vector=4 * engine.vector)
+    return replace(
+        engine, matmul=min(engine.matmul, 4 * engine.vector), computes_in="int8", bits=32.0, vector=4 * engine.vector
+    )
 
 
 def _software(row: Row) -> str:

@@ -78,10 +78,14 @@ def prefill(row: Row) -> Case:
     """Return the case of one pass over a prompt."""
     fmt, model = number_format(row.precision), _model(row)
     tensor, _ = _ways(row)
-    prompt = whole(r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt")
+    prompt = whole(
+        r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
+    )
     batch = 1 if "prompt" in row.batch else batch_of(row, 1)
     seconds, inverse = seconds_each(row, prompt * batch)
-    return _case(row, "llm prefill", [_pass(model, fmt, prompt, batch, prompt, tensor, 1)], seconds, inverse, fmt, tensor)
+    return _case(
+        row, "llm prefill", [_pass(model, fmt, prompt, batch, prompt, tensor, 1)], seconds, inverse, fmt, tensor
+    )
 
 
 def decode(row: Row) -> Case:

@@ -83,6 +83,7 @@ def _batch(row: Row, kind: str) -> int:
 
 
 def shape_of(row: Row) -> dict[str, object]:
+    """Return the side of the picture and the length of the text, where the row states them."""
     shape: dict[str, object] = {}
     side = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
     if side and side.group(1) == side.group(2):
@@ -145,7 +146,11 @@ def encoder(row: Row) -> Case:
 
 def tiny(row: Row) -> Case:
     """Return the case of one inference on a microcontroller, at the clock that the row states."""
-    fmt = replace(number_format(row.precision), computes="int8") if "int8" in row.precision else number_format(row.precision)
+    fmt = (
+        replace(number_format(row.precision), computes="int8")
+        if "int8" in row.precision
+        else number_format(row.precision)
+    )
     if "float" in row.workload:
         fmt = Format("fp32", 4, 4, True)
     twin, _ = twin_of(row.device)

@@ -130,10 +130,7 @@ def _names() -> FrozenDict[str, FrozenDict[str, object]]:
     with _PLACE.open(encoding="utf-8") as stream:
         read = yaml.safe_load(stream)
     return FrozenDict(
-        {
-            name: FrozenDict({"twin": entry} if isinstance(entry, str) else entry)
-            for name, entry in read.items()
-        }
+        {name: FrozenDict({"twin": entry} if isinstance(entry, str) else entry) for name, entry in read.items()}
     )
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from mlsys.hardware import Device
 from mlsys.models.calibrated import COLLECTIVE, VECTOR, Engine, Kernel, Work, engine_of
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import number_format, twin_of, whole
+from mlsys.validation.cases.reading import number_format, twin_of
 from mlsys.validation.rows import Row
 
-__all__ = ["all_reduce", "cache_stream", "intensity_sweep", "message", "stream"]
+__all__ = ["all_reduce", "beyond_cache", "intensity_sweep", "message", "stream"]
 
 
 # A block waits for its loads, and about half as long again for its stores and for its successor.
 TURN_OVER = 1.5
-# Caches are read over and over; launches vanish in so many bytes.
+# Launches vanish in so many bytes.
 READ_OFTEN = 1e12
 
 
@@ -57,9 +56,7 @@ def stream(row: Row) -> Case:
         waiting = moved / _in_flight_rate(engine, twin, float(occupied.group(1)) / 100)
     setting = f"stream on {twin.kind}"
     seconds = moved / _rate(row)
-    return Case(
-        row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting
-    )
+    return Case(row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting)
 
 
 def _in_flight_rate(engine: Engine, twin: Device, occupancy: float) -> float:
@@ -75,27 +72,13 @@ def _in_flight_rate(engine: Engine, twin: Device, occupancy: float) -> float:
     return 16 * threads / (TURN_OVER * float(latency.m_as("s")))
 
 
-def cache_stream(row: Row) -> Case:
-    """Return the case of reading a data set again and again, in a cache or beyond it."""
+def beyond_cache(row: Row) -> Case:
+    """Return the case of reading a data set that no cache holds, again and again."""
     twin, _ = twin_of(row.device)
     engine = engine_of(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
-    setting, rate = "stream", engine.bandwidth
-    if row.workload.startswith("L1"):
-        inner = [level for level in twin.memory.values() if level.scope == "unit" and level._bandwidth is not None]
-        inner = [level for level in inner if "egister" not in level.name]
-        if not inner:
-            raise Inexpressible(f"no bandwidth of the first-level cache of {twin.name} on record")
-        level = max(inner, key=lambda each: float(each.capacity.m_as("byte")))
-        setting, rate = "cache", float(level.bandwidth.m_as("byte/s")) * engine.units
-    elif "L2-resident" in row.workload:
-        setting, rate = "cache", engine.cache_bandwidth
-        if rate <= 0:
-            raise Inexpressible(f"no bandwidth of the shared cache of {twin.name} on record")
-    engine = replace(engine, bandwidth=rate, cache=0.0, vector=max(engine.vector, rate))
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
-    kind = "cache bandwidth" if setting == "cache" else "copy and stream"
     seconds = READ_OFTEN / _rate(row)
-    return Case(row, kind, f"{setting} on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
+    return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
 
 
 def intensity_sweep(row: Row) -> Case:

@@ -1,0 +1,78 @@
+"""The report as tables for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mlsys.tables import Table
+from mlsys.validation.report import Prediction, Score, Validation
+
+__all__ = ["bound_table", "error_table", "reason_table", "worst_table"]
+
+
+def _percent(value: float | None, sign: bool = False) -> str:
+    if value is None:
+        return "—"
+    return f"{value:+.0f} %" if sign else f"{value:.0f} %"
+
+
+def error_table(scores: Mapping[str, Score], caption: str) -> Table:
+    """Return rows, errors and bias of each group.
+
+    Parameters
+    ----------
+    scores
+        By the name of the group, as :meth:`Validation.scores` returns them.
+    caption
+        Above the table.
+    """
+    heads = ("group", "rows", "expressible", "median error", "90th percentile", "bias of time", "within 2×")
+    rows = [
+        (
+            name,
+            str(part.rows),
+            str(part.expressible),
+            _percent(part.median_ape),
+            _percent(part.p90_ape),
+            _percent(part.bias, sign=True),
+            _percent(part.within_factor_two),
+        )
+        for name, part in scores.items()
+    ]
+    return Table(caption, heads, rows)
+
+
+def bound_table(found: Validation) -> Table:
+    """Return why measurements beat the roofline of dense peaks, and how many."""
+    counts: dict[str, int] = {}
+    for each in found.predictions:
+        if each.excuse:
+            counts[each.excuse] = counts.get(each.excuse, 0) + 1
+    rows = [(str(count), reason) for reason, count in sorted(counts.items(), key=lambda item: -item[1])]
+    return Table("Measurements faster than the roofline, and what explains them", ("rows", "explanation"), rows)
+
+
+def reason_table(found: Validation, most: int = 12) -> Table:
+    """Return why rows are not expressible, the most frequent reasons first."""
+    reasons = list(found.reasons().items())
+    rows = [(str(count), reason) for reason, count in reasons[:most]]
+    rest = sum(count for _, count in reasons[most:])
+    if rest:
+        rows.append((str(rest), f"{len(reasons) - most} other reasons, listed by `mlsys validate`"))
+    return Table("Measurements that no model of ours expresses", ("rows", "reason"), rows)
+
+
+def worst_table(found: Validation, most: int = 5, keep: Callable[[Prediction], bool] = lambda each: True) -> Table:
+    """Return the rows furthest off, one of each machine and network."""
+    rows: list[tuple[str, ...]] = []
+    seen = set()
+    for each in found.worst(len(found.predictions)):
+        if (each.row.device, each.row.model) in seen or not keep(each):
+            continue
+        seen.add((each.row.device, each.row.model))
+        measured = f"{each.row.value:.4g} {each.row.unit}"
+        predicted = f"{each.value:.4g} {each.row.unit}"
+        rows.append((each.row.device, each.row.model or each.row.seq_or_shape, each.row.software, measured, predicted))
+        if len(rows) == most:
+            break
+    return Table("The rows furthest off", ("machine", "work", "software", "measured", "predicted"), rows)

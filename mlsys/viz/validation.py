@@ -1,0 +1,131 @@
+"""Measured against predicted: where the models stand, and where they fall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from mlsys.validation import Prediction, Score, Validation
+
+__all__ = ["error_bars", "measured_against_predicted", "save_all", "validation_panels"]
+
+
+def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], legend: bool = True) -> Axes:
+    """Draw predicted over measured time, one point for each expressible row.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    predictions
+        Of one kind of workload or several; rows that are not expressible are left out.
+    legend
+        Whether to name the classes of machine.
+
+    Returns
+    -------
+    Axes
+        With the line of no error and the band of a factor of two.
+    """
+    apply_style(ax)
+    done = [each for each in predictions if each.case is not None]
+    classes = sorted({each.row.device_class for each in done})
+    palette = (*CYCLE, COLORS["primary"], "#7b8794")
+    for name, color, marker in zip(classes, palette, MARKERS, strict=False):
+        points = [(each.case.seconds, each.seconds) for each in done if each.case and each.row.device_class == name]
+        xs, ys = zip(*points, strict=True)
+        ax.scatter(xs, ys, s=20, marker=marker, color=color, edgecolor="white", linewidth=0.4, label=name, zorder=3)
+    ax.set(xscale="log", yscale="log")
+    ends = np.array([min(ax.get_xlim()[0], ax.get_ylim()[0]), max(ax.get_xlim()[1], ax.get_ylim()[1])])
+    ax.fill_between(ends, ends / 2, ends * 2, color=COLORS["GreenL"], alpha=0.6, zorder=1, linewidth=0)
+    ax.plot(ends, ends, color=COLORS["primary"], linewidth=1, zorder=2)
+    ax.set(xlim=ends, ylim=ends, xlabel="measured time, s", ylabel="predicted time, s")
+    if legend:
+        ax.legend(loc="upper left", fontsize=8, handletextpad=0.2)
+    return ax
+
+
+def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
+    """Return a figure with one panel of measured against predicted for each kind.
+
+    Parameters
+    ----------
+    found
+        All predictions.
+    kinds
+        Kinds of workload, such as ``"gemm"``, in the order to draw them.
+    columns
+        Panels side by side.
+    """
+    fig, first, _, _ = setup_plot(figsize=(3.1 * columns, 3.0 * -(-len(kinds) // columns)))
+    first.remove()
+    axes = fig.subplots(-(-len(kinds) // columns), columns, squeeze=False)
+    handles: dict[str, Artist] = {}
+    for ax, kind in zip(axes.flat, kinds, strict=False):
+        chosen = [each for each in found.predictions if each.kind == kind]
+        measured_against_predicted(ax, chosen, legend=False)
+        ax.set_title(f"{kind} ({sum(each.case is not None for each in chosen)})")
+        handles.update(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    for ax in list(axes.flat)[len(kinds) :]:
+        ax.remove()
+    fig.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, fontsize=9)
+    return fig
+
+
+def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score]) -> Axes:
+    """Draw the median error of each group, fitted and on devices that the fit has not seen.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    seen, unseen
+        Scores by the name of the group; only groups in both are drawn.
+    """
+    apply_style(ax)
+    names = [name for name in seen if name in unseen and unseen[name].median_ape is not None]
+    names.sort(key=lambda name: -(unseen[name].median_ape or 0))
+    places = np.arange(len(names))
+    for shift, scores, color, label, hatch in (
+        (0.2, seen, COLORS["BlueLine"], "in the fit", ""),
+        (-0.2, unseen, COLORS["OrangeLine"], "device left out", "///"),
+    ):
+        widths = [scores[name].median_ape or 0 for name in names]
+        ax.barh(places + shift, widths, height=0.38, color=color, label=label, hatch=hatch, edgecolor="white")
+    ax.set_yticks(places, names)
+    ax.set(xlabel="median absolute error of the published value, %")
+    ax.grid(False, axis="y")
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def save_all(found: Validation, folder: Path) -> list[Path]:
+    """Draw every kind into a picture of its own and return the paths.
+
+    Parameters
+    ----------
+    found
+        All predictions.
+    folder
+        Made if it does not exist.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for kind in sorted({each.kind for each in found.predictions if each.case is not None}):
+        fig, ax, _, plt = setup_plot(figsize=(5, 5))
+        measured_against_predicted(ax, [each for each in found.predictions if each.kind == kind])
+        ax.set_title(kind)
+        paths.append(folder / f"{kind.replace(' ', '-')}.png")
+        fig.savefig(paths[-1])
+        plt.close(fig)
+    return paths

@@ -1,0 +1,197 @@
+"""Every row is counted once, the roofline bounds the model, and the report adds up."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mlsys.cli import main
+from mlsys.hardware import Hardware
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, bound, engine_of, predict
+from mlsys.models.calibrated.library import fitted, parameters_of
+from mlsys.validation import Validation, held_out_scores, score, shipped_rows, validate
+from mlsys.validation.cases import Case
+from mlsys.validation.fit import PRIORS, fit
+from mlsys.validation.refit import settings
+
+
+@pytest.fixture(scope="module")
+def found() -> Validation:
+    return validate(shipped_rows())
+
+
+def test_no_row_is_dropped(found: Validation) -> None:
+    assert len(found.predictions) == len(shipped_rows())
+    for each in found.predictions:
+        assert (each.case is None) == bool(each.reason)
+    assert sum(found.reasons().values()) + score(found.predictions).expressible == len(found.predictions)
+
+
+def test_the_groups_add_up(found: Validation) -> None:
+    whole = score(found.predictions)
+    for key in (lambda each: each.kind, lambda each: each.row.device_class):
+        parts = found.scores(key).values()
+        assert sum(part.rows for part in parts) == whole.rows
+        assert sum(part.expressible for part in parts) == whole.expressible
+        assert sum(part.bound_violations for part in parts) == whole.bound_violations
+
+
+def test_errors_are_those_of_the_published_value(found: Validation) -> None:
+    done = [each for each in found.predictions if each.case is not None]
+    by_hand = sorted(abs(each.value / each.row.value - 1) for each in done)
+    middle = (by_hand[(len(by_hand) - 1) // 2] + by_hand[len(by_hand) // 2]) / 2
+    assert score(done).median_ape == pytest.approx(100 * middle, abs=0.01)
+    for each in done:
+        assert each.case is not None
+        rate = each.row.unit.endswith("/s") or "/s/" in each.row.unit
+        faster = each.seconds < each.case.seconds
+        assert (each.value > each.row.value) == (faster == rate)
+
+
+def test_every_measurement_faster_than_its_bound_is_listed(found: Validation) -> None:
+    for each in found.predictions:
+        if each.case is not None:
+            assert (each.bound > each.case.seconds) == bool(each.excuse), each.row.id
+
+
+def test_most_violations_have_an_explanation(found: Validation) -> None:
+    whole = score(found.predictions)
+    assert 0 < whole.bound_violations < 0.06 * whole.expressible
+    assert whole.unexplained_violations <= 6
+
+
+def test_the_models_reach_what_the_page_says(found: Validation) -> None:
+    whole = score(found.predictions)
+    assert whole.expressible / whole.rows > 0.8
+    assert whole.median_ape is not None
+    assert whole.median_ape < 20
+    assert whole.within_factor_two is not None
+    assert whole.within_factor_two > 90
+
+
+def test_devices_that_the_fit_has_not_seen_are_worse_but_not_lost(found: Validation) -> None:
+    unseen = held_out_scores()["device unseen, all"]
+    seen = score(found.predictions)
+    assert unseen.median_ape is not None and seen.median_ape is not None
+    assert seen.median_ape < unseen.median_ape < 35
+
+
+def test_refitting_one_setting_gives_the_committed_parameters() -> None:
+    name = "npu runtime llm decode on NPU"
+    again = fit(settings()[name])
+    committed = fitted()[name]
+    for parameter in Parameters.names():
+        assert getattr(again, parameter) == pytest.approx(getattr(committed, parameter), rel=0.05), parameter
+
+
+def test_parameters_stay_within_their_physical_limits() -> None:
+    assert set(PRIORS) == set(Parameters.names())
+    for setting, values in fitted().items():
+        for name, prior in PRIORS.items():
+            assert prior.lowest * 0.99 <= getattr(values, name) <= prior.highest * 1.01, (setting, name)
+
+
+def test_a_setting_never_fitted_borrows_or_expects() -> None:
+    assert parameters_of("compiled network on GPU")[1] == "compiled network on GPU"
+    assert parameters_of("compiled network on abacus")[1].startswith("compiled network on ")
+    assert parameters_of("telepathy")[1] == "physical expectations"
+
+
+def time_of(engine_name: str, kernel: Kernel, **changed: float) -> float:
+    engine = engine_of(Hardware[engine_name], "fp16")
+    stack = Stack.of([(engine, Work.of([kernel]), False)])
+    return float(predict(stack, Parameters(**changed).vectorised())[0])
+
+
+def product(m: int, n: int, k: int) -> Kernel:
+    return Kernel(MATMUL, 2.0 * m * n * k, 2.0 * (m * k + k * n + m * n), m=m, n=n, k=k)
+
+
+@pytest.mark.parametrize("size", [64, 257, 1024, 4096])
+@pytest.mark.parametrize("name", ["A100", "H100", "T4", "TPUv4", "RaspberryPi5", "STM32H743"])
+def test_the_model_never_beats_the_roofline_with_all_efficiencies_at_one(name: str, size: int) -> None:
+    ideal = {"compute": 1.0, "bandwidth": 1.0, "vector": 1.0, "launch": 1e-12, "ramp": 1e-9, "energy": 1e-30}
+    engine = engine_of(Hardware[name], "fp16")
+    for kernel in (product(size, size, size), Kernel(VECTOR, 2.0 * size, 4.0 * size)):
+        stack = Stack.of([(engine, Work.of([kernel]), False)])
+        floor = max(float(part[0]) for part in bound(stack))
+        assert time_of(name, kernel, **ideal) >= floor * (1 - 1e-9)
+
+
+def test_more_of_anything_takes_no_less_time() -> None:
+    base = time_of("A100", product(1024, 1024, 1024))
+    for m, n, k in ((2048, 1024, 1024), (1024, 2048, 1024), (1024, 1024, 2048)):
+        assert time_of("A100", product(m, n, k)) >= base
+    assert time_of("A100", product(1024, 1024, 1024), compute=0.4) > base
+    assert time_of("A100", product(1024, 1024, 1024), launch=1e-3) > base
+
+
+def test_wave_quantisation_shows_as_teeth() -> None:
+    """Efficiency falls where a few tiles are left for a last wave, and rises again until it is full."""
+    quiet = {"launch": 1e-9, "ramp": 1e-9, "energy": 1e-30}
+    columns = range(40, 120)
+    each = [time_of("A100", product(256, 256 * n, 4096), **quiet) / n for n in columns]
+    steps = [after / before for before, after in zip(each, each[1:], strict=False)]
+    assert max(steps) > 1.02
+    assert min(steps) < 1
+
+
+def test_half_precision_is_read_as_such_where_a_unit_has_only_eight_bits() -> None:
+    npu = Hardware["Snapdragon8Gen3"]
+    assert engine_of(npu, "fp16").matmul == pytest.approx(engine_of(npu, "int8").matmul / 2)
+
+
+def test_the_command_prints_one_json_object_for_any_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    rows = [row for row in shipped_rows() if row.workload == "GEMM" and row.device == "NVIDIA T4"][:20]
+    names = ["id", "device", "device_class", "n_devices", "workload", "model", "precision", "batch", "seq_or_shape"]
+    names += ["metric", "value", "unit", "software"]
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(names)
+        for row in rows:
+            writer.writerow([getattr(row, name) for name in names])
+        writer.writerow(["x", "Abacus", "CPU", "1", "GEMM", "", "fp16", "1", "M=8,N=8,K=8", "time", "1", "ms", ""])
+    out = CliRunner().invoke(main, ["validate", "--data", str(path), "--json", "--csv", str(tmp_path / "out.csv")])
+    assert out.exit_code == 0, out.output
+    report = json.loads(out.output)
+    assert (report["rows"], report["expressible"]) == (21, 20)
+    assert report["not_expressible"] == {"no twin of Abacus in the catalogue": 1}
+    assert set(report["by_workload_kind"]) == {"gemm"}
+    assert report["by_device_class"]["CPU"]["expressible"] == 0
+    both = report["by_device_class_and_kind"]["datacenter GPU"]["gemm"]
+    assert {"rows", "expressible", "median_ape", "p90_ape", "bias", "bound_violations"} <= both.keys()
+    written = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert [line["id"] for line in written] == [*(row.id for row in rows), "x"]
+
+
+def test_the_command_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("device,value\nT4,1\n")
+    out = CliRunner().invoke(main, ["validate", "--data", str(path), "--json"])
+    assert out.exit_code == 1
+    assert "columns missing" in out.output
+    assert "Traceback" not in out.output
+
+
+def test_figures_are_written(tmp_path: Path, found: Validation) -> None:
+    from mlsys.viz.validation import save_all
+
+    few = Validation(tuple(each for each in found.predictions if each.kind in ("gemm", "llm decode")))
+    paths = save_all(few, tmp_path / "figures")
+    assert [path.name for path in paths] == ["gemm.png", "llm-decode.png"]
+    assert all(path.stat().st_size > 5_000 for path in paths)
+
+
+def test_cases_state_a_time_above_zero(found: Validation) -> None:
+    for each in found.predictions:
+        if each.case is not None:
+            assert isinstance(each.case, Case)
+            assert math.isfinite(each.case.seconds) and each.case.seconds > 0
+            assert np.isfinite(each.seconds) and each.seconds > 0

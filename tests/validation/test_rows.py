@@ -1,0 +1,78 @@
+"""Measurements are read whole or refused with every fault; what ships names its source and licence."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from mlsys.validation import cited_rows, read_rows, shipped_rows, sources
+
+HEADS = "id,device,device_class,n_devices,workload,model,precision,batch,seq_or_shape,metric,value,unit,software"
+GOOD = 'r1,NVIDIA T4,datacenter GPU,1,GEMM,,fp16,1,"M=8,N=8,K=8",time,0.01,ms,cuBLAS'
+REDISTRIBUTABLE = ("Apache-2.0", "BSD-3-Clause", "MIT")
+
+
+def write(folder: Path, *lines: str, heads: str = HEADS) -> Path:
+    path = folder / "rows.csv"
+    path.write_text("\n".join([heads, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_every_shipped_row_has_a_source_whose_licence_lets_it_ship() -> None:
+    rows = shipped_rows()
+    assert len(rows) > 1800
+    assert len({row.id for row in rows}) == len(rows)
+    for row in rows:
+        assert sources()[row.source]["licence"].startswith(REDISTRIBUTABLE), row.source
+        assert row.source_path
+
+
+def test_sources_that_cannot_be_redistributed_give_single_facts_only() -> None:
+    assert len(cited_rows()) <= 40
+    assert {sources()[row.source]["licence"] for row in cited_rows()} == {"single facts cited"}
+    assert not {row.id for row in cited_rows()} & {row.id for row in shipped_rows()}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (GOOD.replace("0.01", "-1"), "`value` must be a number above zero in ms, got '-1'"),
+        (GOOD.replace("0.01", "nan"), "got 'nan'"),
+        (GOOD.replace("0.01", "0"), "got '0'"),
+        (GOOD.replace("0.01", "fast"), "got 'fast'"),
+        (GOOD.replace("GPU,1,GEMM", "GPU,two,GEMM"), "`n_devices` must be a whole number above zero"),
+        (GOOD.replace("NVIDIA T4", ""), "`device` must not be empty"),
+        (GOOD + ",more", "wanted 13 cells"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_line(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(ValueError, match="1 bad row") as caught:
+        read_rows(write(tmp_path, GOOD, line))
+    assert "line 3" in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
+    bad = [GOOD.replace("0.01", "-1")] * 3
+    with pytest.raises(ValueError, match="3 bad rows"):
+        read_rows(write(tmp_path, *bad))
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="columns missing: unit"):
+        read_rows(write(tmp_path, GOOD, heads=HEADS.replace(",unit", ",units")))
+
+
+def test_noise_is_refused_in_words(tmp_path: Path) -> None:
+    generator = random.Random(7)
+    for _ in range(60):
+        text = GOOD
+        for _ in range(generator.randint(1, 4)):
+            place = generator.randrange(len(text))
+            text = text[:place] + generator.choice(",\"'0-x%é") + text[place + 1 :]
+        try:
+            read_rows(write(tmp_path, text))
+        except ValueError as error:
+            assert "rows.csv" in str(error)
