@@ -1,0 +1,43 @@
+"""What grading the models costs: every shipped measurement read, expressed, bounded and predicted.
+
+    pytest benchmarks/test_validation.py --benchmark-only
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlsys.hardware import Hardware
+from mlsys.models.calibrated import Parameters, Stack, predict
+from mlsys.models.roofline import roofline
+from mlsys.validation import shipped_rows, validate
+from mlsys.validation.cases.lowering import lowered
+from mlsys.validation.cases.reading import number_format
+from mlsys.validation.fit import _stack
+from mlsys.validation.refit import settings
+from mlsys.workloads import resnet50
+
+
+def test_all_rows(benchmark):
+    rows = shipped_rows()
+    found = benchmark.pedantic(validate, args=(rows,), rounds=3, warmup_rounds=1)
+    assert len(found.predictions) == len(rows)
+
+
+def test_one_evaluation_of_a_setting_in_the_fit(benchmark):
+    cases = settings()["compiled network on GPU"]
+    stack, values = _stack(cases), Parameters().vectorised()
+    assert np.isfinite(benchmark(predict, stack, values)).all()
+
+
+def test_resnet_calibrated(benchmark):
+    from mlsys.models.calibrated import engine_of
+
+    engine, work = engine_of(Hardware.Cloud.A100, "fp16"), lowered(resnet50(32), number_format("fp16"))
+    stack = Stack.of([(engine, work, True)])
+    benchmark(predict, stack, Parameters().vectorised())
+
+
+def test_resnet_roofline_for_comparison(benchmark):
+    network = resnet50(32)
+    benchmark(roofline, Hardware.Cloud.A100, network)
