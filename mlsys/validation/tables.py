@@ -13,7 +13,7 @@ __all__ = ["bound_table", "error_table", "reason_table", "worst_table"]
 def _percent(value: float | None, sign: bool = False) -> str:
     if value is None:
         return "—"
-    return f"{value:+.0f} %" if sign else f"{value:.0f} %"
+    return f"{round(value) or 0:+d} %" if sign and round(value) else f"{value:.0f} %".replace("-0 ", "0 ")
 
 
 def error_table(scores: Mapping[str, Score], caption: str) -> Table:

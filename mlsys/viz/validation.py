@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["error_bars", "measured_against_predicted", "save_all", "validation_panels"]
 
 
+CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
+
+
 def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], legend: bool = True) -> Axes:
     """Draw predicted over measured time, one point for each expressible row.
 
@@ -39,9 +42,8 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
     """
     apply_style(ax)
     done = [each for each in predictions if each.case is not None]
-    classes = sorted({each.row.device_class for each in done})
-    palette = (*CYCLE, COLORS["primary"], "#7b8794")
-    for name, color, marker in zip(classes, palette, MARKERS, strict=False):
+    for name in sorted({each.row.device_class for each in done}):
+        color, marker = _look(name)
         points = [(each.case.seconds, each.seconds) for each in done if each.case and each.row.device_class == name]
         xs, ys = zip(*points, strict=True)
         ax.scatter(xs, ys, s=20, marker=marker, color=color, edgecolor="white", linewidth=0.4, label=name, zorder=3)
@@ -53,6 +55,13 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
     if legend:
         ax.legend(loc="upper left", fontsize=8, handletextpad=0.2)
     return ax
+
+
+def _look(device_class: str) -> tuple[str, str]:
+    """Return colour and marker of a class, the same in every picture."""
+    palette = (*CYCLE, COLORS["primary"], "#7b8794")
+    place = CLASSES.index(device_class) if device_class in CLASSES else len(CLASSES)
+    return palette[place % len(palette)], MARKERS[place % len(MARKERS)]
 
 
 def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
@@ -105,7 +114,7 @@ def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score])
     ax.set_yticks(places, names)
     ax.set(xlabel="median absolute error of the published value, %")
     ax.grid(False, axis="y")
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="upper right", fontsize=9)
     return ax
 
 
