@@ -17,7 +17,7 @@ from typing import Any
 
 __all__ = ["Fact", "Origin", "Step", "perturbed", "read", "recording", "used_facts"]
 
-_CONFIDENCE = ("verified", "secondary", "unverified", "derived", "defined")
+_CONFIDENCE = ("verified", "secondary", "unverified", "derived", "defined", "assumed")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Fact:
         In the fact's own unit; 0 for definitions, None where the source states none.
     confidence
         ``verified`` (the source was read), ``secondary`` (a transcription was read),
-        ``unverified`` (from memory, to be confirmed), ``derived`` or ``defined``.
+        ``unverified`` (from memory, to be confirmed), ``derived``, ``defined`` or
+        ``assumed`` (made up for teaching).
 
     Examples
     --------

@@ -14,7 +14,16 @@ from mlsys.formulas.amdahl import (
     serial_share,
 )
 from mlsys.formulas.iron_law import overlapped_time, sequential_time
-from mlsys.formulas.memory import decode_rate_ceiling, kv_cache_bytes, model_memory, weight_bytes
+from mlsys.formulas.memory import (
+    bytes_in_flight,
+    decode_rate_ceiling,
+    flight_time,
+    kv_cache_bytes,
+    latency_bound_bandwidth,
+    model_memory,
+    weight_bytes,
+    wire_delay,
+)
 from mlsys.formulas.operations import (
     attention_bytes,
     attention_macs,
@@ -43,6 +52,7 @@ __all__ = [
     "attainable_performance",
     "attention_bytes",
     "attention_macs",
+    "bytes_in_flight",
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
@@ -50,11 +60,13 @@ __all__ = [
     "device_bound_fraction",
     "elementwise_bytes",
     "elementwise_flops",
+    "flight_time",
     "gemm_bytes",
     "gemm_intensity",
     "gemm_macs",
     "gustafson_speedup",
     "kv_cache_bytes",
+    "latency_bound_bandwidth",
     "model_memory",
     "overlapped_time",
     "required_accelerator_speedup",
@@ -66,4 +78,5 @@ __all__ = [
     "serial_share",
     "utilisation_ceiling",
     "weight_bytes",
+    "wire_delay",
 ]

@@ -1,14 +1,26 @@
-"""Bytes that a model occupies, and how fast it can be read."""
+"""Bytes that a model occupies, how fast they can be read, and how long a signal travels."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mlsys.door import count, door, nonnegative, positive
+from mlsys.door import count, door, efficiency, nonnegative, positive
 from mlsys.errors import ArgumentUnitError
 from mlsys.units import Unit, ureg
 
-__all__ = ["decode_rate_ceiling", "kv_cache_bytes", "model_memory", "weight_bytes"]
+__all__ = [
+    "bytes_in_flight",
+    "decode_rate_ceiling",
+    "flight_time",
+    "kv_cache_bytes",
+    "latency_bound_bandwidth",
+    "model_memory",
+    "weight_bytes",
+    "wire_delay",
+]
+
+SPEED_OF_LIGHT = 299_792_458.0
+"""In vacuum, m/s; exact by the definition of the metre."""
 
 
 @door("byte", parameters=positive("param"), bytes_per_parameter=positive("byte"))
@@ -144,3 +156,120 @@ def decode_rate_ceiling(weights: float, bandwidth: float, kv_cache: float = 0.0,
     146 token/s
     """
     return batch * bandwidth / (weights + kv_cache)
+
+
+@door("byte", bandwidth=positive("byte/s"), latency=positive("s"))
+def bytes_in_flight(bandwidth: float, latency: float) -> float:
+    """Return the bytes that must be under way for ``bandwidth`` to be reached, bandwidth · latency.
+
+    This is Little's law: what is in a queue is the rate of arrivals times the time each stays.
+
+    Parameters
+    ----------
+    bandwidth
+        byte/s.
+    latency
+        Time from a request to its answer, s.
+
+    Returns
+    -------
+    Quantity
+        byte.
+
+    References
+    ----------
+    J. D. C. Little, A Proof for the Queuing Formula L = λW, Operations Research 9(3), 1961.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(bytes_in_flight(Q_(2039, "GB/s"), Q_(500, "ns")).to("MB"))
+    1.0195 MB
+    >>> bytes_in_flight(Q_(2039, "GB"), Q_(500, "ns"))
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentUnitError: bytes_in_flight(): `bandwidth` must be a quantity in byte/s, got 2039 GB, ...
+    """
+    return bandwidth * latency
+
+
+@door("byte/s", in_flight=positive("byte"), latency=positive("s"))
+def latency_bound_bandwidth(in_flight: float, latency: float) -> float:
+    """Return the bandwidth that so many bytes under way can draw, in_flight / latency.
+
+    Parameters
+    ----------
+    in_flight
+        Bytes requested and not yet arrived.
+    latency
+        Time from a request to its answer, s.
+
+    Returns
+    -------
+    Quantity
+        byte/s; the memory's own bandwidth is a second limit.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(latency_bound_bandwidth(Q_(64, "byte"), Q_(100, "ns")).to("GB/s"))
+    0.64 GB/s
+    """
+    return in_flight / latency
+
+
+@door("s", length=positive("m"), delay_per_length=positive("s/m"))
+def wire_delay(length: float, delay_per_length: float) -> float:
+    """Return the delay of a wire with repeaters, length · delay_per_length.
+
+    Repeaters make the delay of a resistive wire grow with its length, not with its square.
+
+    Parameters
+    ----------
+    length
+        Of the wire, m.
+    delay_per_length
+        Of the wire with its repeaters, s/m; some tens of ps/mm on a chip.
+
+    Returns
+    -------
+    Quantity
+        s.
+
+    References
+    ----------
+    N. Weste, D. Harris, CMOS VLSI Design, 4th edition, section 6.4.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(wire_delay(Q_(20, "mm"), Q_(41, "ps/mm")).to("ns"))
+    0.82 ns
+    """
+    return length * delay_per_length
+
+
+@door("s", distance=positive("m"), share_of_light_speed=efficiency())
+def flight_time(distance: float, share_of_light_speed: float = 1.0) -> float:
+    """Return the least time in which any signal covers ``distance``.
+
+    Parameters
+    ----------
+    distance
+        m.
+    share_of_light_speed
+        Speed of the signal over that of light in vacuum, above 0 and up to 1; about a half on
+        a printed circuit board.
+
+    Returns
+    -------
+    Quantity
+        s.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{flight_time(Q_(5, 'cm'), 0.5).to('ps'):.0f}")
+    334 ps
+    """
+    return distance / (share_of_light_speed * SPEED_OF_LIGHT)

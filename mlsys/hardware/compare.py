@@ -13,7 +13,7 @@ from mlsys.hardware.device import Device
 from mlsys.tables import Table
 from mlsys.units import Quantity
 
-__all__ = ["COLUMNS", "comparison", "confidence", "listing", "records"]
+__all__ = ["COLUMNS", "comparison", "confidence", "levels", "listing", "records"]
 
 # What a listing shows of each device, and the unit it shows it in.
 COLUMNS = {
@@ -81,6 +81,57 @@ def comparison(devices: Sequence[Device]) -> Table:
         if name != "peak":
             rows.append((f"{name}, {unit}", *(_shown(device.glance()[name], unit) for device in devices)))
     return Table("Dense peaks; main memory", ("", *(device.id for device in devices)), rows)
+
+
+def levels(devices: Sequence[Device]) -> Table:
+    """Return a table with one line for each memory level of each device, from the outside in.
+
+    Parameters
+    ----------
+    devices
+        Devices to list. Sizes and latency are those of one piece, bandwidth is that of all pieces
+        together; ``usable`` stands where a program may claim less than all.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> levels([Hardware.Cloud.A100]).rows[2]
+    ('', 'L1', '108', '192 KiB', '164 KiB', '19,490 GB/s', '23.5 ns')
+    """
+    rows = []
+    for device in devices:
+        for number, level in enumerate(device.memory.values()):
+            split = level.instances if level.scope == "device" else 1
+            times = level.instances if level.scope == "unit" else 1
+            speed = None if level._bandwidth is None else level._bandwidth * times
+            rows.append(
+                (
+                    "" if number else device.name if device.generic else device.id,
+                    level.name,
+                    natural(level.instances),
+                    "—" if level._capacity is None else _compact(level._capacity / split),
+                    "" if level._usable is None else _compact(level._usable / split),
+                    "—" if speed is None else _rate(speed),
+                    "—" if level._latency is None else f"{natural(float(level._latency.m_as('ns')))} ns",
+                )
+            )
+    heads = ("device", "level", "pieces", "size of one", "usable", "bandwidth of all", "latency")
+    return Table(f"Memory levels of {len(devices)} device{'' if len(devices) == 1 else 's'}", heads, rows)
+
+
+def _rate(speed: Quantity) -> str:
+    """Return a bandwidth to four digits, in GB/s and from a hundred thousand of them in TB/s."""
+    unit = "GB/s" if speed.m_as("GB/s") < 1e5 else "TB/s"
+    return f"{natural(float(f'{speed.m_as(unit):.4g}'))} {unit}"
+
+
+def _compact(size: Quantity) -> str:
+    """Return a size as written, where it has at most four digits, else in the unit that gives it few."""
+    unit = next((unit for unit in ("GiB", "MiB", "KiB") if size.m_as(unit) >= 1), "byte")
+    if not float(size.m_as(unit)).is_integer():  # capacities of DRAM are decimal
+        decimal = {"GiB": "GB", "MiB": "MB", "KiB": "kB"}.get(unit, unit)
+        unit = unit if (8 * size.m_as(unit)).is_integer() else decimal
+    return f"{natural(float(f'{size.m_as(unit):.4g}'))} {unit}"
 
 
 def records(devices: Sequence[Device]) -> list[dict[str, object]]:

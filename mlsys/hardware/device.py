@@ -9,75 +9,18 @@ has: nothing falls back silently.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.door import checked_number, positive
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
+from mlsys.hardware.parts import Link, MemoryLevel, known
 from mlsys.precision import precision_name
-from mlsys.provenance import read
+from mlsys.provenance import Fact, read
 from mlsys.units import Quantity
 
 __all__ = ["Device", "Link", "MemoryLevel"]
-
-
-def _known(owner: str, what: str, value: Quantity | None) -> Quantity:
-    if value is None:
-        raise UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
-    return read(value)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class MemoryLevel:
-    """One level of a memory hierarchy; ``scope`` says whether per device or per unit."""
-
-    name: str
-    kind: str
-    scope: str
-    _capacity: Quantity | None
-    _bandwidth: Quantity | None
-    _latency: Quantity | None
-
-    @property
-    def capacity(self) -> Quantity:
-        """Bytes that fit."""
-        return _known(self.name, "capacity", self._capacity)
-
-    @property
-    def bandwidth(self) -> Quantity:
-        """Peak bandwidth in byte/s, decimal."""
-        return _known(self.name, "bandwidth", self._bandwidth)
-
-    @property
-    def latency(self) -> Quantity:
-        """Time from load to use."""
-        return _known(self.name, "latency", self._latency)
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link to other devices; always one direction."""
-
-    name: str
-    kind: str
-    _per_direction: Quantity | None
-    _latency: Quantity | None
-
-    @property
-    def per_direction(self) -> Quantity:
-        """Bandwidth in one direction, byte/s."""
-        return _known(self.name, "bandwidth", self._per_direction)
-
-    @property
-    def both_directions(self) -> Quantity:
-        """Sum of both directions, byte/s: the number that brochures print."""
-        both: Quantity = self.per_direction * 2
-        return both
-
-    @property
-    def latency(self) -> Quantity:
-        """Time for the smallest message."""
-        return _known(self.name, "latency", self._latency)
 
 
 @dataclass(frozen=True)
@@ -118,6 +61,12 @@ class Device:
     _tdp: Quantity | None
     _idle_power: Quantity | None
     _price: Quantity | None
+    profile: str = ""
+
+    @property
+    def generic(self) -> bool:
+        """Whether this is a teaching profile: a machine that nobody sells, with assumed values."""
+        return self.profile == "teaching"
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -189,6 +138,12 @@ class Device:
         return self.memory[wanted]
 
     @property
+    def inner_levels(self) -> tuple[MemoryLevel, ...]:
+        """The levels inside the main memory, from the outermost to the innermost: where tiles live."""
+        names = list(self.memory)
+        return tuple(self.memory[name] for name in names[names.index(self.main_memory) + 1 :])
+
+    @property
     def memory_bw(self) -> Quantity:
         """Peak bandwidth of the main memory."""
         return self.level().bandwidth
@@ -208,17 +163,17 @@ class Device:
     @property
     def tdp(self) -> Quantity:
         """Thermal design power."""
-        return _known(self.name, "TDP", self._tdp)
+        return known(self.name, "TDP", self._tdp)
 
     @property
     def idle_power(self) -> Quantity:
         """Power when idle."""
-        return _known(self.name, "idle power", self._idle_power)
+        return known(self.name, "idle power", self._idle_power)
 
     @property
     def price(self) -> Quantity:
         """Price, with the date and the kind of price in its pedigree."""
-        return _known(self.name, "price", self._price)
+        return known(self.name, "price", self._price)
 
     def chip(self, name: str) -> Quantity:
         """Return a fact of the chip: ``clock``, ``units``, ``macs_per_cycle``, ``die_area``."""
@@ -227,7 +182,7 @@ class Device:
             raise UnknownNameError(
                 f"{self.name} has no chip fact {name!r}. It has: {have}.{did_you_mean(name, self._chip)}"
             )
-        return _known(self.name, name, self._chip[name])
+        return known(self.name, name, self._chip[name])
 
     def fastest(self, precision: str | None = None) -> Quantity:
         """Return the highest dense rate of a precision, by default the headline; notes no use."""
@@ -259,7 +214,11 @@ class Device:
 
     def recorded(self) -> list[Quantity]:
         """Return every recorded value of the device; unlike the other getters, notes no use."""
-        levels = [q for level in self.memory.values() for q in (level._capacity, level._bandwidth, level._latency)]
+        levels = [
+            amount
+            for level in self.memory.values()
+            for amount in (level._capacity, level._usable, level._bandwidth, level._latency)
+        ]
         links = [q for link in self.links.values() for q in (link._per_direction, link._latency)]
         values = [
             *self._peaks.values(),
@@ -271,6 +230,78 @@ class Device:
             self._price,
         ]
         return [copy.copy(value) for value in values if value is not None]
+
+    def unknown(self) -> tuple[str, ...]:
+        """Return what no source is known for, such as ``"L2 latency"``; notes no use."""
+        missing = [
+            f"{level.name} {what}"
+            for level in self.memory.values()
+            for what, amount in (("bandwidth", level._bandwidth), ("latency", level._latency))
+            if amount is None
+        ]
+        rest = {"TDP": self._tdp, "price": self._price, "clock": self._chip.get("clock")}
+        return (*missing, *(name for name, amount in rest.items() if amount is None))
+
+    def with_onchip(self, capacity: Quantity) -> Device:
+        """Return a teaching profile like this one with another size of its on-chip memory.
+
+        Parameters
+        ----------
+        capacity
+            Bytes of the first level inside the main memory, for what its ``scope`` counts: below
+            the main memory, and above the next level inward.
+
+        Returns
+        -------
+        Device
+            A new frozen device; this one is as before.
+
+        Raises
+        ------
+        ArgumentUnitError, ArgumentError
+            If the size has no unit of information, is not a positive whole number of bytes, does
+            not lie between its neighbours, or the device is a real one, whose sizes are facts.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> from mlsys.units import Q_
+        >>> kpu = Hardware.Generic.KPU.with_onchip(Q_(2, "MiB"))
+        >>> print(kpu.name, "|", kpu.level("Scratchpad").capacity)
+        Generic KPU, Scratchpad of 2 MiB | 2 MiB
+        """
+        where = "with_onchip"
+        if not self.generic:
+            raise ArgumentError(
+                f"{where}(): {self.name} is a real device, and its sizes are facts. "
+                "Start from a teaching profile, such as Hardware.Generic.KPU"
+            )
+        size = checked_number(where, "capacity", capacity, positive("byte"), {})
+        if getattr(size, "ndim", 0):
+            raise ArgumentError(f"{where}(): `capacity` must be one size, got {capacity}. Make one device for each")
+        level, *inner = self.inner_levels
+        outer = self.memory[self.main_memory]
+        least = max((_recorded_bytes(each) for each in inner), default=0.0)
+        if not float(size).is_integer() or not least < size < _recorded_bytes(outer):
+            raise ArgumentError(
+                f"{where}(): `capacity` must be whole bytes, more than the {least:,.0f} byte of the next level and "
+                f"less than the {_recorded_bytes(outer):,.0f} byte of {outer.name}, got {capacity}. "
+                'Write e.g. capacity=Q_(2, "MiB")'
+            )
+        chosen: Quantity = copy.copy(capacity)
+        chosen._origin = Fact(
+            name=f"{self.id}/memory/{level.name}/capacity",
+            meaning=f"capacity of {level.name}, as chosen by the reader",
+            source=f"Chosen with {where}() for a teaching profile",
+            date=str(self.release_year),
+            confidence="assumed",
+        )
+        changed = replace(level, _capacity=chosen, _usable=None)
+        return replace(
+            self,
+            name=f"{self.name.partition(',')[0]}, {level.name} of {capacity:~P}",
+            memory=FrozenDict({**self.memory, level.name: changed}),
+        )
 
     def ridge_point(
         self, precision: str | None = None, sparsity: str | None = None, level: str | None = None
@@ -286,3 +317,8 @@ class Device:
         level = self.memory[self.main_memory]
         rates = f"{self.headline} {peak:~P}, {self.main_memory} {level._bandwidth:~P}"
         return f"<{self.kind} {self.name} ({self.release_year}): {rates}>"
+
+
+def _recorded_bytes(level: MemoryLevel) -> float:
+    """Return the recorded capacity without noting a use."""
+    return 0.0 if level._capacity is None else float(level._capacity.m_as("byte"))

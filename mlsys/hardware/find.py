@@ -57,7 +57,7 @@ def find(
     --------
     >>> from mlsys.hardware import Hardware
     >>> from mlsys.units import Q_
-    >>> [device.id for device in find(Hardware.Cloud, "tpu", min_bandwidth=Q_(2, "TB/s"))]
+    >>> [device.id for device in find(Hardware.Cloud, "tpu", min_bandwidth=Q_(2, "TB/s"), until=2024)]
     ['TPUv5p']
     """
     everything = list(devices)

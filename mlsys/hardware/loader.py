@@ -1,8 +1,7 @@
 """From a YAML file to a device, or one error that lists every fault.
 
-PyYAML parses to nodes (with line numbers), ``jsonschema`` checks the shape, and
-the units are ours. Duplicate keys, anchors, tags and files larger than
-:data:`MAX_BYTES` are refused before anything is built.
+:mod:`mlsys.hardware.document` reads the text, ``jsonschema`` checks the shape, and
+the units are ours.
 """
 
 from __future__ import annotations
@@ -10,26 +9,21 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mlsys.errors import DeviceFileError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
+from mlsys.hardware.document import MAX_BYTES, Document, Place, plain
+from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
-from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError
+from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
 
 __all__ = ["MAX_BYTES", "load_device"]
-
-MAX_BYTES = 200_000
-_MAX_DEPTH = 12
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-Place = tuple[Any, ...]
 
 
 def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Device:
@@ -59,15 +53,14 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
     mlsys.errors.DeviceFileError: no_such_device.yaml: cannot be read (No such file or directory)
     """
     path = Path(path)
-    document = _Document(path)
+    document = Document(path)
     if not validate and not document.faults:
         try:
             return _build(document.data, owner)
         except (KeyError, TypeError, AttributeError, ValueError):
             pass  # the file is at fault: say where, below
-    shape = _schema_faults(document.data)
-    faults = document.faults + [document.located(*fault) for fault in shape]
-    faults = faults or [document.located(*fault) for fault in _reference_faults(document.data)]
+    found = [*_schema_faults(document.data), *_reference_faults(document.data)]
+    faults = document.faults + [document.located(*fault) for fault in found]
     if faults:
         raise DeviceFileError("\n".join(faults))
     try:
@@ -76,98 +69,11 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
         raise DeviceFileError(f"{path}: {error}") from None
 
 
-class _Document:
-    """A YAML file as plain data, with the line of every place in it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines: dict[Place, int] = {(): 1}
-        self.faults: list[str] = []
-        self.data: Any = None
-        try:
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise DeviceFileError(f"{path}: cannot be read ({error.strerror})") from None
-        if len(raw) > MAX_BYTES:
-            raise DeviceFileError(f"{path}: too large; a device file has at most {MAX_BYTES:,} bytes")
-        try:
-            text = raw.decode("utf-8")
-            self._refuse_what_no_device_needs(text)
-            node = yaml.compose(text, Loader=_Loader)
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f":{mark.line + 1}" if mark else ""
-            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-            raise DeviceFileError(f"{path}{where}: not readable as YAML: {problem}") from None
-        if node is None:
-            raise DeviceFileError(f"{path}: the file is empty")
-        self.data = self._plain(node, ())
-
-    def located(self, place: Place, text: str, node: yaml.Node | None = None) -> str:
-        """Return one fault as ``file:line: place: text``, at ``node`` or where ``place`` was first written."""
-        written = (place[:size] for size in range(len(place), -1, -1) if place[:size] in self.lines)
-        line = node.start_mark.line + 1 if node else self.lines[next(written)]
-        where = ".".join(map(str, place))
-        return f"{self.path}:{line}: {where + ': ' if where else ''}{text}"
-
-    def _refuse_what_no_device_needs(self, text: str) -> None:
-        """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
-        depth = 0
-        event: Any
-        for event in yaml.parse(text, Loader=_Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MAX_DEPTH:
-                problem = f"nested deeper than {_MAX_DEPTH} levels"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-            anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
-            if anchor or tag:
-                what = f"anchor or alias {anchor!r}" if anchor else f"tag {tag!r}"
-                raise yaml.MarkedYAMLError(problem=f"{what} is not allowed", problem_mark=event.start_mark)
-
-    def _plain(self, node: yaml.Node, place: Place) -> Any:
-        self.lines.setdefault(place, node.start_mark.line + 1)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._plain(item, (*place, index)) for index, item in enumerate(node.value)]
-        if not isinstance(node, yaml.MappingNode):
-            return _scalar(node)
-        found: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
-            if not isinstance(key, str):
-                key_text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "of a list or mapping"
-                self.faults.append(self.located(place, f"key {key_text} must be text", key_node))
-                continue
-            here = (*place, key)
-            if key in found:
-                self.faults.append(self.located(here, f"duplicate key {key!r}", key_node))
-                continue
-            self.lines[here] = key_node.start_mark.line + 1
-            found[key] = self._plain(value_node, here)
-        return found
-
-
-def _scalar(node: yaml.Node) -> Any:
-    if node.tag == "tag:yaml.org,2002:int":
-        try:
-            return int(node.value)
-        except ValueError:
-            return node.value
-    if node.tag == "tag:yaml.org,2002:float":
-        try:
-            return float(node.value)
-        except ValueError:
-            return node.value
-    if node.tag == "tag:yaml.org,2002:null":
-        return None
-    return node.value
-
-
 @functools.cache
 def _validator() -> Any:
     import jsonschema
 
-    schema = yaml.load((resources.files("mlsys.hardware") / "schema.yaml").read_text("utf-8"), Loader=_Loader)
+    schema = plain((resources.files("mlsys.hardware") / "schema.yaml").read_text("utf-8"))
     checker = jsonschema.FormatChecker(formats=())
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]
@@ -184,13 +90,15 @@ def _check_value(text: Any, unit: str) -> bool:
 # Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
 _NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
 _UNIT = re.compile(rf"(?:{_NAME}(?: ?[*/] ?{_NAME})*)?")
+_FACTOR = re.compile(r"(^|[*/]) ?([^\W\d]\w*|%)(?:\*\*(\d))?")
 
 
 def _quantity(text: str, unit: str) -> Quantity:
     """Return ``"312 TFLOP/s"`` as a quantity, or raise ValueError saying what is wrong."""
     number, _, written = text.strip().partition(" ")
-    if not _UNIT.fullmatch(written.strip()):
-        raise ValueError(f"{text!r}: {written.strip()!r} is not a unit such as '{unit}'")
+    written = written.strip()
+    if not _UNIT.fullmatch(written):
+        raise ValueError(f"{text!r}: {written!r} is not a unit such as '{unit}'")
     try:
         magnitude = float(number.replace(",", ""))
     except ValueError:
@@ -198,8 +106,10 @@ def _quantity(text: str, unit: str) -> Quantity:
     if not math.isfinite(magnitude) or magnitude <= 0:
         raise ValueError(f"{text!r} must be finite and above zero")
     try:
-        quantity = Q_(int(magnitude) if magnitude.is_integer() else magnitude, written.strip() or "count")
-        quantity.to(unit)
+        parsed = _parsed(written or "count")
+        if written != unit:
+            _comparable(parsed, unit)
+        quantity: Quantity = Q_(int(magnitude) if magnitude.is_integer() else magnitude, parsed)
     except UndefinedUnitError as error:
         raise ValueError(f"{text!r}: {error}") from None
     except DimensionalityError:
@@ -207,6 +117,24 @@ def _quantity(text: str, unit: str) -> Quantity:
     except Exception as error:  # pint's parser raises many kinds; each is the file's fault
         raise ValueError(f"{text!r} is not a quantity ({type(error).__name__})") from None
     return quantity
+
+
+@functools.cache
+def _parsed(written: str) -> Unit:
+    """Return a unit by its spelling; a catalogue has a few dozen spellings for thousands of values.
+
+    Names are looked up one by one: pint's own parser, made for whole expressions, takes twice as long.
+    """
+    powers: Counter[str] = Counter()
+    for sign, name, power in _FACTOR.findall(written):
+        powers[ureg.get_name(name) if name != "%" else "percent"] += int(power or 1) * (-1 if sign == "/" else 1)
+    return ureg.Unit(ureg.UnitsContainer({name: power for name, power in powers.items() if power}))
+
+
+@functools.cache
+def _comparable(given: Unit, wanted: str) -> None:
+    """Raise DimensionalityError unless a quantity in ``given`` is one in ``wanted``."""
+    Q_(1, given).to(wanted)
 
 
 def _schema_faults(data: Any) -> list[tuple[Place, str]]:
@@ -232,20 +160,45 @@ def _told(error: Any) -> list[tuple[Place, str]]:
     return [(place, str(error.cause or error.message))]
 
 
-def _reference_faults(data: dict[str, Any]) -> list[tuple[Place, str]]:
+def _reference_faults(data: Any) -> list[tuple[Place, str]]:
+    """Find what names something that the file does not have; what is of the wrong shape is passed over."""
+    sources, peaks, memory, chip = (_mapping(data, key) for key in ("sources", "peaks", "memory", "chip"))
     faults: list[tuple[Place, str]] = []
     for place, field in _fields(data, ()):
-        if field["source"] not in data["sources"]:
-            known = ", ".join(data["sources"])
+        if sources and field["source"] not in sources:
+            known = ", ".join(sources)
             faults.append(((*place, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
-    if data["headline"] not in data["peaks"]:
-        faults.append((("headline",), f"{data['headline']!r} has no peak in this file"))
-    main = data.get("main_memory", next(iter(data["memory"])))
-    if main not in data["memory"]:
+    headline = data.get("headline") if isinstance(data, dict) else None
+    if peaks and headline in PRECISIONS and headline not in peaks:
+        faults.append((("headline",), f"{headline!r} has no peak in this file"))
+    main = data.get("main_memory", next(iter(memory))) if memory else None
+    if memory and main not in memory:
         faults.append((("main_memory",), f"{main!r} is not a memory level of this file"))
-    elif "bandwidth" not in data["memory"][main]:
+    elif memory and "bandwidth" not in (_mapping(memory, main) or {"bandwidth": None}):
         faults.append((("memory", main), "the main memory needs a bandwidth"))
-    return faults
+    for name in memory:
+        level = _mapping(memory, name)
+        if level.get("scope") == "unit" and "instances" not in level and "units" not in chip:
+            faults.append((("memory", name), "a level by unit needs its `instances`, or `units` of the chip"))
+    return [*faults, *_assumed_faults(data, sources)]
+
+
+def _mapping(data: Any, key: Any) -> dict[str, Any]:
+    """Return the mapping under ``key``, or an empty one where there is none."""
+    found = data.get(key) if isinstance(data, dict) and isinstance(key, str) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Find values that are assumed in a real device, or quoted in one that is made up."""
+    teaching = isinstance(data, dict) and data.get("profile") == "teaching"
+    for place, field in _fields(data, ()):
+        source = _mapping(sources, field["source"])
+        assumed = field.get("confidence", source.get("confidence")) == "assumed"
+        if assumed and not teaching:
+            yield place, "a value may be assumed in a teaching profile only: say `profile: teaching`, or find a source"
+        if teaching and source and not assumed:
+            yield place, "a value of a teaching profile is assumed: give it `confidence: assumed`"
 
 
 def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -265,7 +218,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         if field is None:
             return None
         source = data["sources"][field["source"]]
-        quantity = _quantity(field["value"], "count" if " " not in field["value"].strip() else _unit_of(field["value"]))
+        quantity = _quantity(field["value"], _unit_of(field["value"]) or "count")
         quantity._origin = Fact(
             name="/".join((data["id"], *place)),
             meaning=field.get("meaning", meaning) + (f" ({field['note']})" if "note" in field else ""),
@@ -294,6 +247,14 @@ def _build(data: dict[str, Any], owner: str) -> Device:
                 "memory", level, "bandwidth", meaning=f"peak bandwidth of {level}{_PER[entry.get('scope')]}"
             ),
             _latency=fact("memory", level, "latency", meaning=f"load latency of {level}"),
+            instances=entry.get("instances", _units(data) if entry.get("scope") == "unit" else 1),
+            note=entry.get("note", ""),
+            _usable=fact(
+                "memory",
+                level,
+                "usable",
+                meaning=f"capacity of {level} that a program may claim{_PER[entry.get('scope')]}",
+            ),
         )
         for level, entry in data["memory"].items()
     }
@@ -333,11 +294,17 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         _tdp=fact("power", "tdp", meaning="thermal design power"),
         _idle_power=fact("power", "idle", meaning="power when idle"),
         _price=fact("price", meaning="price"),
+        profile=data.get("profile", ""),
     )
 
 
 _SPARSITY = {"dense": "dense", "2:4": "2:4 structured-sparse"}
 _PER = {None: "", "device": "", "unit": ", each unit"}
+
+
+def _units(data: dict[str, Any]) -> int:
+    """Return how many units the chip has: as many pieces has a level that is counted by unit."""
+    return int(float(data["chip"]["units"]["value"]))
 
 
 def _unit_of(text: str) -> str:

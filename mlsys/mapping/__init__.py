@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Mapping"]
+from mlsys.mapping.dataflows import DATAFLOWS, dataflow, row_stationary
+from mlsys.mapping.iteration import Axis, IterationSpace, Operand, conv_space, gemm_space, iteration_space
+from mlsys.mapping.loopnest import LoopNest, TileLevel
+
+__all__ = [
+    "DATAFLOWS",
+    "Axis",
+    "IterationSpace",
+    "LoopNest",
+    "Mapping",
+    "Operand",
+    "TileLevel",
+    "conv_space",
+    "dataflow",
+    "gemm_space",
+    "iteration_space",
+    "row_stationary",
+]
 
 
 @dataclass(frozen=True)

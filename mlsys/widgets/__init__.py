@@ -1,8 +1,12 @@
 """The labs: predict, explore, check. The only code that knows ipywidgets."""
 
 from mlsys.widgets.amdahl import AmdahlLab
+from mlsys.widgets.dataflow import DataflowLab
 from mlsys.widgets.lab import Lab
+from mlsys.widgets.memory import MemoryLab
 from mlsys.widgets.roofline import RooflineLab
 from mlsys.widgets.state import LabStateError
+from mlsys.widgets.systolic import SystolicLab
+from mlsys.widgets.tiling import TilingLab
 
-__all__ = ["AmdahlLab", "Lab", "LabStateError", "RooflineLab"]
+__all__ = ["AmdahlLab", "DataflowLab", "Lab", "LabStateError", "MemoryLab", "RooflineLab", "SystolicLab", "TilingLab"]

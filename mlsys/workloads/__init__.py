@@ -1,7 +1,8 @@
 """Workloads: operations and bytes, with shapes and number formats, no hardware."""
 
+from mlsys.workloads.arrays import NetworkArrays
 from mlsys.workloads.networks import resnet50
-from mlsys.workloads.operator import Network, Operator
+from mlsys.workloads.operator import Network, Operator, Products
 from mlsys.workloads.operators import (
     LAYER_NORM_OPERATIONS,
     SOFTMAX_OPERATIONS,
@@ -16,12 +17,17 @@ from mlsys.workloads.operators import (
     relu,
     softmax,
 )
+from mlsys.workloads.workload import TracedOperator, Workload
 
 __all__ = [
     "LAYER_NORM_OPERATIONS",
     "SOFTMAX_OPERATIONS",
     "Network",
+    "NetworkArrays",
     "Operator",
+    "Products",
+    "TracedOperator",
+    "Workload",
     "attention",
     "conv2d",
     "decode_step",

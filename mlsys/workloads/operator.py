@@ -4,12 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from mlsys.formulas import arithmetic_intensity
 from mlsys.frozen import FrozenDict
-from mlsys.units import Quantity, total
+from mlsys.units import Q_, Quantity, Unit, total, ureg
+from mlsys.workloads.arrays import NetworkArrays
 
-__all__ = ["Network", "Operator"]
+__all__ = ["Network", "Operator", "Products"]
+
+_NO_BYTES = Q_(0, "byte")
+_FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
+
+
+def _plain(quantity: Quantity, unit: Unit) -> float:
+    """Return the number in ``unit``; most quantities are in it already, and converting is slow."""
+    return float(quantity.magnitude if quantity._units == unit._units else quantity.m_as(unit))
+
+
+class Products(NamedTuple):
+    """Equal matrix products, (m × k) by (k × n), that an operator lowers to.
+
+    Attributes
+    ----------
+    m, n, k
+        Rows and columns of each product, length of its reduction.
+    copies
+        How many there are: the groups of a convolution, the heads of attention.
+    """
+
+    m: int
+    n: float
+    k: int
+    copies: int = 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all copies."""
+        return round(self.n * (self.m * self.k * self.copies))
 
 
 @dataclass(frozen=True)
@@ -30,6 +63,11 @@ class Operator:
         Compulsory bytes: reads plus writes.
     shape
         The numbers the counts were made from.
+    weights
+        The part of ``data`` that is parameters read, which a batch shares.
+    parameters
+        Parameters the operator holds, with biases and the normalisation folded into it;
+        they may be more than it reads, as in an embedding table.
     """
 
     name: str
@@ -38,6 +76,8 @@ class Operator:
     operations: Quantity
     data: Quantity
     shape: FrozenDict[str, int] = field(default_factory=lambda: FrozenDict({}))
+    weights: Quantity = _NO_BYTES
+    parameters: int = 0
 
     @property
     def flops(self) -> Quantity:
@@ -46,8 +86,44 @@ class Operator:
 
     @property
     def intensity(self) -> Quantity:
-        """Arithmetic intensity, FLOP/byte, of compulsory traffic."""
+        """Arithmetic intensity, FLOP/byte, of compulsory traffic; zero for an operator that only moves data."""
+        if not self.operations.magnitude:
+            return Q_(0.0, "FLOP/byte")
         return arithmetic_intensity(self.operations, self.data)
+
+    @property
+    def products(self) -> Products | None:
+        """The matrix products this operator lowers to, or None if it has none.
+
+        A convolution is lowered as im2col does: output pixels by filters by filter volume, once for each
+        group. Attention is its two products for each head, counted as twice the first: the second exchanges
+        ``n`` and ``k``. Under a mask ``n`` is how many keys a query sees on average, which may be a fraction.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import attention, conv2d
+        >>> conv2d(2, 64, 128, size=56, kernel=3, stride=2).products
+        Products(m=1568, n=128, k=576, copies=1)
+        >>> attention(1, 12, 128, 128, 64).products
+        Products(m=128, n=128, k=64, copies=24)
+        """
+        shape = self.shape
+        if self.kind == "gemm":
+            return Products(shape["m"], shape["n"], shape["k"], shape.get("copies", 1))
+        if self.kind in ("conv2d", "conv3d"):
+            groups = shape["groups"]
+            if "kernel" in shape:
+                pixels, volume = shape["out_size"] ** 2, shape["kernel"] ** 2
+            else:
+                pixels = shape["out_height"] * shape["out_width"] * shape.get("out_depth", 1)
+                volume = shape["kernel_height"] * shape["kernel_width"] * shape.get("kernel_depth", 1)
+            inputs, filters = shape["in_channels"] // groups, shape["out_channels"] // groups
+            return Products(shape["batch"] * pixels, filters, inputs * volume, groups)
+        if self.kind == "attention":
+            queries, copies = shape["queries"], 2 * shape["batch"] * shape["heads"]
+            seen = shape["pairs"] / queries if "pairs" in shape else shape["keys"]
+            return Products(queries, seen, shape["head_dim"], copies)
+        return None
 
     def __repr__(self) -> str:
         return (
@@ -59,6 +135,8 @@ class Operator:
 @dataclass(frozen=True)
 class Network:
     """A named sequence of operators.
+
+    The blocks of a deep network may be the same operators, listed again and again.
 
     Examples
     --------
@@ -87,9 +165,46 @@ class Network:
         return total((operator.data for operator in self.operators), "byte")
 
     @property
+    def weights(self) -> Quantity:
+        """Bytes of parameters that one pass reads."""
+        return total((operator.weights for operator in self.operators), "byte")
+
+    @property
+    def macs(self) -> Quantity:
+        """Multiply-accumulates of the matrix products alone, as papers on vision print them."""
+        return Q_(sum(found.macs for found in (op.products for op in self.operators) if found), "MAC")
+
+    @property
+    def parameters(self) -> Quantity:
+        """Parameters that the operators hold."""
+        return Q_(sum(operator.parameters for operator in self.operators), "param")
+
+    @property
     def intensity(self) -> Quantity:
         """Arithmetic intensity of the whole, FLOP/byte."""
         return arithmetic_intensity(self.flops, self.data)
+
+    @cached_property
+    def arrays(self) -> NetworkArrays:
+        """The network as plain numbers, made once: for sweeps over thousands of devices.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import resnet50
+        >>> rows = resnet50().arrays
+        >>> int(rows.flops @ rows.repeats), len(rows), rows.order.size
+        (8178368512, 54, 54)
+        """
+        distinct = {id(operator): operator for operator in self.operators}
+        row = {identity: place for place, identity in enumerate(distinct)}
+        return NetworkArrays.of(
+            kinds=[operator.kind for operator in distinct.values()],
+            flops=[_plain(operator.operations, _FLOP) for operator in distinct.values()],
+            data=[_plain(operator.data, _BYTE) for operator in distinct.values()],
+            weights=[_plain(operator.weights, _BYTE) for operator in distinct.values()],
+            products=[operator.products or (0, 0, 0, 0) for operator in distinct.values()],
+            order=[row[id(operator)] for operator in self.operators],
+        )
 
     def __repr__(self) -> str:
         return f"<network {self.name}: {len(self)} operators, {self.flops.to_compact():.4g}>"

@@ -7,6 +7,8 @@ because the literature's counts differ and hide it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlsys import formulas
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
@@ -82,9 +84,10 @@ def dense(
     >>> print(f"{dense(1, 2048, 2048).intensity:.3f}")
     0.999 FLOP/B
     """
-    return gemm(
-        batch, out_features, in_features, precision, name or f"dense {in_features}→{out_features}, batch {batch}"
-    )
+    name = name or f"dense {in_features}→{out_features}, batch {batch}"
+    held = in_features * out_features
+    product = gemm(batch, out_features, in_features, precision, name)
+    return replace(product, weights=held * element_size(precision), parameters=held)
 
 
 def conv2d(
@@ -126,11 +129,13 @@ def conv2d(
     """
     pad = kernel // 2 if padding is None else padding
     out = int(formulas.conv_output_size(size, kernel, stride, pad).magnitude)
+    macs = formulas.conv2d_macs(batch, in_channels, out_channels, out, out, kernel, kernel, groups)
+    held = out_channels * (in_channels // groups) * kernel * kernel
     return Operator(
         name=name or f"conv {kernel}×{kernel}, {in_channels}→{out_channels} @ {size}",
         kind="conv2d",
         precision=precision_name(precision),
-        operations=formulas.conv2d_macs(batch, in_channels, out_channels, out, out, kernel, kernel, groups).to("FLOP"),
+        operations=macs.to("FLOP"),
         data=formulas.conv2d_bytes(
             batch, in_channels, size, size, out_channels, out, out, kernel, kernel, element_size(precision), groups
         ),
@@ -146,6 +151,8 @@ def conv2d(
                 "groups": groups,
             }
         ),
+        weights=held * element_size(precision),
+        parameters=held,
     )
 
 
@@ -343,4 +350,6 @@ def decode_step(parameters: Quantity, batch: int = 1, precision: str = "fp16", n
         operations=operations,
         data=weights,
         shape=FrozenDict({"batch": batch, "parameters": stored}),
+        weights=weights,
+        parameters=stored,
     )

@@ -18,7 +18,8 @@ from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, Quantity
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
-FILES = sorted(DATA.rglob("*.yaml"))
+PROFILES = sorted((DATA / "generic").glob("*.yaml"))
+FILES = [path for path in sorted(DATA.rglob("*.yaml")) if path not in PROFILES]
 DEVICES = [load_device(path) for path in FILES]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
 
@@ -164,19 +165,67 @@ def test_fewer_bits_are_never_slower_on_the_same_unit(device: Device) -> None:
 
 @each_device
 def test_memory_shrinks_quickens_and_speeds_up_inward(device: Device) -> None:
-    """Capacity falls from level to level; latency falls too; bandwidth, of levels of the whole device, rises."""
-    levels = list(device.memory.values())
+    """From level to level one piece holds no more, a load takes less time, and all pieces together are faster.
 
-    def known(field: str, scope: str | None = None) -> list[Quantity]:
-        values = [getattr(level, field) for level in levels if scope in (None, level.scope)]
-        return [value for value in values if value is not None]
-
-    for outer, inner in itertools.pairwise(known("_capacity")):
+    Register files are held to speed alone: that of a GPU holds the state of every thread in flight
+    (2,048 threads of 32 words of 4 bytes are 256 KiB), and so is larger than the cache beside it.
+    """
+    known: dict[str, list[Quantity]] = {"capacity": [], "latency": [], "bandwidth": []}
+    for level in device.memory.values():
+        if "register" not in level.kind:
+            known["capacity"].append(level._capacity)
+        if level._latency is not None:
+            known["latency"].append(level._latency)
+        if level._bandwidth is not None:
+            known["bandwidth"].append(level.bandwidth_total)
+    for outer, inner in itertools.pairwise(known["capacity"]):
         assert inner <= outer
-    for outer, inner in itertools.pairwise(known("_latency")):
+    for outer, inner in itertools.pairwise(known["latency"]):
         assert inner < outer
-    for outer, inner in itertools.pairwise(known("_bandwidth", "device")):
-        assert inner > outer
+    for outer, inner in itertools.pairwise(known["bandwidth"]):
+        assert inner > outer * 0.999, "shares of one memory together have its bandwidth"
+
+
+@each_device
+def test_a_part_is_no_more_than_the_whole(device: Device) -> None:
+    for level in device.memory.values():
+        assert level.instances >= 1
+        assert level.usable <= level.capacity
+        assert_quantity_close(level.capacity_each * level.instances, level.capacity_total)
+
+
+# Chips whose on-chip memory nobody publishes, as far as we could read.
+NO_ONCHIP_SIZE = {
+    "Inferentia1",  # AWS documents the DRAM; of the SRAM it says only that it is large
+    "TPUv7x",  # Google publishes HBM alone
+    "Hailo8",
+    *("Apple_A14", "Apple_A15", "Apple_A16", "Apple_M3", "Apple_M3Max_30core", "Apple_M3Pro_14core"),
+    *("Apple_M3Pro_18core", "Apple_M4", "Apple_M4Max_40core", "Apple_M4Pro_20core", "SnapdragonXElite"),
+}
+
+
+def test_every_device_has_a_level_to_tile_for() -> None:
+    """A level inside the main memory; or, on microcontrollers, SRAM beside the flash that holds the weights."""
+    flat = {
+        device.id
+        for device in DEVICES
+        if not device.inner_levels and not (len(device.memory) > 1 and "SRAM" in device.level().kind)
+    }
+    assert flat <= NO_ONCHIP_SIZE
+    assert len(NO_ONCHIP_SIZE) <= 0.1 * len(DEVICES)
+
+
+def test_a_tile_is_chosen_for_one_unit() -> None:
+    """164 KiB of the 192 KiB of an SM can be shared memory: NVIDIA, Ampere tuning guide, compute capability 8.0."""
+    l1 = Hardware.Cloud.A100.level("L1")
+    assert (l1.scope, l1.instances) == ("unit", 108)
+    assert_quantity_close(l1.usable, Q_(164, "KiB"), rtol=0)
+    assert_quantity_close(l1.capacity_total, Q_(108 * 192, "KiB"), rtol=0)
+    vmem = Hardware.Cloud.TPUv5p.level("VMEM")  # 64 MiB for each of two cores
+    assert (vmem.scope, vmem.instances) == ("device", 2)
+    assert_quantity_close(vmem.capacity_each, Q_(64, "MiB"), rtol=0)
+    assert_quantity_close(vmem.capacity_total, Q_(128, "MiB"), rtol=0)
+    assert_quantity_close(l1.bandwidth_total, 108 * l1.bandwidth_each)
 
 
 @each_device
@@ -187,9 +236,8 @@ def test_on_chip_memory_fits_on_the_die(device: Device) -> None:
         return
     cells = Q_(0.0, "mm**2")
     for level in device.memory.values():
-        if re.search("SRAM|register", level.kind):
-            copies = device.chip("units").magnitude if level.scope == "unit" else 1
-            cells += level.capacity.m_as("bit") * copies * Q_(0.021e-6, "mm**2")
+        if re.search("SRAM|register", level.kind) and not level.kind.startswith("share"):
+            cells += level.capacity_total.m_as("bit") * Q_(0.021e-6, "mm**2")
     assert cells < device.chip("die_area")
 
 

@@ -110,7 +110,7 @@ def test_the_flat_view_is_the_twin(a100: Device) -> None:
 def test_levels_links_and_chip_facts_are_asked_for_by_name(a100: Device) -> None:
     assert next(iter(a100.memory)) == a100.main_memory == "HBM"
     for ask, told in [
-        (lambda: a100.level("HMB"), "has no memory level 'HMB'. It has: HBM, L2, L1. Did you mean 'HBM'?"),
+        (lambda: a100.level("HMB"), "has no memory level 'HMB'. It has: HBM, L2, L1, Registers. Did you mean 'HBM'?"),
         (lambda: a100.link("NVLnk"), "Did you mean 'NVLink'?"),
         (lambda: a100.chip("clok"), "Did you mean 'clock'?"),
         (lambda: Hardware.Cloud.B200.level("L2").bandwidth, "no bandwidth is recorded. Add it, with its source"),

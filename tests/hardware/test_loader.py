@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,9 @@ import pytest
 import mlsys.hardware
 from mlsys.errors import DeviceFileError
 from mlsys.hardware import Device, load_device
-from mlsys.hardware.loader import MAX_BYTES
+from mlsys.hardware.loader import MAX_BYTES, _parsed
 from mlsys.testing import assert_quantity_close
-from mlsys.units import Q_
+from mlsys.units import Q_, ureg
 
 GOOD = """\
 id: Toy
@@ -325,6 +326,13 @@ def test_the_fast_way_in_tells_the_same_faults(tmp_path: Path) -> None:
             assert str(fast.value) == str(slow.value)
 
 
+@pytest.mark.parametrize(
+    "unit", ["TFLOP/s", "GB/s", "KiB", "MAC/cycle", "mm**2", "mm * mm", "FLOP/s*s", "USD", "%", "Gbps", "count"]
+)
+def test_a_unit_is_what_the_registry_makes_of_its_spelling(unit: str) -> None:
+    assert _parsed(unit) == ureg.Unit(unit)
+
+
 # --- fuzz ------------------------------------------------------------------------------
 
 NASTY = [
@@ -392,3 +400,90 @@ def test_a_mangled_file_gives_a_fault_list_or_a_valid_device(validate: bool, tmp
             assert device.memory_bw.source.strip()
     assert accepted > 20, "else the mutations are too coarse to try the inside"
     assert refused > 150
+
+
+# --- named mutations: what is broken is told, where it stands, and everything at once -------
+
+FIELD = re.compile(r'\{value: ("[^"]*"|[^,}]+), source: (\w+)')
+
+
+def _on_a_field(replacement: str, message: str):
+    """Make a mutation of one field; ``{number}``, ``{unit}`` and ``{source}`` stand for what was there."""
+
+    def apply(line: str, rng: random.Random) -> tuple[str, str] | None:
+        fields = list(FIELD.finditer(line))
+        if not fields or line.startswith("  node:"):  # the name of a process is text
+            return None
+        found = rng.choice(fields)
+        number, _, unit = found.group(1).strip('"').partition(" ")
+        parts = {"number": number, "unit": f" {unit}" if unit else "", "source": found.group(2)}
+        return line[: found.start()] + replacement.format(**parts) + line[found.end() :], message
+
+    return apply
+
+
+def _another_precision(line: str, rng: random.Random) -> tuple[str, str] | None:
+    if line.startswith("headline: "):
+        return "headline: int1", "'int1' has no peak in this file"
+    found = re.match(r"  (fp64|fp16|bf16|fp8|int8): \{(?:matrix|vector)", line)
+    wrong = rng.choice(("fp61", "FP16", "bf61", "int7"))
+    return (line.replace(found.group(1), wrong, 1), f"unknown key {wrong!r}") if found else None
+
+
+TOGETHER = {
+    "wrong unit": _on_a_field('{{value: "{number} kg", source: {source}', "or a multiple of it"),
+    "unit nobody knows": _on_a_field('{{value: "{number} blorps", source: {source}', "'blorps' is not defined"),
+    "swapped precision": _another_precision,
+    "negative": _on_a_field('{{value: "-{number}{unit}", source: {source}', "must be finite and above zero"),
+    "NaN": _on_a_field('{{value: "nan{unit}", source: {source}', "must be finite and above zero"),
+    "duplicate key": _on_a_field('{{value: "{number}{unit}", value: "1", source: {source}', "duplicate key 'value'"),
+    "unknown key": _on_a_field('{{value: "{number}{unit}", valeu: "1", source: {source}', "unknown key 'valeu'"),
+    "missing source": _on_a_field('{{value: "{number}{unit}"', "'source' is a required property"),
+    "source of another file": _on_a_field('{{value: "{number}{unit}", source: nowhere', "is not among this file"),
+}
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
+ALONE = {
+    "giant file": (lambda text, _: text + "# " + "x" * MAX_BYTES, "too large"),
+    "YAML tag": (
+        lambda text, marker: text.replace("{value:", f"{{value: !!python/object/apply:os.mkdir ['{marker}'], x:", 1),
+        "is not allowed",
+    ),
+    "anchor bomb": (lambda text, _: BOMB + text, "anchor or alias 'a0' is not allowed"),
+}
+FUZZED = 540
+SMALL = [path for path in SHIPPED if path.stat().st_size < 2600]
+
+
+def test_named_mutations_are_each_told_with_their_line(tmp_path: Path) -> None:
+    """Mangled files of every named kind, several faults in most: one error tells all, nothing runs, nothing hangs."""
+    rng, marker = random.Random(20261121), tmp_path / "executed"
+    kinds = [*TOGETHER, *ALONE]
+    applied: Counter[str] = Counter()
+    for number in range(FUZZED):
+        kind = kinds[number % len(kinds)]
+        lines = rng.choice(SMALL).read_text("utf-8").split("\n")
+        if kind in ALONE:
+            spoil, message = ALONE[kind]
+            wanted = {(None, message)}
+            text = spoil("\n".join(lines), marker)
+            applied[kind] += 1
+        else:
+            wanted, untouched = set(), list(range(len(lines)))
+            for which in (kind, *rng.choices([*TOGETHER], k=rng.randrange(4))):
+                rng.shuffle(untouched)
+                for at in untouched:
+                    result = TOGETHER[which](lines[at], rng)
+                    if result:
+                        lines[at], message = result
+                        wanted.add((at + 1, message))
+                        untouched.remove(at)
+                        applied[which] += 1
+                        break
+            text = "\n".join(lines)
+        told = faults(tmp_path, text)
+        for line, message in wanted:
+            assert any(message in said and line in (None, where) for where, said in told), (line, message, told)
+        assert len(told) <= 2 * len(wanted) + 1, f"more faults than were made: {told}"
+    assert not marker.exists(), "a tag was executed"
+    assert sum(applied.values()) > 1.5 * FUZZED
+    assert min(applied[kind] for kind in kinds) >= FUZZED // len(kinds) - 5, applied

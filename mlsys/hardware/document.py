@@ -1,0 +1,138 @@
+"""A YAML file as plain data that knows the line of everything in it.
+
+The data are built from the stream of events: duplicate keys are noted, and anchors, tags, deep
+trees and files larger than :data:`MAX_BYTES` are refused before anything is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mlsys.errors import DeviceFileError
+
+__all__ = ["MAX_BYTES", "Document", "Place", "plain"]
+
+MAX_BYTES = 200_000
+_MAX_DEPTH = 12
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+Place = tuple[Any, ...]
+
+
+def plain(text: str) -> Any:
+    """Return a YAML text of our own, which may use all of YAML, as plain data."""
+    return yaml.load(text, Loader=_Loader)
+
+
+class Document:
+    """A YAML file: its ``data``, the ``lines`` of every place, and the ``faults`` of the text."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: dict[Place, int] = {(): 1}
+        self.faults: list[str] = []
+        self.data: Any = None
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise DeviceFileError(f"{path}: cannot be read ({error.strerror})") from None
+        if len(raw) > MAX_BYTES:
+            raise DeviceFileError(f"{path}: too large; a device file has at most {MAX_BYTES:,} bytes")
+        try:
+            self.data = self._document(yaml.parse(raw.decode("utf-8"), Loader=_Loader))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f":{mark.line + 1}" if mark else ""
+            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+            raise DeviceFileError(f"{path}{where}: not readable as YAML: {problem}") from None
+
+    def located(self, place: Place, text: str, event: Any = None) -> str:
+        """Return one fault as ``file:line: place: text``, at ``event`` or where ``place`` was first written."""
+        written = (place[:size] for size in range(len(place), -1, -1) if place[:size] in self.lines)
+        line = event.start_mark.line + 1 if event else self.lines[next(written)]
+        where = ".".join(map(str, place))
+        return f"{self.path}:{line}: {where + ': ' if where else ''}{text}"
+
+    def _document(self, events: Iterator[Any]) -> Any:
+        """Build the data from the stream of events: what no device needs is refused before it is built."""
+        next(events)  # the stream begins
+        if isinstance(next(events), yaml.StreamEndEvent):
+            raise DeviceFileError(f"{self.path}: the file is empty")
+        data = self._value(events, next(events), ())
+        next(events)  # the document ends
+        after = next(events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise yaml.MarkedYAMLError(problem="but found another document", problem_mark=after.start_mark)
+        return data
+
+    def _value(self, events: Iterator[Any], event: Any, place: Place) -> Any:
+        _refuse_what_no_device_needs(event, len(place))
+        self.lines.setdefault(place, event.start_mark.line + 1)
+        if isinstance(event, yaml.ScalarEvent):
+            return _scalar(event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[Any] = []
+            while not isinstance(item := next(events), yaml.SequenceEndEvent):
+                items.append(self._value(events, item, (*place, len(items))))
+            return items
+        found: dict[Any, Any] = {}
+        while not isinstance(key_event := next(events), yaml.MappingEndEvent):
+            _refuse_what_no_device_needs(key_event, len(place))
+            is_scalar = isinstance(key_event, yaml.ScalarEvent)
+            key = _scalar(key_event) if is_scalar else None
+            if not is_scalar:
+                _skip(events, key_event, len(place) + 1)
+            if not isinstance(key, str):
+                key_text = str(key_event.value) if is_scalar else "of a list or mapping"
+                self.faults.append(self.located(place, f"key {key_text} must be text", key_event))
+            elif key in found:
+                self.faults.append(self.located((*place, key), f"duplicate key {key!r}", key_event))
+            else:
+                self.lines[*place, key] = key_event.start_mark.line + 1
+                found[key] = self._value(events, next(events), (*place, key))
+                continue
+            _skip(events, next(events), len(place) + 1)
+        return found
+
+
+def _refuse_what_no_device_needs(event: Any, depth: int) -> None:
+    """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
+    anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
+    problem = f"nested deeper than {_MAX_DEPTH} levels" if depth >= _MAX_DEPTH else ""
+    if anchor or tag:
+        problem = f"{f'anchor or alias {anchor!r}' if anchor else f'tag {tag!r}'} is not allowed"
+    if problem:
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
+def _skip(events: Iterator[Any], event: Any, depth: int) -> None:
+    """Pass over a value without building it."""
+    _refuse_what_no_device_needs(event, depth)
+    if isinstance(event, yaml.CollectionStartEvent):
+        while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+            _skip(events, inner, depth + 1)
+
+
+_RESOLVERS = {
+    first: [(tag, pattern) for tag, pattern in rules if tag.rpartition(":")[2] in ("int", "float", "null")]
+    for first, rules in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _scalar(event: Any) -> Any:
+    """Return a plain number or null as what it is, and everything else as text."""
+    text: str = event.value
+    if not event.implicit[0]:
+        return text
+    kind = next((tag for tag, pattern in _RESOLVERS.get(text[:1], ()) if pattern.match(text)), "")
+    if kind.endswith("null"):
+        return None
+    try:
+        return int(text) if kind.endswith("int") else float(text) if kind.endswith("float") else text
+    except ValueError:
+        return text

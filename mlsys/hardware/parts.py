@@ -1,0 +1,117 @@
+"""What a device is made of: memory levels and links, frozen carriers of sourced quantities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsys.errors import UnknownNameError
+from mlsys.provenance import read
+from mlsys.units import Quantity
+
+__all__ = ["Link", "MemoryLevel", "known"]
+
+
+def known(owner: str, what: str, value: Quantity | None) -> Quantity:
+    """Hand out a recorded value, or say that ``owner`` has none."""
+    if value is None:
+        raise UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
+    return read(value)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """One level of a memory hierarchy.
+
+    ``scope`` says what ``capacity``, ``usable`` and ``bandwidth`` are counted for: the whole
+    ``device``, or one ``unit`` (a streaming multiprocessor, a core, a tile). ``instances`` is
+    the number of separate pieces on the device.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> l1 = Hardware.Cloud.A100.level("L1")
+    >>> print(f"{l1.capacity:~P} for each of {l1.instances} units, of which {l1.usable:~P} can be shared memory")
+    192 KiB for each of 108 units, of which 164 KiB can be shared memory
+    """
+
+    name: str
+    kind: str
+    scope: str
+    _capacity: Quantity | None
+    _bandwidth: Quantity | None
+    _latency: Quantity | None
+    instances: int = 1
+    note: str = ""
+    _usable: Quantity | None = None
+
+    @property
+    def capacity(self) -> Quantity:
+        """Bytes that fit."""
+        return known(self.name, "capacity", self._capacity)
+
+    @property
+    def usable(self) -> Quantity:
+        """Bytes that a program may claim for its tiles; the capacity, where no lower limit is recorded."""
+        return self.capacity if self._usable is None else known(self.name, "usable capacity", self._usable)
+
+    @property
+    def bandwidth(self) -> Quantity:
+        """Peak bandwidth in byte/s, decimal."""
+        return known(self.name, "bandwidth", self._bandwidth)
+
+    @property
+    def latency(self) -> Quantity:
+        """Time from load to use."""
+        return known(self.name, "latency", self._latency)
+
+    @property
+    def capacity_each(self) -> Quantity:
+        """Bytes in one of the instances: what a single unit can reach at this level."""
+        return self._each(self.capacity)
+
+    @property
+    def capacity_total(self) -> Quantity:
+        """Bytes in all instances of the device together."""
+        return self._total(self.capacity)
+
+    @property
+    def bandwidth_each(self) -> Quantity:
+        """Bandwidth of one of the instances, byte/s."""
+        return self._each(self.bandwidth)
+
+    @property
+    def bandwidth_total(self) -> Quantity:
+        """Bandwidth of all instances of the device together, byte/s."""
+        return self._total(self.bandwidth)
+
+    def _each(self, amount: Quantity) -> Quantity:
+        return amount if self.scope == "unit" or self.instances == 1 else amount / self.instances
+
+    def _total(self, amount: Quantity) -> Quantity:
+        return amount * self.instances if self.scope == "unit" and self.instances != 1 else amount
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to other devices; always one direction."""
+
+    name: str
+    kind: str
+    _per_direction: Quantity | None
+    _latency: Quantity | None
+
+    @property
+    def per_direction(self) -> Quantity:
+        """Bandwidth in one direction, byte/s."""
+        return known(self.name, "bandwidth", self._per_direction)
+
+    @property
+    def both_directions(self) -> Quantity:
+        """Sum of both directions, byte/s: the number that brochures print."""
+        both: Quantity = self.per_direction * 2
+        return both
+
+    @property
+    def latency(self) -> Quantity:
+        """Time for the smallest message."""
+        return known(self.name, "latency", self._latency)

@@ -1,0 +1,243 @@
+"""Iteration spaces: the loops of an operator and which of them each operand sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping as AnyMapping
+from dataclasses import dataclass
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.workloads.operator import Operator
+
+__all__ = ["Axis", "IterationSpace", "Operand", "conv_space", "gemm_space", "iteration_space"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an operand: an index of one loop, or ``stride * outer + window``.
+
+    Attributes
+    ----------
+    dims
+        One loop, or the two loops of a sliding window.
+    stride
+        Step of the window; 1 where there is none.
+    """
+
+    dims: tuple[str, ...]
+    stride: int = 1
+
+    def extent(self, tile: AnyMapping[str, int]) -> int:
+        """Return how many different indices a tile touches; gaps between windows are not touched."""
+        first = tile[self.dims[0]]
+        if len(self.dims) == 1:
+            return first
+        window = tile[self.dims[1]]
+        return (first - 1) * min(self.stride, window) + window
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor of the loop nest, with its axes.
+
+    Attributes
+    ----------
+    name
+        ``"A"``, ``"B"``, ``"C"`` of a matrix product; ``"input"``, ``"weight"``, ``"output"``.
+    axes
+        Its axes; a loop that is in none of them reuses it.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Loops that change which element is touched."""
+        return tuple(dim for axis in self.axes for dim in axis.dims)
+
+    def words(self, tile: AnyMapping[str, int]) -> int:
+        """Return the different elements that a tile touches."""
+        return math.prod(axis.extent(tile) for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class IterationSpace:
+    """The loops of one operator, its two inputs and its output.
+
+    Attributes
+    ----------
+    name
+        What the reader calls it.
+    sizes
+        Trip count of each loop.
+    inputs, output
+        The operands; the output is read back when a sum is interrupted.
+
+    Examples
+    --------
+    >>> space = gemm_space(512, 256, 32)
+    >>> space.macs, [operand.name for operand in space.operands]
+    (4194304, ['A', 'B', 'C'])
+    """
+
+    name: str
+    sizes: FrozenDict[str, int]
+    inputs: tuple[Operand, Operand]
+    output: Operand
+
+    @property
+    def operands(self) -> tuple[Operand, Operand, Operand]:
+        """Both inputs, then the output."""
+        return (*self.inputs, self.output)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates."""
+        return math.prod(self.sizes.values())
+
+    @property
+    def compulsory(self) -> int:
+        """Words that must cross once: every touched input element in, every output out."""
+        return sum(operand.words(self.sizes) for operand in self.operands)
+
+    @property
+    def reduction(self) -> tuple[str, ...]:
+        """Loops that sum into one output."""
+        return tuple(dim for dim in self.sizes if dim not in self.output.dims)
+
+    def operand(self, name: str) -> Operand:
+        """Return an operand by name."""
+        for operand in self.operands:
+            if operand.name == name:
+                return operand
+        have = ", ".join(operand.name for operand in self.operands)
+        raise ArgumentError(f"{self.name} has no operand {name!r}. It has: {have}")
+
+
+def _sizes(where: str, **given: int) -> FrozenDict[str, int]:
+    return FrozenDict({name: int(checked_number(where, name, value, count(), {})) for name, value in given.items()})
+
+
+def gemm_space(m: int, n: int, k: int, name: str | None = None) -> IterationSpace:
+    """Return the loops of C[m, n] += A[m, k] B[k, n].
+
+    Parameters
+    ----------
+    m, n, k
+        Rows and columns of the product, length of the sum.
+    name
+        What to call it.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> gemm_space(4, 5, 6).compulsory
+    74
+    """
+    sizes = _sizes("gemm_space", m=m, n=n, k=k)
+    m_axis, n_axis, k_axis = (Axis((dim,)) for dim in "mnk")
+    return IterationSpace(
+        name or f"gemm {m}×{n}×{k}",
+        sizes,
+        (Operand("A", (m_axis, k_axis)), Operand("B", (k_axis, n_axis))),
+        Operand("C", (m_axis, n_axis)),
+    )
+
+
+def conv_space(
+    batch: int,
+    in_channels: int,
+    out_channels: int,
+    out_height: int,
+    out_width: int,
+    kernel_height: int,
+    kernel_width: int,
+    stride: int = 1,
+    groups: int = 1,
+    name: str | None = None,
+) -> IterationSpace:
+    """Return the loops of a 2-D convolution; the padded input is an operand like any other.
+
+    Parameters
+    ----------
+    batch, in_channels, out_channels
+        Images and channels; channels are those of all groups together.
+    out_height, out_width
+        Output pixels.
+    kernel_height, kernel_width, stride, groups
+        Of the filters.
+    name
+        What to call it.
+
+    Returns
+    -------
+    IterationSpace
+        Loops ``g, b, k, c, p, q, r, s``: group, image, output and input channel of the
+        group, output row and column, filter row and column.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is not a whole number of at least 1, or groups do not divide the channels.
+
+    Examples
+    --------
+    >>> conv_space(1, 3, 64, 112, 112, 7, 7, stride=2).operand("input").words(
+    ...     conv_space(1, 3, 64, 112, 112, 7, 7, stride=2).sizes)
+    157323
+    """
+    checked = _sizes(
+        "conv_space", g=groups, b=batch, k=out_channels, c=in_channels, p=out_height, q=out_width,
+        r=kernel_height, s=kernel_width, stride=stride,
+    )  # fmt: skip
+    step, sizes = checked["stride"], {dim: checked[dim] for dim in "gbkcpqrs"}
+    for dim, channels in (("k", "out_channels"), ("c", "in_channels")):
+        if sizes[dim] % sizes["g"]:
+            raise ArgumentError(
+                f"conv_space(): `groups` must divide the channels, got groups={groups}, {channels}={sizes[dim]}. "
+                f"Write e.g. {channels}={sizes['g'] * -(-sizes[dim] // sizes['g'])}"
+            )
+        sizes[dim] //= sizes["g"]
+    g, b, k, c, p, q, r, s = (Axis((dim,)) for dim in "gbkcpqrs")
+    rows, columns = Axis(("p", "r"), step), Axis(("q", "s"), step)
+    return IterationSpace(
+        name or f"conv {kernel_height}×{kernel_width}, {in_channels}→{out_channels}",
+        FrozenDict(sizes),
+        (Operand("input", (g, b, c, rows, columns)), Operand("weight", (g, k, c, r, s))),
+        Operand("output", (g, b, k, p, q)),
+    )
+
+
+def iteration_space(operator: Operator) -> IterationSpace:
+    """Return the loops of an operator of :mod:`mlsys.workloads`.
+
+    Raises
+    ------
+    ArgumentError
+        If the operator is neither a matrix product nor a convolution.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import resnet50
+    >>> iteration_space(next(iter(resnet50()))).sizes["p"]
+    112
+    """
+    shape = operator.shape
+    if operator.kind == "gemm":
+        return gemm_space(shape["m"], shape["n"], shape["k"], operator.name)
+    if operator.kind == "conv2d":
+        return conv_space(
+            shape["batch"], shape["in_channels"], shape["out_channels"], shape["out_size"], shape["out_size"],
+            shape["kernel"], shape["kernel"], shape["stride"], shape["groups"], operator.name,
+        )  # fmt: skip
+    raise ArgumentError(
+        f"iteration_space(): `operator` must be a gemm or a conv2d, got {operator.name!r}, which is {operator.kind}. "
+        "Write e.g. iteration_space(gemm(512, 256, 32))"
+    )

@@ -1,0 +1,171 @@
+"""How scattered accesses use what memory delivers: sectors, strides, layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlsys.door import Argument, checked_number, count
+from mlsys.errors import ArgumentError
+from mlsys.units import Q_, Quantity, ureg
+
+__all__ = ["SECTOR", "WARP", "WarpAccess", "layout_strides", "strided_access", "warp_access"]
+
+WARP = 32
+"""Lanes of a warp of an NVIDIA GPU, which load together."""
+SECTOR = Q_(32, "byte")
+"""The least that such a GPU fetches from its L2 cache or its memory; four make a line."""
+
+_BYTES = Argument("byte", low=1, whole=True)
+_STRIDE = Argument("", low=0, whole=True)
+LAYOUTS = ("NCHW", "NHWC")
+
+
+@dataclass(frozen=True)
+class WarpAccess:
+    """What one load of a warp touches.
+
+    Attributes
+    ----------
+    sectors
+        Distinct sectors touched.
+    useful
+        Bytes asked for, each counted once.
+    moved
+        Bytes of the sectors.
+    """
+
+    sectors: int
+    useful: Quantity
+    moved: Quantity
+
+    @property
+    def efficiency(self) -> Quantity:
+        """Bytes asked for over bytes moved."""
+        ratio: Quantity = (self.useful / self.moved).to("")
+        return ratio
+
+
+def _whole_bytes(where: str, name: str, value: Any) -> int:
+    return int(checked_number(where, name, value, _BYTES, {}))
+
+
+def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, sector: Quantity = SECTOR) -> WarpAccess:
+    """Return the sectors that the lanes of a warp touch when they load together.
+
+    Parameters
+    ----------
+    addresses
+        Byte address of each lane's element, whole numbers of zero or more, shape (lanes,).
+    element_size
+        Of what each lane loads, whole bytes.
+    sector
+        Least that memory delivers, whole bytes.
+
+    Returns
+    -------
+    WarpAccess
+
+    Raises
+    ------
+    ArgumentError
+        If there are no addresses, or they are not whole numbers of zero or more.
+
+    Examples
+    --------
+    >>> warp_access(range(0, 128, 4), Q_(4, "byte")).sectors
+    4
+    >>> warp_access([0, 4096, 40, 4100], Q_(4, "byte")).sectors  # a gather
+    3
+    """
+    where = "warp_access"
+    places = np.asarray(addresses)
+    if places.ndim != 1 or not places.size or places.dtype.kind not in "iu" or (places < 0).any():
+        raise ArgumentError(
+            f"{where}(): `addresses` must be a list of whole numbers >= 0, got {addresses!r}. "
+            "Write e.g. addresses=range(0, 128, 4)"
+        )
+    size, block = _whole_bytes(where, "element_size", element_size), _whole_bytes(where, "sector", sector)
+    useful = np.unique(places.astype(np.int64)[:, None] + np.arange(size))
+    sectors = len(np.unique(useful // block))
+    return WarpAccess(sectors, ureg.Quantity(len(useful), "byte"), ureg.Quantity(sectors * block, "byte"))
+
+
+def strided_access(
+    stride: int, element_size: Quantity, lanes: int = WARP, sector: Quantity = SECTOR, offset: int = 0
+) -> WarpAccess:
+    """Return the sectors that a warp touches when neighbouring lanes are ``stride`` elements apart.
+
+    Parameters
+    ----------
+    stride
+        Elements from lane to lane; 1 is contiguous, 0 is one element for all.
+    element_size
+        Of one element, whole bytes.
+    lanes
+        Lanes that load together.
+    sector
+        Least that memory delivers, whole bytes.
+    offset
+        Elements before the first lane's; 0 starts on a sector.
+
+    Returns
+    -------
+    WarpAccess
+
+    References
+    ----------
+    NVIDIA, CUDA C++ Best Practices Guide, section Coalesced Access to Global Memory.
+
+    Examples
+    --------
+    >>> for stride in (1, 2, 8):
+    ...     load = strided_access(stride, Q_(4, "byte"))
+    ...     print(load.sectors, f"{load.efficiency.magnitude:.1%}")
+    4 100.0%
+    8 50.0%
+    32 12.5%
+    """
+    where = "strided_access"
+    size = _whole_bytes(where, "element_size", element_size)
+    step = int(checked_number(where, "stride", stride, _STRIDE, {}))
+    first = int(checked_number(where, "offset", offset, _STRIDE, {}))
+    number = int(checked_number(where, "lanes", lanes, count(), {}))
+    return warp_access((first + step * np.arange(number, dtype=np.int64)) * size, Q_(size, "byte"), sector)
+
+
+def layout_strides(channels: int, height: int, width: int, layout: str = "NCHW") -> tuple[int, int, int, int]:
+    """Return how many elements apart neighbours along n, c, h and w lie, in that order.
+
+    Parameters
+    ----------
+    channels, height, width
+        Shape of one image.
+    layout
+        ``"NCHW"`` or ``"NHWC"``: the axes from the outermost in memory to the innermost.
+
+    Raises
+    ------
+    ArgumentError
+        If the layout is another, or a size is no positive whole number.
+
+    Examples
+    --------
+    >>> layout_strides(3, 3, 3, "NCHW"), layout_strides(3, 3, 3, "NHWC")
+    ((27, 9, 3, 1), (27, 1, 9, 3))
+    """
+    where = "layout_strides"
+    c, h, w = (
+        int(checked_number(where, name, value, count(), {}))
+        for name, value in (("channels", channels), ("height", height), ("width", width))
+    )
+    if layout not in LAYOUTS:
+        raise ArgumentError(
+            f"{where}(): `layout` must be one of {', '.join(LAYOUTS)}, got {layout!r}. Write e.g. layout='NHWC'"
+        )
+    if layout == "NCHW":
+        return c * h * w, h * w, w, 1
+    return c * h * w, 1, w * c, c

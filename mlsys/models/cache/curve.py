@@ -1,0 +1,118 @@
+"""Misses of every capacity at once, from reuse distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlsys.door import Argument, checked_number
+from mlsys.errors import ArgumentError
+from mlsys.models.cache.geometry import whole_bytes
+from mlsys.models.cache.simulate import dense_lines
+from mlsys.models.cache.trace import Trace
+from mlsys.units import Quantity, ureg
+
+__all__ = ["MissCurve", "miss_curve"]
+
+_MISSES = Argument("", low=0, whole=True)
+
+
+@dataclass(frozen=True, eq=False)
+class MissCurve:
+    """Misses of a fully associative least-recently-used cache, as its capacity grows.
+
+    Attributes
+    ----------
+    line
+        Bytes of a line.
+    misses
+        Misses with 0, 1, 2, … lines, shape (distinct lines + 1,); more lines never miss more.
+    """
+
+    line: Quantity
+    misses: np.ndarray
+
+    def at(self, capacity: Quantity) -> int:
+        """Return the misses of a cache of ``capacity``.
+
+        Raises
+        ------
+        ArgumentError
+            If the capacity is no whole number of lines.
+        """
+        room = whole_bytes("MissCurve.at", "capacity", capacity)
+        size = int(self.line.m_as("byte"))
+        if room % size:
+            raise ArgumentError(
+                f"MissCurve.at(): `capacity` of {room} bytes must be whole lines of {size} bytes. "
+                f'Write e.g. capacity=Q_({size * max(1, room // size)}, "byte")'
+            )
+        return int(self.misses[min(room // size, len(self.misses) - 1)])
+
+    def smallest_capacity(self, misses: int) -> Quantity:
+        """Return the smallest capacity that misses no more than ``misses`` times.
+
+        Raises
+        ------
+        ArgumentError
+            If even an endless cache misses more: every line must come in once.
+        """
+        wanted = int(checked_number("smallest_capacity", "misses", misses, _MISSES, {}))
+        if wanted < self.misses[-1]:
+            raise ArgumentError(
+                f"smallest_capacity(): `misses` must be at least {self.misses[-1]}, the first touch of each line, "
+                f"got {wanted}. Write e.g. misses={self.misses[-1]}"
+            )
+        lines = int(np.argmax(self.misses <= wanted))
+        capacity: Quantity = ureg.Quantity(lines * int(self.line.m_as("byte")), "byte")
+        return capacity
+
+
+def miss_curve(trace: Trace, line: Quantity) -> MissCurve:
+    """Return the misses of every capacity of a fully associative cache, in one pass.
+
+    An access misses when at least as many other lines as the cache holds were touched since
+    its own was: its reuse distance tells for all capacities at once.
+
+    Parameters
+    ----------
+    trace
+        What the program asks for.
+    line
+        Bytes of a line, a whole multiple of the element size.
+
+    Returns
+    -------
+    MissCurve
+
+    References
+    ----------
+    R. Mattson, J. Gecsei, D. Slutz, I. Traiger, Evaluation Techniques for Storage Hierarchies,
+    IBM Systems Journal 9(2), 1970.
+
+    Examples
+    --------
+    >>> from mlsys.models.cache import gemm_trace
+    >>> from mlsys.units import Q_
+    >>> curve = miss_curve(gemm_trace(64, 64, 64, Q_(4, "byte"), 16), Q_(4, "byte"))
+    >>> curve.at(Q_(4, "KiB")), curve.at(Q_(8, "KiB"))
+    (46944, 36864)
+    """
+    from mlsys.models.cache.kernels import reuse_distances
+
+    size = whole_bytes("miss_curve", "line", line)
+    if size % trace.element_bytes:
+        raise ArgumentError(
+            f"miss_curve(): `line` of {size} bytes must be a whole multiple of the element size, "
+            f"{trace.element_bytes} bytes. Write e.g. line=Q_({trace.element_bytes * -(-size // trace.element_bytes)}, "
+            '"byte")'
+        )
+    ids, numbers = dense_lines(trace.addresses, size)
+    histogram = np.zeros(len(numbers), np.int64)
+    reuse_distances(ids, len(numbers), histogram)
+    found = histogram.cumsum()
+    distinct = len(np.unique(ids))
+    misses = len(ids) - np.concatenate([[0], found])[: distinct + 1]
+    misses.setflags(write=False)
+    return MissCurve(ureg.Quantity(size, "byte"), misses)

@@ -1,0 +1,205 @@
+"""The inner loops, compiled; imported by the functions that need them, not by the package."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["fill_conv", "fill_gemm", "reuse_distances", "run_level"]
+
+WRITE_BACK = 128
+"""In an event between levels: not an access but a dirty line on its way out."""
+
+
+@njit(cache=True, nogil=True)
+def fill_gemm(sizes, edges, loops, steps, bases, element, registers, addresses, kinds):  # type: ignore[no-untyped-def]
+    """Write the accesses of a blocked product; operands A, B, C lack dimension 1, 0, 2."""
+    n, k = sizes[1], sizes[2]
+    x0, x1, x2 = steps[0], steps[1], steps[2]
+    kept = -1  # the operand in a register: the one that the innermost loop does not index
+    if registers:
+        kept = 0 if x2 == 1 else 1 if x2 == 0 else 2
+    start, end, at = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
+    place = np.zeros(3, np.int64)
+    p = 0
+    for t0 in range(0, sizes[loops[0]], edges[loops[0]]):
+        start[loops[0]], end[loops[0]] = t0, min(t0 + edges[loops[0]], sizes[loops[0]])
+        for t1 in range(0, sizes[loops[1]], edges[loops[1]]):
+            start[loops[1]], end[loops[1]] = t1, min(t1 + edges[loops[1]], sizes[loops[1]])
+            for t2 in range(0, sizes[loops[2]], edges[loops[2]]):
+                start[loops[2]], end[loops[2]] = t2, min(t2 + edges[loops[2]], sizes[loops[2]])
+                for i0 in range(start[x0], end[x0]):
+                    at[x0] = i0
+                    for i1 in range(start[x1], end[x1]):
+                        at[x1] = i1
+                        for i2 in range(start[x2], end[x2]):
+                            at[x2] = i2
+                            place[0] = bases[0] + (at[0] * k + at[2]) * element
+                            place[1] = bases[1] + (at[2] * n + at[1]) * element
+                            place[2] = bases[2] + (at[0] * n + at[1]) * element
+                            if kept >= 0 and i2 == start[x2]:
+                                addresses[p], kinds[p] = place[kept], 2 * kept
+                                p += 1
+                            for operand in range(3):
+                                if operand != kept:
+                                    addresses[p], kinds[p] = place[operand], 2 * operand
+                                    p += 1
+                            if kept != 2:
+                                addresses[p], kinds[p] = place[2], 5
+                                p += 1
+                        if kept == 2:
+                            addresses[p], kinds[p] = place[2], 5
+                            p += 1
+
+
+@njit(cache=True, nogil=True)
+def fill_conv(shape, cut, strides, bases, element, addresses, kinds):  # type: ignore[no-untyped-def]
+    """Write the accesses of a blocked convolution and return how many there are."""
+    images, into, filters, size, out, taps, step, pad = shape
+    p = 0
+    for image in range(images):
+        for row in range(0, out, cut[0]):
+            for column in range(0, out, cut[1]):
+                for filter_ in range(0, filters, cut[2]):
+                    for channel in range(0, into, cut[3]):
+                        for f in range(filter_, min(filter_ + cut[2], filters)):
+                            for y in range(row, min(row + cut[0], out)):
+                                for x in range(column, min(column + cut[1], out)):
+                                    z = strides[2]
+                                    place = image * z[0] + f * z[1] + y * z[2] + x * z[3]
+                                    place = bases[2] + place * element
+                                    addresses[p], kinds[p] = place, 4
+                                    p += 1
+                                    for c in range(channel, min(channel + cut[3], into)):
+                                        for u in range(taps):
+                                            i = y * step + u - pad
+                                            if i < 0 or i >= size:
+                                                continue
+                                            for v in range(taps):
+                                                j = x * step + v - pad
+                                                if j < 0 or j >= size:
+                                                    continue
+                                                z = strides[0]
+                                                q = image * z[0] + c * z[1] + i * z[2] + j * z[3]
+                                                addresses[p], kinds[p] = bases[0] + q * element, 0
+                                                z = strides[1]
+                                                q = f * z[0] + c * z[1] + u * z[2] + v * z[3]
+                                                addresses[p + 1], kinds[p + 1] = bases[1] + q * element, 2
+                                                p += 2
+                                    addresses[p], kinds[p] = place, 5
+                                    p += 1
+    return p
+
+
+@njit(cache=True, nogil=True)
+def run_level(  # type: ignore[no-untyped-def]
+    lines, kinds, where, numbers, sets, ways, first_level, events, event_kinds, misses
+):
+    """Run accesses through one level of cache.
+
+    ``lines`` are dense ids, ``numbers`` the line number of each id, ``where`` the slot of each
+    id or −1. Each set keeps its slots in a ring of two-way links, the most recent at its head.
+    What goes on to the next level is written to ``events`` (ids): first the dirty line that was
+    evicted, then the line that is fetched; nothing is written where ``events`` is empty. Past the
+    first level a write that missed above only fetches: the line becomes dirty when it is written
+    back. Returns events and lines written back.
+    """
+    slots = sets * ways
+    newer, older = np.empty(slots, np.int32), np.empty(slots, np.int32)
+    head, used = np.zeros(sets, np.int32), np.zeros(sets, np.int32)
+    held, dirty = np.empty(slots, np.int32), np.zeros(slots, np.bool_)
+    for s in range(sets):
+        head[s] = s * ways
+    out = backs = 0
+    told = len(events) > 0
+    for p in range(len(lines)):
+        line, kind = lines[p], kinds[p]
+        slot = where[line]
+        if kind & WRITE_BACK:  # from the level above: no use, so recency stays
+            if slot >= 0:
+                dirty[slot] = True
+            elif told:
+                events[out], event_kinds[out] = line, kind
+                out += 1
+            continue
+        if slot >= 0:
+            s = slot // ways
+            first = head[s]
+            if slot != first:
+                if slot != newer[first]:  # newer of the head closes the ring: it is the tail
+                    newer[older[slot]], older[newer[slot]] = newer[slot], older[slot]
+                    tail = newer[first]
+                    older[tail], newer[slot], older[slot], newer[first] = slot, tail, first, slot
+                head[s] = slot
+            dirty[slot] |= first_level and (kind & 1) != 0
+            continue
+        misses[kind] += 1
+        s = numbers[line] % sets
+        first = head[s]
+        if used[s] < ways:
+            slot = s * ways + used[s]
+            if used[s] == 0:
+                newer[slot] = older[slot] = slot
+            else:
+                tail = newer[first]
+                older[tail], newer[slot], older[slot], newer[first] = slot, tail, first, slot
+            used[s] += 1
+        else:
+            slot = newer[first]  # the tail becomes the head: the ring turns by one
+            if dirty[slot]:
+                backs += 1
+                if told:
+                    events[out], event_kinds[out] = held[slot], WRITE_BACK
+                    out += 1
+            where[held[slot]] = -1
+        head[s] = slot
+        held[slot], where[line] = line, slot
+        dirty[slot] = first_level and (kind & 1) != 0
+        if told:
+            events[out], event_kinds[out] = line, kind
+            out += 1
+    for s in range(sets):
+        for slot in range(s * ways, s * ways + used[s]):
+            if dirty[slot]:
+                backs += 1
+                if told:
+                    events[out], event_kinds[out] = held[slot], WRITE_BACK
+                    out += 1
+    return out, backs
+
+
+@njit(cache=True, nogil=True)
+def reuse_distances(lines, count, histogram):  # type: ignore[no-untyped-def]
+    """Count, by reuse distance, the accesses whose line was touched before.
+
+    The distance is how many other lines were touched since. A Fenwick tree over time holds a
+    one at the last touch of each line.
+    """
+    accesses = len(lines)
+    tree = np.zeros(accesses + 1, np.int32)
+    last = np.full(count, -1, np.int64)
+    touched = 0
+    for p in range(accesses):
+        line = lines[p]
+        before = last[line]
+        if before == p - 1 and p:
+            histogram[0] += 1
+        elif before >= 0:
+            later = touched
+            i = before + 1
+            while i > 0:
+                later -= tree[i]
+                i &= i - 1
+            histogram[later] += 1
+        if before >= 0:
+            i = before + 1
+            while i <= accesses:
+                tree[i] -= 1
+                i += i & -i
+            touched -= 1
+        i = p + 1
+        while i <= accesses:
+            tree[i] += 1
+            i += i & -i
+        touched += 1
+        last[line] = p

@@ -1,0 +1,205 @@
+"""Running a trace through levels of cache."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.models.cache.geometry import Cache
+from mlsys.models.cache.trace import Trace
+from mlsys.units import Quantity, ureg
+
+__all__ = ["CacheResult", "LevelCounts", "dense_lines", "simulate"]
+
+
+@dataclass(frozen=True)
+class LevelCounts:
+    """What one level of cache saw.
+
+    Attributes
+    ----------
+    cache
+        Its shape.
+    accesses
+        Reads and writes that asked it: all for the first level, the misses of the level
+        before for the others.
+    read_misses, write_misses
+        By operand.
+    write_backs
+        Dirty lines written to the next level, those left at the end included.
+    """
+
+    cache: Cache
+    accesses: int
+    read_misses: FrozenDict[str, int]
+    write_misses: FrozenDict[str, int]
+    write_backs: int
+
+    @property
+    def misses(self) -> int:
+        """Misses in all."""
+        return sum(self.by_operand.values())
+
+    @property
+    def by_operand(self) -> FrozenDict[str, int]:
+        """Misses of reads and writes together, by operand."""
+        return FrozenDict({name: self.read_misses[name] + self.write_misses[name] for name in self.read_misses})
+
+    @property
+    def hits(self) -> int:
+        """Accesses that found their line."""
+        return self.accesses - self.misses
+
+    @property
+    def miss_rate(self) -> float:
+        """Misses for each access."""
+        return self.misses / self.accesses if self.accesses else 0.0
+
+    @property
+    def traffic(self) -> Quantity:
+        """Bytes between this level and the next: lines fetched and lines written back."""
+        moved: Quantity = ureg.Quantity((self.misses + self.write_backs) * self.cache.line_bytes, "byte")
+        return moved
+
+
+@dataclass(frozen=True)
+class CacheResult:
+    """What a trace did in a hierarchy of caches.
+
+    Attributes
+    ----------
+    accesses
+        Length of the trace.
+    levels
+        Counts of each level, the one next to the processor first.
+    assumptions
+        What the simulation takes for granted, in words.
+    """
+
+    accesses: int
+    levels: tuple[LevelCounts, ...]
+    assumptions: tuple[str, ...] = (
+        "least recently used, write-back, write-allocate",
+        "each level is asked for what the one before misses",
+        "a line written back counts as no use, and passes by where it is absent",
+        "what is dirty at the end is written back",
+        "no prefetching, no other program",
+    )
+
+    @property
+    def last(self) -> LevelCounts:
+        """The level next to memory."""
+        return self.levels[-1]
+
+    def explain(self) -> str:
+        """Return the counts in a small table, for people."""
+        lines = [f"{self.accesses:,} accesses"]
+        for level in self.levels:
+            by = ", ".join(f"{name} {number:,}" for name, number in level.by_operand.items())
+            lines += [
+                f"  {level.cache.name}: {level.misses:,} misses of {level.accesses:,}, {level.miss_rate:.2%}",
+                f"    by operand: {by}",
+                f"    {level.write_backs:,} lines written back, {level.traffic.to_compact():.4g} moved",
+            ]
+        lines.append("Assumptions:")
+        lines += [f"  - {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+
+def simulate(trace: Trace, *caches: Cache) -> CacheResult:
+    """Run a trace through one or more levels of cache.
+
+    Parameters
+    ----------
+    trace
+        What the program asks for.
+    *caches
+        Levels, the one next to the processor first.
+
+    Returns
+    -------
+    CacheResult
+        Misses by level and operand, lines written back, bytes moved.
+
+    Raises
+    ------
+    ArgumentError
+        If no cache is given, an element straddles lines, or a level's lines do not divide
+        those of the next.
+
+    Examples
+    --------
+    >>> from mlsys.models.cache import gemm_trace
+    >>> from mlsys.units import Q_
+    >>> word = Q_(4, "byte")
+    >>> thousand = Cache(Q_(4, "KiB"), line=word)
+    >>> for tile in (None, 8, 16, 32):
+    ...     print(tile, simulate(gemm_trace(64, 64, 64, word, tile), thousand).last.misses)
+    None 270336
+    8 69632
+    16 46944
+    32 278528
+    """
+    if not caches:
+        raise ArgumentError(
+            'simulate(): give at least one cache, e.g. Cache(Q_(32, "KiB"), line=Q_(64, "byte"), ways=8)'
+        )
+    widths = (trace.element_bytes, *(cache.line_bytes for cache in caches))
+    for cache, (narrow, wide) in zip(caches, itertools.pairwise(widths), strict=True):
+        if wide % narrow:
+            raise ArgumentError(
+                f"simulate(): `line` of {cache.name} is {wide} bytes, which {narrow} bytes do not divide: "
+                f'what is asked for would straddle two lines. Write e.g. line=Q_({narrow * -(-wide // narrow)}, "byte")'
+            )
+    addresses, kinds, asked = trace.addresses, trace.kinds, len(trace)
+    levels = []
+    for place, cache in enumerate(caches):
+        ends = place == 0, place == len(caches) - 1
+        counts, addresses, kinds = _level(cache, addresses, kinds, asked, trace.names, *ends)
+        asked = counts.misses
+        levels.append(counts)
+    return CacheResult(len(trace), tuple(levels))
+
+
+def _level(
+    cache: Cache,
+    addresses: np.ndarray,
+    kinds: np.ndarray,
+    asked: int,
+    names: tuple[str, ...],
+    first: bool,
+    last: bool,
+) -> tuple[LevelCounts, np.ndarray, np.ndarray]:
+    """Return what one level counted and what it asks of the next."""
+    from mlsys.models.cache.kernels import run_level
+
+    ids, numbers = dense_lines(addresses, cache.line_bytes)
+    sets = cache.sets
+    ways = min(cache.lines // sets, len(numbers))  # more ways than lines never fill
+    where = np.full(len(numbers), -1, np.int32)
+    events = np.empty(0 if last else 2 * len(ids) + min(sets * ways, len(numbers)), np.int32)
+    event_kinds = np.empty(len(events), np.uint8)
+    misses = np.zeros(256, np.int64)
+    out, backs = run_level(ids, kinds, where, numbers, sets, ways, first, events, event_kinds, misses)
+    counts = LevelCounts(
+        cache=cache,
+        accesses=asked,
+        read_misses=FrozenDict({name: int(misses[2 * place]) for place, name in enumerate(names)}),
+        write_misses=FrozenDict({name: int(misses[2 * place + 1]) for place, name in enumerate(names)}),
+        write_backs=int(backs),
+    )
+    return counts, numbers[events[:out]] * cache.line_bytes, event_kinds[:out]
+
+
+def dense_lines(addresses: np.ndarray, line_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a small id for the line of each address, and the line number of each id."""
+    lines = addresses // line_bytes if line_bytes & (line_bytes - 1) else addresses >> (line_bytes.bit_length() - 1)
+    low, high = (int(end) for end in (lines.min(), lines.max())) if len(lines) else (0, 0)
+    if high - low < 4 * len(lines) + 1_000_000:
+        return (lines - low).astype(np.int32), np.arange(low, high + 1, dtype=np.int64)
+    numbers, ids = np.unique(lines, return_inverse=True)
+    return ids.astype(np.int32), numbers

@@ -1,0 +1,135 @@
+"""Traces: the addresses that a program asks for, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.models.cache.geometry import whole_bytes
+from mlsys.units import Quantity, ureg
+
+__all__ = ["MOST_ACCESSES", "Trace", "refuse_long", "trace_of"]
+
+MOST_ACCESSES = 50_000_000
+"""Longest trace that is made or simulated; each access takes nine bytes of memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a program asks memory for, in order; made by :func:`trace_of` or a loop nest.
+
+    Attributes
+    ----------
+    addresses
+        Byte address of each access, int64, shape (accesses,).
+    kinds
+        Twice the index of the operand, plus one where the access writes; uint8, shape (accesses,).
+    names
+        Names of the operands.
+    element_bytes
+        Bytes of one access; addresses are multiples of it.
+    """
+
+    addresses: np.ndarray
+    kinds: np.ndarray
+    names: tuple[str, ...]
+    element_bytes: int
+
+    def __post_init__(self) -> None:
+        self.addresses.setflags(write=False)
+        self.kinds.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    @property
+    def footprint(self) -> Quantity:
+        """Bytes of the distinct elements that are touched."""
+        size: Quantity = ureg.Quantity(len(np.unique(self.addresses)) * self.element_bytes, "byte")
+        return size
+
+    def __repr__(self) -> str:
+        return f"<trace of {len(self):,} accesses: {', '.join(self.names)}>"
+
+
+def trace_of(
+    addresses: Sequence[int] | np.ndarray,
+    element_size: Quantity,
+    writes: Sequence[bool] | np.ndarray | None = None,
+    operands: Sequence[int] | np.ndarray | None = None,
+    names: tuple[str, ...] = ("data",),
+) -> Trace:
+    """Return a trace of given addresses, recorded or made up.
+
+    Parameters
+    ----------
+    addresses
+        Byte address of each access, whole multiples of the element size, shape (accesses,).
+    element_size
+        Of one access, whole bytes.
+    writes
+        Whether each access writes, shape (accesses,); by default none does.
+    operands
+        Which operand each belongs to, an index into ``names``, shape (accesses,); by default the first.
+    names
+        Names of the operands.
+
+    Raises
+    ------
+    ArgumentError
+        If an address is negative, fractional or not aligned, the trace too long, or shapes differ.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> trace_of([0, 4, 8, 0], Q_(4, "byte"))
+    <trace of 4 accesses: data>
+    """
+    where = "trace_of"
+    size = whole_bytes(where, "element_size", element_size)
+    places = np.asarray(addresses)
+    if places.ndim != 1 or not places.size or places.dtype.kind not in "iu" or places.min() < 0:
+        raise ArgumentError(
+            f"{where}(): `addresses` must be a list of whole numbers >= 0, got {_shown(addresses)}. "
+            f"Write e.g. addresses=[0, {size}, {2 * size}]"
+        )
+    refuse_long(where, len(places), "Give a shorter stretch of it")
+    if (places % size).any():
+        raise ArgumentError(
+            f"{where}(): `addresses` must be whole multiples of the element size, {size} bytes, "
+            f"got {_shown(addresses)}. Write e.g. addresses=[0, {size}, {2 * size}]"
+        )
+    kinds = _column(where, "writes", writes, len(places), 2)
+    kinds |= _column(where, "operands", operands, len(places), len(names)) << 1
+    return Trace(places.astype(np.int64), kinds, tuple(names), size)
+
+
+def _column(where: str, name: str, values: Any, length: int, high: int) -> np.ndarray:
+    if values is None:
+        return np.zeros(length, np.uint8)
+    given = np.asarray(values)
+    good = given.shape == (length,) and given.dtype.kind in "biu" and (given >= 0).all() and (given < high).all()
+    if not good:
+        raise ArgumentError(
+            f"{where}(): `{name}` must be {length} whole numbers from 0 to {high - 1}, one for each access, "
+            f"got {_shown(values)}. Write e.g. {name}=[0] * {length}"
+        )
+    return given.astype(np.uint8)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refuse_long(where: str, accesses: int, instead: str) -> None:
+    """Raise if a trace of so many accesses would be too long, and say what to do."""
+    if accesses > MOST_ACCESSES:
+        raise ArgumentError(
+            f"{where}(): the trace would have {accesses:,} accesses, more than the {MOST_ACCESSES:,} that are "
+            f"simulated. {instead}"
+        )

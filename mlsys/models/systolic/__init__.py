@@ -1,0 +1,53 @@
+"""Systolic arrays: a machine that moves values, closed forms that equal it, and the energy they save.
+
+:func:`simulate` runs a product through an array cycle by cycle; :func:`count_systolic`
+gives the same cycles and accesses in closed form, and also as SCALE-Sim counts them;
+:func:`systolic` is the model on the pattern of the others.
+"""
+
+from mlsys.models.systolic.array import SystolicArray
+from mlsys.models.systolic.bulk import dram_accesses_fast, simulate_fast
+from mlsys.models.systolic.counts import Accesses, Counts, activity, count_systolic
+from mlsys.models.systolic.energy import (
+    BASELINES,
+    EnergyPerMac,
+    energy_baselines,
+    energy_per_mac,
+    energy_systolic,
+)
+from mlsys.models.systolic.folds import CONVENTIONS, DATAFLOWS, OVERLAPS, Folds, folds
+from mlsys.models.systolic.lowering import conv2d_matrices, lowered
+from mlsys.models.systolic.machine import Frame, Run, dram_accesses, simulate
+from mlsys.models.systolic.model import systolic
+from mlsys.models.systolic.scalesim import Window, scalesim_counts
+from mlsys.models.systolic.stalls import stalled_cycles
+
+__all__ = [
+    "BASELINES",
+    "CONVENTIONS",
+    "DATAFLOWS",
+    "OVERLAPS",
+    "Accesses",
+    "Counts",
+    "EnergyPerMac",
+    "Folds",
+    "Frame",
+    "Run",
+    "SystolicArray",
+    "Window",
+    "activity",
+    "conv2d_matrices",
+    "count_systolic",
+    "dram_accesses",
+    "dram_accesses_fast",
+    "energy_baselines",
+    "energy_per_mac",
+    "energy_systolic",
+    "folds",
+    "lowered",
+    "scalesim_counts",
+    "simulate",
+    "simulate_fast",
+    "stalled_cycles",
+    "systolic",
+]

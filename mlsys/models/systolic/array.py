@@ -1,0 +1,143 @@
+"""A systolic array and what feeds it: the hardware of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlsys.door import checked_number, positive
+from mlsys.errors import UnknownNameError
+from mlsys.hardware.device import Device
+from mlsys.models.systolic.folds import whole
+from mlsys.precision import element_size
+from mlsys.units import Q_, Quantity
+
+__all__ = ["SystolicArray"]
+
+_GIGAHERTZ = Q_(1.0, "GHz")
+_SPECS = {
+    "clock": positive("Hz"),
+    "bandwidth": positive("byte/s"),
+    "ifmap_buffer": positive("byte"),
+    "filter_buffer": positive("byte"),
+    "ofmap_buffer": positive("byte"),
+}
+
+
+@dataclass(frozen=True)
+class SystolicArray:
+    """A grid of multiply-accumulators, its clock, and the buffers and memory behind it.
+
+    Parameters
+    ----------
+    rows, columns
+        Places of one array.
+    clock
+        Cycles a second; by default 1 GHz, so that a cycle is a nanosecond.
+    bandwidth
+        Of the memory behind the buffers, byte/s; None is a memory that never makes the array wait.
+    ifmap_buffer, filter_buffer, ofmap_buffer
+        Bytes of each double buffer, both halves; None is a buffer that holds whatever is asked.
+    count
+        Arrays that share the work, the buffers and the memory.
+    name
+        What to call it.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        For sizes that are no whole numbers above zero, and amounts without their unit.
+
+    Examples
+    --------
+    >>> array = SystolicArray(128, 128, clock=Q_(1.05, "GHz"), count=8)
+    >>> print(f"{array.peak.to('TFLOP/s'):.0f}, {array.edge_bandwidth('bf16').to('GB/s'):.0f} at the edges")
+    275 TFLOP/s, 538 GB/s at the edges
+    """
+
+    rows: int
+    columns: int
+    clock: Quantity = _GIGAHERTZ
+    bandwidth: Quantity | None = None
+    ifmap_buffer: Quantity | None = None
+    filter_buffer: Quantity | None = None
+    ofmap_buffer: Quantity | None = None
+    count: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("rows", "columns", "count"):
+            object.__setattr__(self, field, int(whole("SystolicArray", field, getattr(self, field))))
+        for field, spec in _SPECS.items():
+            if getattr(self, field) is not None or field == "clock":
+                checked_number("SystolicArray", field, getattr(self, field), spec, {})
+        if not self.name:
+            several = f"{self.count} × " if self.count > 1 else ""
+            object.__setattr__(self, "name", f"{several}{self.rows} × {self.columns} systolic array")
+
+    @classmethod
+    def of(cls, device: Device, **changes: Any) -> SystolicArray:
+        """Return the arrays of a device whose twin states them, with its clock and memory bandwidth.
+
+        ``changes`` are arguments of :class:`SystolicArray` to set otherwise, such as a
+        clock that the twin does not know.
+
+        Raises
+        ------
+        UnknownNameError
+            If the twin states no array, or no clock and none is given.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> array = SystolicArray.of(Hardware.Cloud.TPUv4)
+        >>> array.rows, array.columns, array.count
+        (128, 128, 8)
+        """
+        if device.systolic_array is None:
+            from mlsys.hardware import Hardware
+
+            known = ", ".join(twin.id for twin in Hardware if twin.systolic_array)
+            raise UnknownNameError(
+                f"systolic(): no systolic array is recorded for {device.name}. Devices with one: {known}. "
+                "Or describe it: SystolicArray(rows=128, columns=128)"
+            )
+        rows, columns, count = device.systolic_array
+        described: dict[str, Any] = {"rows": rows, "columns": columns, "count": count, "name": device.name}
+        if "clock" not in changes:
+            described["clock"] = device.chip("clock")
+        if "bandwidth" not in changes:
+            described["bandwidth"] = device.memory_bw
+        return cls(**described | changes)
+
+    @property
+    def macs_per_cycle(self) -> Quantity:
+        """Multiply-accumulates of all arrays in a cycle."""
+        return Q_(self.rows * self.columns * self.count, "MAC/cycle")
+
+    @property
+    def peak(self) -> Quantity:
+        """Rate with every place busy in every cycle, FLOP/s."""
+        peak: Quantity = (self.macs_per_cycle * self.clock).to("FLOP/s")
+        return peak
+
+    def edge_bandwidth(self, precision: str) -> Quantity:
+        """Return the bandwidth that one array needs at two of its edges, byte/s: (R + C) words a cycle.
+
+        Examples
+        --------
+        >>> print(SystolicArray(2, 3).edge_bandwidth("fp16"))
+        10 GB/s
+        """
+        words = Q_(self.rows + self.columns, "1/cycle")
+        bandwidth: Quantity = (words * element_size(precision) * self.clock).to("GB/s")
+        return bandwidth
+
+    def words(self, precision: str) -> dict[str, int | None]:
+        """Return how many words of ``precision`` each buffer holds, by argument name of the counts."""
+        size = element_size(precision).m_as("byte")
+        found = {}
+        for operand in ("ifmap", "filter", "ofmap"):
+            buffer: Quantity | None = getattr(self, f"{operand}_buffer")
+            found[f"{operand}_words"] = None if buffer is None else int(buffer.m_as("byte") / size)
+        return found

@@ -1,0 +1,90 @@
+"""The same machine, compiled: for products of a thousand and for ten thousand small ones.
+
+It moves the same values through the same registers as :mod:`mlsys.models.systolic.machine`
+and is tested equal to it in all that it returns; it keeps no frames.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mlsys.models.systolic.counts import Accesses
+from mlsys.models.systolic.machine import Run, Trace, operands
+
+__all__ = ["dram_accesses_fast", "simulate_fast"]
+
+
+def simulate_fast(
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    rows: int,
+    columns: int,
+    dataflow: str = "ws",
+    overlap: str = "none",
+    trace: bool = False,
+) -> Run:
+    """Multiply two matrices on an array, cycle by cycle, in compiled code.
+
+    Parameters
+    ----------
+    left, right, rows, columns, dataflow, overlap
+        As in :func:`mlsys.models.systolic.simulate`.
+    trace
+        Whether to keep the addresses that were asked for, which takes memory.
+
+    Examples
+    --------
+    >>> run = simulate_fast(np.eye(64), np.ones((64, 64)), 16, 16)
+    >>> bool((run.product == 1).all()), run.cycles
+    (True, 1760)
+    """
+    from mlsys.models.systolic import kernels
+
+    cut, a, b = operands("simulate_fast", left, right, rows, columns, dataflow, overlap)
+    first = 0 if dataflow == "os" else cut.array_rows
+    starts = first + np.arange(cut.count, dtype=np.int64) * int(cut.step(overlap))
+    most = trace * cut.count  # requests of a fold, at most: its streamed words at either edge, or one for each place
+    edge = most * cut.streamed
+    if dataflow == "os":
+        room = edge * cut.array_rows, edge * cut.array_columns, most * cut.array_rows * cut.array_columns
+        traces = [np.empty((words, 2), np.int64) for words in room]
+        out = kernels.output_stationary(a, b, cut.array_rows, cut.array_columns, starts, *traces)
+    else:
+        room = edge * cut.array_rows, most * cut.array_rows * cut.array_columns, edge * cut.array_columns
+        traces = [np.empty((words, 2), np.int64) for words in room]
+        x, y = (a, b) if dataflow == "ws" else (b.T, a.T)
+        out = kernels.operand_stationary(
+            np.ascontiguousarray(x), np.ascontiguousarray(y), cut.array_rows, cut.array_columns, starts, *traces
+        )
+    product, cycles, activity, read_first, read_second, writes, reread, latched = out
+    reads = [read_first, read_second]
+    asked = [requests[:used] for requests, used in zip(traces, (*reads, writes), strict=True)] if trace else traces
+    if dataflow == "is":  # the product was turned around: so are its operands, and every address
+        product, reads, asked = np.ascontiguousarray(product.T), reads[::-1], [asked[1], asked[0], asked[2]]
+        for requests, (height, width) in zip(asked, ((cut.k, cut.m), (cut.n, cut.k), (cut.n, cut.m)), strict=True):
+            requests[:, 1] = requests[:, 1] % width * height + requests[:, 1] // width
+    sram = Accesses(reads[0], reads[1], writes, int(reread))
+    return Run(product, int(cycles), activity, sram, int(latched), Trace(*asked), ())
+
+
+def dram_accesses_fast(
+    run: Run, ifmap_words: int | None = None, filter_words: int | None = None, ofmap_words: int | None = None
+) -> Accesses:
+    """Return what :func:`mlsys.models.systolic.dram_accesses` returns, in compiled code.
+
+    Examples
+    --------
+    >>> run = simulate_fast(np.ones((6, 4)), np.ones((4, 5)), 2, 2, trace=True)
+    >>> dram_accesses_fast(run).ifmap_reads, dram_accesses_fast(run, ifmap_words=20).ifmap_reads
+    (24, 72)
+    """
+    from mlsys.models.systolic import kernels
+
+    def misses(requests: npt.NDArray[np.int64], words: int | None) -> int:
+        addresses = int(requests[:, 1].max(initial=-1)) + 1
+        return int(kernels.least_recently_used(requests, addresses if words is None else words // 2, addresses))
+
+    ifmap, filter_ = misses(run.trace.ifmap, ifmap_words), misses(run.trace.filter, filter_words)
+    written = misses(run.trace.ofmap, ofmap_words)
+    return Accesses(ifmap, filter_, written, written - run.product.size)

@@ -1,0 +1,257 @@
+"""Closed forms: cycles, utilisation and accesses of a product on a systolic array.
+
+Every number equals, exactly, what :mod:`mlsys.models.systolic.machine` counts while it
+moves the values, and all of it is plain arithmetic that also takes arrays of shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, checked_name, choose, folds, whole
+
+if TYPE_CHECKING:
+    from mlsys.models.systolic.scalesim import Window
+
+__all__ = ["Accesses", "Counts", "activity", "count_systolic", "physical_counts"]
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Words read and written, by operand; sums that were written too early are read again."""
+
+    ifmap_reads: Any
+    filter_reads: Any
+    ofmap_writes: Any
+    ofmap_reads: Any
+
+    @property
+    def reads(self) -> Any:
+        """Words read."""
+        return self.ifmap_reads + self.filter_reads + self.ofmap_reads
+
+    @property
+    def total(self) -> Any:
+        """All words moved."""
+        return self.reads + self.ofmap_writes
+
+    def times(self, copies: Any) -> Accesses:
+        """Return the words of several equal products."""
+        return Accesses(
+            self.ifmap_reads * copies, self.filter_reads * copies, self.ofmap_writes * copies, self.ofmap_reads * copies
+        )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a product costs on an array; every number may be an array of many cases.
+
+    Attributes
+    ----------
+    convention
+        Who counts: ``"physical"`` or ``"scalesim"``.
+    folds
+        How the product was cut.
+    cycles
+        Cycles without stalls.
+    macs
+        Useful multiply-accumulates.
+    utilisation
+        Share of the array's multiply-accumulates in ``cycles`` that are useful.
+    mapping_efficiency
+        Share of the array that holds useful work, mean over the folds.
+    compute_utilisation
+        The same over the cycles in which a fold streams.
+    sram, dram
+        Words moved between array and buffers, and between buffers and DRAM.
+    register_writes
+        Words latched in registers of the array, or None where the convention has none.
+    """
+
+    convention: str
+    folds: Folds
+    cycles: Any
+    macs: Any
+    utilisation: Any
+    mapping_efficiency: Any
+    compute_utilisation: Any
+    sram: Accesses
+    dram: Accesses
+    register_writes: Any = None
+
+
+def count_systolic(
+    m: Any,
+    n: Any,
+    k: Any,
+    rows: Any,
+    columns: Any,
+    dataflow: str = "ws",
+    *,
+    convention: str = "physical",
+    overlap: str = "none",
+    ifmap_words: Any = None,
+    filter_words: Any = None,
+    ofmap_words: Any = None,
+    window: Window | None = None,
+) -> Counts:
+    """Count cycles and accesses of an (m × k) by (k × n) product on an array.
+
+    Parameters
+    ----------
+    m, n, k, rows, columns
+        Sizes of product and array: whole numbers, or arrays of them that broadcast.
+    dataflow
+        ``"ws"``, ``"os"`` or ``"is"``.
+    convention
+        ``"physical"`` counts what hardware does, loading and draining included;
+        ``"scalesim"`` counts as SCALE-Sim 3.0.0 reports.
+    overlap
+        ``"none"``, ``"load"`` or ``"full"``; in the physical convention alone.
+    ifmap_words, filter_words, ofmap_words
+        Words that each buffer holds in all: half of them in use, half being filled
+        or emptied. None stands for a buffer without limit.
+    window
+        Where the left operand is an im2col matrix: how its rows repeat the words of an
+        image, for the words that DRAM moves. For one case, not for arrays.
+
+    Raises
+    ------
+    ArgumentError
+        For sizes that are no whole numbers above zero; if SCALE-Sim is to overlap folds,
+        or the window does not make an (m × k) matrix.
+    UnknownNameError
+        For an unknown dataflow, convention or overlap.
+
+    Notes
+    -----
+    The physical count, and that of SCALE-Sim without a limit on ``ofmap_words``, is plain
+    arithmetic on arrays; what SCALE-Sim writes through a finite buffer is followed case by
+    case, and so are the windows of a convolution.
+
+    References
+    ----------
+    A. Samajdar et al., A systematic methodology for characterizing scalability of DNN
+    accelerators using SCALE-Sim, ISPASS 2020.
+
+    Examples
+    --------
+    >>> counts = count_systolic(128, 128, 128, 128, 128)
+    >>> counts.cycles, f"{counts.utilisation:.1%}"
+    (510, '25.1%')
+    >>> count_systolic(128, 128, 128, 128, 128, convention="scalesim").cycles
+    509
+    """
+    where = "count_systolic"
+    checked_name(where, "convention", convention, CONVENTIONS)
+    checked_name(where, "overlap", overlap, OVERLAPS)
+    cut = folds(m, n, k, rows, columns, dataflow, where)
+    buffers = {"ifmap_words": ifmap_words, "filter_words": filter_words, "ofmap_words": ofmap_words}
+    sizes = {name: None if words is None else whole(where, name, words) for name, words in buffers.items()}
+    if convention == "scalesim":
+        from mlsys.models.systolic.scalesim import scalesim_counts
+
+        return scalesim_counts(cut, **sizes, overlap=overlap, window=window)
+    if window is not None:
+        window.check(cut.m, cut.k)
+    return physical_counts(cut, overlap, **sizes, distinct_ifmap=window and min(window.words, cut.m * cut.k))
+
+
+def physical_counts(
+    cut: Folds, overlap: str = "none", ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
+    distinct_ifmap: Any = None,
+) -> Counts:  # fmt: skip
+    """Count what hardware does; arguments are checked by :func:`count_systolic`.
+
+    ``distinct_ifmap`` is the number of different words of the left operand, where an
+    im2col matrix repeats them.
+
+    Notes
+    -----
+    With folds F, streamed size T and an R × C array, cycles are (F - 1)·step + T + 2R + C - 2,
+    where the step is T + 2R + C - 2 without overlap, R less when loads and drains hide
+    behind streaming, and max(T, R) when folds follow each other directly.
+    A fringe fold takes the time of a full one.
+    """
+    cycles = (cut.count - 1) * cut.step(overlap) + cut.fold_cycles
+    places = cut.array_rows * cut.array_columns
+    mapping = cut.along_rows * cut.along_columns / (cut.row_folds * cut.column_folds * places)
+    return Counts(
+        convention="physical",
+        folds=cut,
+        cycles=cycles,
+        macs=cut.macs,
+        utilisation=cut.macs / (cycles * places),
+        mapping_efficiency=mapping,
+        compute_utilisation=mapping * cut.streamed / (cut.fold_cycles - cut.array_rows),
+        sram=_sram(cut).times(cut.copies),
+        dram=_dram(cut, ifmap_words, filter_words, ofmap_words, distinct_ifmap).times(cut.copies),
+        register_writes=_register_writes(cut) * cut.copies,
+    )
+
+
+def _sram(cut: Folds) -> Accesses:
+    left, right, out = cut.m * cut.k, cut.k * cut.n, cut.m * cut.n
+    if cut.dataflow == "os":
+        return Accesses(cut.column_folds * left, cut.row_folds * right, out, out * 0)
+    ifmap, filter_ = (cut.column_folds * left, right) if cut.dataflow == "ws" else (left, cut.column_folds * right)
+    return Accesses(ifmap, filter_, cut.row_folds * out, (cut.row_folds - 1) * out)
+
+
+def _dram(cut: Folds, ifmap_words: Any, filter_words: Any, ofmap_words: Any, distinct_ifmap: Any) -> Accesses:
+    """Least-recently-used buffers: what is passed over again is fetched once if it fits, else each time."""
+    left, right, out = cut.m * cut.k, cut.k * cut.n, cut.m * cut.n
+    once = left if distinct_ifmap is None else distinct_ifmap
+    if cut.dataflow == "os":
+        ifmap = choose(_fits(once, ifmap_words), once, cut.column_folds * left)
+        return Accesses(ifmap, _by_column(cut, cut.k, filter_words, 1, cut.row_folds), out, out * 0)
+    if cut.dataflow == "ws":
+        ifmap, filter_ = choose(_fits(once, ifmap_words), once, cut.column_folds * left), right
+    else:
+        ifmap = choose(_fits(once, ifmap_words), once, left)
+        filter_ = choose(_fits(right, filter_words), right, cut.column_folds * right)
+    # A sum that is complete leaves once; an incomplete one that does not fit leaves and comes back for each fold.
+    written = _by_column(cut, cut.streamed, ofmap_words, 1, cut.row_folds)
+    return Accesses(ifmap, filter_, written, written - out)
+
+
+def _fits(words: Any, buffer: Any) -> Any:
+    """Tell whether words fit in the half of a double buffer that is in use."""
+    return True if buffer is None else words <= buffer // 2
+
+
+def _by_column(cut: Folds, length: Any, buffer: Any, once: int, again: Any) -> Any:
+    """Return words moved for all columns of an operand, fold by fold: each moves once if its fold fits."""
+    full = cut.column_folds - 1
+    fringe = cut.along_columns - full * cut.array_columns
+    moved = choose(_fits(length * cut.array_columns, buffer), once, again) * full * cut.array_columns * length
+    return moved + choose(_fits(length * fringe, buffer), once, again) * fringe * length
+
+
+def _register_writes(cut: Folds) -> Any:
+    """Count words latched: moving operands, sums, and the way in or out of what stays."""
+    macs = cut.m * cut.n * cut.k
+    size, count = cut.array_rows, cut.row_folds
+    last = cut.along_rows - (count - 1) * size
+    if cut.dataflow == "os":  # two operands and a sum for each MAC; then row i takes R - 1 - i steps down
+        down = (count - 1) * (size * (size - 1) // 2) + last * (size - 1) - last * (last - 1) // 2
+        return 3 * macs + down * cut.along_columns
+    # One operand for each MAC, a sum in every row that it crosses, and i + 1 steps for the word that stays in row i.
+    loads = (count - 1) * (size * (size + 1) // 2) + last * (last + 1) // 2
+    return macs + cut.streamed * cut.along_columns * count * size + loads * cut.along_columns
+
+
+def activity(cut: Folds) -> Any:
+    """Return useful multiply-accumulates of every place of the array, for one case, (rows × columns).
+
+    Examples
+    --------
+    >>> activity(folds(4, 3, 3, 2, 2)).tolist()
+    [[16, 8], [8, 4]]
+    """
+    import numpy as np
+
+    row = -(-(cut.along_rows - np.arange(cut.array_rows)) // cut.array_rows)
+    column = -(-(cut.along_columns - np.arange(cut.array_columns)) // cut.array_columns)
+    return cut.streamed * np.outer(np.maximum(row, 0), np.maximum(column, 0))

@@ -1,0 +1,210 @@
+"""How a matrix product is cut into folds that an array can hold, and when each fold starts.
+
+A product of an (M × K) by a (K × N) matrix becomes a grid of folds. In every dataflow
+one index lies along the rows of the array, one along its columns, and one is streamed:
+
+================  ==============  =================  ========
+dataflow          along the rows  along the columns  streamed
+================  ==============  =================  ========
+``ws`` (weight)   K               N                  M
+``is`` (input)    K               M                  N
+``os`` (output)   M               N                  K
+================  ==============  =================  ========
+
+The left operand is called *ifmap* and the right one *filter*, as in a layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+
+__all__ = [
+    "CONVENTIONS",
+    "DATAFLOWS",
+    "OVERLAPS",
+    "Folds",
+    "ceil_div",
+    "checked_name",
+    "choose",
+    "folds",
+    "larger",
+    "whole",
+]
+
+DATAFLOWS = {"ws": "weight-stationary", "os": "output-stationary", "is": "input-stationary"}
+CONVENTIONS = {
+    "physical": "every cycle from the first word loaded to the last word drained",
+    "scalesim": "as SCALE-Sim 3.0.0 reports",
+}
+OVERLAPS = {
+    "none": "a fold begins when the one before has left the array",
+    "load": "stationary words are loaded, or finished sums drained, behind the streaming of another fold",
+    "full": "as load, and a fold streams in directly behind the one before",
+}
+_LARGEST = 0.99 * 2.0**63
+
+
+def checked_name(where: str, argument: str, value: str, known: dict[str, str]) -> str:
+    """Return ``value`` if it is known, else raise with what is.
+
+    Examples
+    --------
+    >>> checked_name("systolic", "dataflow", "wss", DATAFLOWS)
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnknownNameError: systolic(): unknown dataflow 'wss'. Known: ws (weight-stationary), ... 'ws'?
+    """
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(f"{name} ({meaning})" for name, meaning in known.items())
+        hint = did_you_mean(str(value), known)
+        raise UnknownNameError(f"{where}(): unknown {argument} {value!r}. Known: {listed}.{hint}")
+    return value
+
+
+def whole(where: str, name: str, value: Any) -> Any:
+    """Return a size as an exact whole number, or an array of them; anything else is refused.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is zero, negative, fractional, not a number, or True or False.
+
+    Examples
+    --------
+    >>> whole("systolic", "m", 2.0), whole("systolic", "m", np.array([1, 3]))
+    (2, array([1, 3]))
+    """
+    number = checked_number(where, name, value, count(), {})
+    if isinstance(number, np.ndarray) and number.ndim:
+        if number.dtype.kind == "f" and (number > 2**53).any():
+            raise ArgumentError(f"{where}(): `{name}` must be exact, got floats above 2**53. Give whole numbers")
+        return number.astype(np.int64)
+    return int(number)
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """Return a over b, rounded up, exact for whole numbers and arrays of them."""
+    return -(-a // b)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """Return the larger of two whole numbers, or of each pair in two arrays."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else np.maximum(a, b)
+
+
+def choose(condition: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` where the condition holds, else ``no``, for one case or many."""
+    if isinstance(condition, (bool, np.bool_)):
+        return yes if condition else no
+    return np.where(condition, yes, no)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """A product cut for an array; every number may be an array of many cases.
+
+    Attributes
+    ----------
+    m, n, k
+        Rows and columns of the output, length of the reduction.
+    array_rows, array_columns
+        The array.
+    dataflow
+        ``"ws"``, ``"os"`` or ``"is"``.
+    along_rows, along_columns, streamed
+        The three sizes in the order of the table above.
+    row_folds, column_folds
+        Folds along either side; row folds are the inner loop.
+    copies
+        Equal products that follow each other: the groups of a convolution, the heads of attention.
+    """
+
+    m: Any
+    n: Any
+    k: Any
+    array_rows: Any
+    array_columns: Any
+    dataflow: str
+    along_rows: Any
+    along_columns: Any
+    streamed: Any
+    row_folds: Any
+    column_folds: Any
+    copies: Any = 1
+
+    @property
+    def count(self) -> Any:
+        """Folds in all."""
+        return self.row_folds * self.column_folds * self.copies
+
+    @property
+    def macs(self) -> Any:
+        """Useful multiply-accumulates, of all copies."""
+        return self.m * self.n * self.k * self.copies
+
+    @property
+    def fold_cycles(self) -> Any:
+        """Cycles of one fold alone: load or drain, fill, stream; T + 2R + C - 2."""
+        return self.streamed + 2 * self.array_rows + self.array_columns - 2
+
+    def step(self, overlap: str) -> Any:
+        """Return the cycles between the starts of two folds."""
+        if overlap == "none":
+            return self.fold_cycles
+        if overlap == "load":
+            return self.fold_cycles - self.array_rows
+        return larger(self.streamed, self.array_rows)
+
+
+def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: str = "ws", where: str = "folds") -> Folds:
+    """Cut an (m × k) by (k × n) product for an array of ``rows`` × ``columns``.
+
+    Parameters
+    ----------
+    m, n, k, rows, columns
+        Whole numbers of one or more, or arrays of them that broadcast.
+    dataflow
+        ``"ws"``, ``"os"`` or ``"is"``.
+    where
+        Function to name in an error.
+
+    Raises
+    ------
+    ArgumentError, UnknownNameError
+        For sizes that are no whole numbers above zero, and for unknown dataflows.
+
+    Notes
+    -----
+    Single cases are Python integers and exact at any size. Arrays are 64-bit; where a
+    count could leave that range they become arrays of Python integers, slower and exact.
+
+    Examples
+    --------
+    >>> cut = folds(100, 100, 100, 8, 8)
+    >>> cut.row_folds, cut.column_folds, cut.fold_cycles
+    (13, 13, 122)
+    """
+    checked_name(where, "dataflow", dataflow, DATAFLOWS)
+    sizes = [
+        whole(where, name, value)
+        for name, value in (("m", m), ("n", n), ("k", k), ("rows", rows), ("columns", columns))
+    ]
+    if any(isinstance(size, np.ndarray) for size in sizes):
+        # Times and counts stay below the product of all three sizes, each padded to the array, a few times over.
+        high = [float(np.max(size)) for size in sizes]
+        pad = high[3] + high[4]
+        if (high[0] + pad) * (high[1] + pad) * (high[2] + 2 * pad) * 4 > _LARGEST:
+            sizes = [np.asarray(size, dtype=object) for size in sizes]
+        sizes = list(np.broadcast_arrays(*sizes))
+    m, n, k, rows, columns = sizes
+    along_rows, along_columns, streamed = {"ws": (k, n, m), "is": (k, m, n), "os": (m, n, k)}[dataflow]
+    return Folds(
+        m, n, k, rows, columns, dataflow, along_rows, along_columns, streamed,
+        ceil_div(along_rows, rows), ceil_div(along_columns, columns),
+    )  # fmt: skip

@@ -1,0 +1,383 @@
+"""A systolic array that really moves values: the reference for every closed form.
+
+Each cycle is one assignment of the whole grid of registers. Operands step to the right
+(and, where outputs stay, down), sums step down, words that stay are pushed in from the
+top row by row, and nothing is read or written but at the edges. What is counted is what
+happens, not what a formula says should happen.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mlsys.errors import ArgumentError
+from mlsys.models.systolic.counts import Accesses
+from mlsys.models.systolic.folds import OVERLAPS, Folds, checked_name, folds
+
+__all__ = ["Frame", "Run", "Trace", "dram_accesses", "simulate"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What every place of the array holds at the end of one cycle; NaN where there is nothing."""
+
+    cycle: int
+    moving: Array  # the operand that steps to the right
+    second: Array  # the one that stays (ws, is) or steps down (os)
+    sums: Array
+    busy: Array  # places that multiplied in this cycle
+    entering: tuple[tuple[int, float], ...]  # (row, value) that came in from the left
+    leaving: tuple[tuple[int, float], ...]  # (column, value) that left at the bottom
+    phase: str
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Requests (fold, address), one a row, in the order of time; element (i, j) of a matrix is at i·width + j."""
+
+    ifmap: Array
+    filter: Array
+    ofmap: Array
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out of a run and what was counted on the way."""
+
+    product: Array
+    cycles: int
+    activity: Array
+    sram: Accesses
+    register_writes: int
+    trace: Trace
+    frames: tuple[Frame, ...]
+
+
+def simulate(
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    rows: int,
+    columns: int,
+    dataflow: str = "ws",
+    overlap: str = "none",
+    record: bool = False,
+) -> Run:
+    """Multiply two matrices on an array of ``rows`` × ``columns``, cycle by cycle.
+
+    Parameters
+    ----------
+    left, right
+        Operands, (m × k) and (k × n).
+    rows, columns
+        Places of the array.
+    dataflow
+        ``"ws"``, ``"os"`` or ``"is"``: which operand stays.
+    overlap
+        ``"none"``, ``"load"`` or ``"full"``: how folds follow each other.
+    record
+        Whether to keep a :class:`Frame` for every cycle.
+
+    Raises
+    ------
+    ArgumentError
+        If the operands are not two matrices that can be multiplied.
+
+    References
+    ----------
+    H. T. Kung, Why systolic architectures?, IEEE Computer 15(1), 1982.
+
+    Examples
+    --------
+    >>> run = simulate([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
+    >>> run.product.tolist(), run.cycles
+    ([[22.0, 34.0], [16.0, 24.0]], 6)
+    """
+    cut, a, b = operands("simulate", left, right, rows, columns, dataflow, overlap)
+    machine = OutputStationary(cut, a, b) if dataflow == "os" else OperandStationary(cut, a, b)
+    starts = [machine.first + index * cut.step(overlap) for index in range(cut.count)]
+    frames = []
+    cycle = 0
+    while not machine.finished:
+        machine.tick(cycle, starts)
+        if record:
+            frames.append(machine.frame(cycle, starts))
+        cycle += 1
+    trace = Trace(*(np.array(requests, dtype=np.int64).reshape(-1, 2) for requests in machine.asked))
+    return Run(machine.product, cycle, machine.activity, machine.accesses(), machine.latched, trace, tuple(frames))
+
+
+def operands(
+    where: str, left: npt.ArrayLike, right: npt.ArrayLike, rows: int, columns: int, dataflow: str, overlap: str
+) -> tuple[Folds, Array, Array]:
+    """Return the folds and the two matrices as floats, or raise if they cannot be multiplied so."""
+    a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ArgumentError(
+            f"{where}(): `left` and `right` must be an (m × k) and a (k × n) matrix, got shapes {a.shape} and "
+            f"{b.shape}. Write e.g. {where}(np.ones((4, 3)), np.ones((3, 5)), 2, 2)"
+        )
+    checked_name(where, "overlap", overlap, OVERLAPS)
+    return folds(a.shape[0], b.shape[1], a.shape[1], rows, columns, dataflow, where), a, b
+
+
+class _Machine:
+    """Registers and counters that both kinds of array share."""
+
+    first = 0  # cycle in which the first operand enters
+
+    def __init__(self, cut: Folds, a: Array, b: Array) -> None:
+        self.cut, self.a, self.b = cut, a, b
+        shape = cut.array_rows, cut.array_columns
+        self.row, self.column = np.indices(shape)
+        self.moving = np.full(shape, np.nan)
+        self.fold = np.full(shape, -1)  # fold that the moving operand belongs to
+        self.sums = np.full(shape, np.nan)
+        self.busy = np.zeros(shape, dtype=bool)
+        self.activity = np.zeros(shape, dtype=np.int64)
+        self.product = np.zeros((cut.m, cut.n))
+        self.written = np.zeros((cut.m, cut.n), dtype=np.int64)
+        self.asked: tuple[list[tuple[int, int]], ...] = ([], [], [])  # of ifmap, filter and ofmap
+        self.reread = self.latched = 0
+        self.entering: list[tuple[int, float]] = []
+        self.leaving: list[tuple[int, float]] = []
+        # Where each fold begins in the operands, and how many rows and columns of the array it uses.
+        size, width = shape
+        self.corner = [(r * size, c * width) for c in range(cut.column_folds) for r in range(cut.row_folds)]
+        self.used = [(min(size, cut.along_rows - r), min(width, cut.along_columns - c)) for r, c in self.corner]
+        self.outstanding = sum(c * self._outputs(r) for r, c in self.used)
+
+    def _outputs(self, rows: int) -> int:
+        return int(self.cut.streamed)
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether every output is out and nothing is on its way through the array, used columns or not."""
+        return self.outstanding == 0 and not (self.fold[:, :-1] >= 0).any()
+
+    def accesses(self) -> Accesses:
+        ifmap, filter_, ofmap = map(len, self.asked)
+        return Accesses(ifmap, filter_, ofmap, self.reread)
+
+    @staticmethod
+    def live(cycle: int, starts: list[int], before: int, after: int) -> list[int]:
+        """Return folds that may be at work: started at most ``after`` cycles ago, or about to start."""
+        return [f for f, start in enumerate(starts) if start - before <= cycle <= start + after]
+
+    def read_left(self, f: int, i: int, j: int) -> float:
+        self.asked[0].append((f, i * self.cut.k + j))
+        return float(self.a[i, j])
+
+    def read_right(self, f: int, i: int, j: int) -> float:
+        self.asked[1].append((f, i * self.cut.n + j))
+        return float(self.b[i, j])
+
+    def write(self, f: int, i: int, j: int, value: float) -> None:
+        self.asked[2].append((f, i * self.cut.n + j))
+        if self.written[i, j]:
+            self.reread += 1
+        self.written[i, j] += 1
+        self.product[i, j] += value
+        self.outstanding -= 1
+
+    def step_right(self, edge: Array, edge_fold: Array) -> Array:
+        """Move operands one place to the right and return which places their fold uses; others do not latch."""
+        self.moving[:, 1:], self.fold[:, 1:] = self.moving[:, :-1].copy(), self.fold[:, :-1].copy()
+        self.moving[:, 0], self.fold[:, 0] = edge, edge_fold
+        height, width = np.array(self.used)[self.fold].transpose(2, 0, 1)
+        in_use: Array = (self.fold >= 0) & (self.row < height) & (self.column < width)
+        self.moving[~in_use] = np.nan
+        self.latched += int((~np.isnan(self.moving)).sum())
+        return in_use
+
+    def tick(self, cycle: int, starts: list[int]) -> None:
+        raise NotImplementedError
+
+    def frame(self, cycle: int, starts: list[int]) -> Frame:
+        raise NotImplementedError
+
+
+class OperandStationary(_Machine):
+    """Weights stay (or, by turning the product around, inputs); operands step right, sums step down."""
+
+    def __init__(self, cut: Folds, a: Array, b: Array) -> None:
+        super().__init__(cut, a, b)
+        self.first = cut.array_rows
+        self.banks = np.full((2, cut.array_rows, cut.array_columns), np.nan)  # even and odd folds
+
+    def _streamed(self, f: int, t: int, row: int) -> float:
+        return self.read_left(f, t, row) if self.cut.dataflow == "ws" else self.read_right(f, row, t)
+
+    def _staying(self, f: int, row: int, column: int) -> float:
+        return self.read_right(f, row, column) if self.cut.dataflow == "ws" else self.read_left(f, column, row)
+
+    def tick(self, cycle: int, starts: list[int]) -> None:
+        size = self.cut.array_rows
+        self.load(cycle, starts)
+        edge, edge_fold = np.full(size, np.nan), np.full(size, -1)
+        self.entering, self.leaving = [], []
+        for f in self.live(cycle, starts, 0, self.cut.streamed + size):
+            for row in range(size):
+                t = cycle - starts[f] - row  # skew: row i starts i cycles later
+                if 0 <= t < self.cut.streamed:
+                    edge_fold[row] = f
+                    if row < self.used[f][0]:
+                        edge[row] = self._streamed(f, t, self.corner[f][0] + row)
+                        self.entering.append((row, float(edge[row])))
+        self.step_right(edge, edge_fold)
+        weight = np.where(self.fold % 2 == 0, self.banks[0], self.banks[1])
+        self.busy = ~np.isnan(self.moving)
+        above = np.vstack([np.where(self.busy[0], 0.0, np.nan), self.sums[:-1]])
+        self.sums = above + np.where(self.busy, weight * self.moving, 0.0)
+        self.activity += self.busy
+        self.latched += int((~np.isnan(self.sums)).sum())
+        for f in self.live(cycle, starts, 0, self.cut.fold_cycles):
+            for column in range(self.used[f][1]):
+                t = cycle - starts[f] - (size - 1) - column
+                if 0 <= t < self.cut.streamed:
+                    value, place = float(self.sums[-1, column]), self.corner[f][1] + column
+                    self.write(f, *((t, place) if self.cut.dataflow == "ws" else (place, t)), value)
+                    self.leaving.append((column, value))
+
+    def load(self, cycle: int, starts: list[int]) -> None:
+        """Push words that will stay one row down; column j does so j cycles later, just ahead of the operands."""
+        size = self.cut.array_rows
+        for f in self.live(cycle, starts, size, self.cut.array_columns):
+            bank, (rows, columns) = self.banks[f % 2], self.used[f]
+            for column in range(columns):
+                step = cycle - starts[f] + size - column
+                if 0 <= step < size:
+                    row = size - 1 - step  # the lowest row goes first
+                    bank[1 : step + 1, column] = bank[:step, column].copy()
+                    inside = row < rows
+                    here = (self.corner[f][0] + row, self.corner[f][1] + column)
+                    bank[0, column] = self._staying(f, *here) if inside else np.nan
+                    self.latched += int((~np.isnan(bank[: step + 1, column])).sum())
+
+    def frame(self, cycle: int, starts: list[int]) -> Frame:
+        f = max((f for f, start in enumerate(starts) if start - self.cut.array_rows <= cycle), default=0)
+        used_bank = np.where(self.fold >= 0, self.fold, f) % 2
+        staying = np.where(used_bank == 0, self.banks[0], self.banks[1])
+        return _frame(self, cycle, staying, "load" if cycle < starts[f] else "stream")
+
+
+class OutputStationary(_Machine):
+    """Sums stay; one operand steps right, the other down; at last the sums are pushed out at the bottom."""
+
+    def __init__(self, cut: Folds, a: Array, b: Array) -> None:
+        super().__init__(cut, a, b)
+        self.down = np.full_like(self.moving, np.nan)
+        self.banks = np.full((2, cut.array_rows, cut.array_columns), np.nan)  # even and odd folds
+        self.left = np.zeros(cut.array_columns, dtype=np.int64)  # pushes left until a column has been emptied
+        self.draining = np.full(cut.array_columns, -1)
+
+    def _outputs(self, rows: int) -> int:
+        return rows
+
+    @property
+    def finished(self) -> bool:
+        return self.outstanding == 0 and not (self.fold >= 0).any() and not self.left.any()
+
+    def tick(self, cycle: int, starts: list[int]) -> None:
+        size, width, streamed = self.cut.array_rows, self.cut.array_columns, self.cut.streamed
+        self.entering, self.leaving = [], []
+        edge, edge_fold, top = np.full(size, np.nan), np.full(size, -1), np.full(width, np.nan)
+        for f in self.live(cycle, starts, 0, streamed + size + width):
+            rows, columns = self.used[f]
+            for row in range(size):
+                t = cycle - starts[f] - row
+                if 0 <= t < streamed:
+                    edge_fold[row] = f
+                    if row < rows:
+                        edge[row] = self.read_left(f, self.corner[f][0] + row, t)
+                        self.entering.append((row, float(edge[row])))
+            for column in range(columns):
+                t = cycle - starts[f] - column
+                if 0 <= t < streamed:
+                    top[column] = self.read_right(f, t, self.corner[f][1] + column)
+        lowest = self.fold[-1].copy()
+        self.busy = self.step_right(edge, edge_fold)
+        self.down = np.where(self.busy, np.vstack([top, self.down[:-1]]), np.nan)
+        for parity, bank in enumerate(self.banks):
+            here = self.busy & (self.fold % 2 == parity)
+            bank[here] = np.nan_to_num(bank[here]) + self.moving[here] * self.down[here]
+        self.activity += self.busy
+        self.latched += 2 * int(self.busy.sum())  # the operand from above, and the sum
+        ended = (lowest >= 0) & (self.fold[-1] != lowest)
+        self.left[ended], self.draining[ended] = size, lowest[ended]
+        self.drain()
+
+    def drain(self) -> None:
+        """Push finished sums one row down; a column begins as soon as its lowest row has finished."""
+        for column in np.flatnonzero(self.left):
+            f = int(self.draining[column])
+            bank, (rows, columns), row = self.banks[f % 2], self.used[f], int(self.left[column]) - 1
+            if row < rows and column < columns:
+                value = float(bank[-1, column])
+                self.write(f, self.corner[f][0] + row, self.corner[f][1] + int(column), value)
+                self.leaving.append((int(column), value))
+            pushed = self.cut.array_rows - row  # rows at the top that this fold has left; the next may be there
+            bank[pushed:, column] = bank[pushed - 1 : -1, column].copy()
+            bank[pushed - 1, column] = np.nan
+            self.latched += int((~np.isnan(bank[pushed:, column])).sum())
+            self.left[column] -= 1
+
+    def frame(self, cycle: int, starts: list[int]) -> Frame:
+        f = max((f for f, start in enumerate(starts) if start <= cycle), default=0)
+        self.sums = np.where(np.isnan(self.banks[f % 2]), self.banks[1 - f % 2], self.banks[f % 2])
+        return _frame(self, cycle, self.down, "drain" if self.leaving else "stream")
+
+
+def _frame(machine: _Machine, cycle: int, second: Array, phase: str) -> Frame:
+    return Frame(
+        cycle, machine.moving.copy(), second.copy(), machine.sums.copy(), machine.busy.copy(),
+        tuple(machine.entering), tuple(machine.leaving), phase,
+    )  # fmt: skip
+
+
+def dram_accesses(
+    run: Run, ifmap_words: int | None = None, filter_words: int | None = None, ofmap_words: int | None = None
+) -> Accesses:
+    """Return the words that DRAM moves behind buffers which keep what was used last.
+
+    A double buffer is filled for one fold while another is at work: folds are served whole
+    and in their order, also where they overlap in the array.
+
+    Parameters
+    ----------
+    run
+        A run with its trace.
+    ifmap_words, filter_words, ofmap_words
+        Size of each double buffer; half of it is in use. None is a buffer without limit.
+
+    Examples
+    --------
+    >>> run = simulate(np.ones((6, 4)), np.ones((4, 5)), 2, 2)
+    >>> dram_accesses(run).ifmap_reads, dram_accesses(run, ifmap_words=20).ifmap_reads
+    (24, 72)
+    """
+    ifmap, filter_ = _misses(run.trace.ifmap, ifmap_words), _misses(run.trace.filter, filter_words)
+    written = _misses(run.trace.ofmap, ofmap_words)  # each word that comes in, new or fetched, goes out once
+    return Accesses(ifmap, filter_, written, written - run.product.size)
+
+
+def _misses(trace: Array, words: int | None) -> int:
+    held: OrderedDict[int, None] = OrderedDict()
+    room = len(trace) + 1 if words is None else words // 2
+    misses = 0
+    for address in trace[np.argsort(trace[:, 0], kind="stable"), 1].tolist():
+        if address in held:
+            held.move_to_end(address)
+            continue
+        misses += 1
+        if room:
+            if len(held) == room:
+                held.popitem(last=False)
+            held[address] = None
+    return misses

@@ -1,0 +1,262 @@
+"""The same product as SCALE-Sim 3.0.0 counts it, quirks included.
+
+What differs from the physical count:
+
+- ``cycles`` is the index, from zero, of the last row of demands: one less than their number;
+- where outputs stay, the cycles that drain them are left out, and every fold writes R + C
+  words too many to the output buffer;
+- folds never overlap;
+- sums of ``ws`` and ``is`` that are not complete go to DRAM and never come back;
+- words written to DRAM are padded to lines of C words whenever a buffer empties;
+- a read buffer holds 50 sets of 1/100 of its size, and is emptied whole when they are full.
+
+The counts were verified against recorded runs of the tool (``tests/oracles``); this is a
+description of their arithmetic, and no code of the tool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.models.systolic.counts import Accesses, Counts
+from mlsys.models.systolic.folds import Folds, ceil_div, choose
+
+__all__ = ["Window", "dram_writes", "read_buffer_words", "scalesim_counts"]
+
+_LARGEST_MATRIX = 2**28  # words of an im2col matrix that fit in memory several times over
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the left operand of a convolution repeats the words of an image.
+
+    Attributes
+    ----------
+    height, width, channels
+        The image, padding included, and the channels that one filter reads.
+    kernel_height, kernel_width, stride
+        The window.
+    """
+
+    height: int
+    width: int
+    channels: int
+    kernel_height: int
+    kernel_width: int
+    stride: int
+
+    @property
+    def output(self) -> tuple[int, int]:
+        """Rows and columns of windows; SCALE-Sim rounds up, so that the last may hang over the edge."""
+        return (
+            ceil_div(self.height - self.kernel_height + self.stride, self.stride),
+            ceil_div(self.width - self.kernel_width + self.stride, self.stride),
+        )
+
+    @property
+    def words(self) -> int:
+        """Words of the image."""
+        return self.height * self.width * self.channels
+
+    def check(self, m: Any, k: Any) -> None:
+        """Raise unless the window makes an (m × k) matrix."""
+        rows, columns = self.output
+        volume = self.kernel_height * self.kernel_width * self.channels
+        if (rows * columns, volume) != (m, k):
+            raise ArgumentError(
+                f"count_systolic(): `window` must give {m} windows of {k} words, got {rows * columns} of {volume}."
+                " Give the image with its padding"
+            )
+
+    def addresses(self) -> Any:
+        """Return the word that each element of the im2col matrix is, -1 for none, (windows × kernel volume)."""
+        rows, columns = self.output
+        window = np.arange(rows * columns, dtype=np.int32)[:, None]
+        place = np.arange(self.kernel_height * self.kernel_width * self.channels, dtype=np.int32)[None, :]
+        y = window // columns * self.stride + place // (self.kernel_width * self.channels)
+        x = window % columns * self.stride + place // self.channels % self.kernel_width
+        word = (y * self.width + x) * self.channels + place % self.channels
+        return np.where((y < self.height) & (x < self.width), word, np.int32(-1))
+
+
+def read_buffer_words(words: Any) -> Any:
+    """Return how many words a read buffer of ``words`` in all holds before it is emptied.
+
+    Examples
+    --------
+    >>> read_buffer_words(64 * 1024)
+    32750
+    """
+    return 50 * (words // 100)
+
+
+def scalesim_counts(
+    cut: Folds, ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
+    overlap: str = "none", window: Window | None = None,
+) -> Counts:  # fmt: skip
+    """Count as SCALE-Sim 3.0.0 does; sizes are checked by the caller.
+
+    Without a limit on a buffer, everything it serves moves once.
+
+    Raises
+    ------
+    ArgumentError
+        If folds are to overlap, or a window does not give the product's shape.
+    """
+    if overlap != "none":
+        raise ArgumentError(
+            f"count_systolic(): `overlap` must be 'none' where SCALE-Sim counts, got {overlap!r}. "
+            "Write convention='physical' to let folds overlap"
+        )
+    fold = cut.fold_cycles - (cut.array_rows if cut.dataflow == "os" else 0)
+    cycles = cut.count * fold - 1
+    macs, places = cut.m * cut.n * cut.k, cut.array_rows * cut.array_columns
+    mapping = cut.along_rows * cut.along_columns / (cut.count * places)
+    skewed = fold if cut.dataflow == "os" else fold + cut.array_columns - 1
+    left, right, out = cut.m * cut.k, cut.k * cut.n, cut.m * cut.n
+    once = out * 0
+    if cut.dataflow == "os":
+        extra = cut.count * (cut.array_rows + cut.array_columns)
+        sram = Accesses(cut.column_folds * left, cut.row_folds * right, out + extra, once)
+        filter_ = _filter_of_os(cut, filter_words)
+        written = out
+    elif cut.dataflow == "ws":
+        sram = Accesses(cut.column_folds * left, right, cut.row_folds * out, once)
+        filter_, written = right, cut.row_folds * out
+    else:
+        sram = Accesses(left, cut.column_folds * right, cut.row_folds * out, once)
+        filter_, written = _passes(right, cut.column_folds, filter_words), cut.row_folds * out
+    if window is None:
+        ifmap = left if cut.dataflow == "is" else _passes(left, cut.column_folds, ifmap_words)
+    else:
+        ifmap = _windows(cut, window, ifmap_words)
+    dram = Accesses(ifmap, filter_, _writes(written, cut, ofmap_words), once)
+    utilisation = macs / (cycles * places) if np.ndim(cycles) or cycles else float("nan")
+    return Counts("scalesim", cut, cycles, macs, utilisation, mapping, mapping * cut.streamed / skewed, sram, dram)
+
+
+def _passes(words: Any, passes: Any, buffer: Any) -> Any:
+    """Words fetched when an operand is read from end to end several times."""
+    if buffer is None:
+        return words
+    room = read_buffer_words(buffer)
+    return choose((room == 0) | (words < room), words, passes * words)
+
+
+def _filter_of_os(cut: Folds, buffer: Any) -> Any:
+    """Words fetched when each block of columns is read as often as there are row folds, one block after the other.
+
+    A block that fits is fetched once, but the buffer empties when it is full: whatever of the
+    block had come in before is then fetched a second time.
+    """
+    right = cut.k * cut.n
+    if buffer is None:
+        return right
+    room = read_buffer_words(buffer)
+    block, full = cut.k * cut.array_columns, cut.column_folds - 1
+    last = cut.k * (cut.along_columns - full * cut.array_columns)
+    fitting = choose(block < room, ceil_div(room, block) - 1, 1)  # blocks that come in before it empties
+    emptied = choose(full > 0, (full - 1) // fitting, 0)
+    again = emptied * (room - fitting * block)
+    held = choose(full > 0, block * ((full - 1) % fitting + 1), 0)
+    again = again + choose(held + last >= room, room - held, 0)
+    # Where full blocks do not fit but the last one does, the full ones leave (their words mod room) behind.
+    behind = cut.row_folds * full * block % choose(room == 0, 1, room)
+    large = cut.row_folds * full * block + choose(
+        last < room, last + choose(behind + last >= room, room - behind, 0), cut.row_folds * last
+    )
+    several = choose(block < room, right + again, large)
+    return choose((room == 0) | (cut.row_folds == 1), right, several)
+
+
+def _writes(words: Any, cut: Folds, buffer: Any) -> Any:
+    if buffer is None:
+        return words
+    if np.ndim(words):
+        flat = [dram_writes(int(w), int(c), int(b)) for w, c, b in np.broadcast(words, cut.array_columns, buffer)]
+        return np.array(flat).reshape(np.broadcast(words, cut.array_columns, buffer).shape)
+    return dram_writes(words, cut.array_columns, buffer)
+
+
+def dram_writes(words: int, columns: int, buffer: int) -> int:
+    """Return words that SCALE-Sim writes to DRAM, padding included.
+
+    Words wait in lines of ``columns``. When half of the buffer is over-full, the line that is
+    being filled is closed as it is, and as many lines leave as that half takes; of their
+    padding, only that of the last line is not counted.
+
+    Parameters
+    ----------
+    words
+        Words that the array writes.
+    columns
+        Words in a line.
+    buffer
+        Words that the output buffer holds in all.
+
+    Examples
+    --------
+    >>> dram_writes(12544 * 64, 32, 64 * 1024)
+    802847
+    """
+    half = buffer // 2
+    chunk = ceil_div(half, columns)
+    waiting: list[list[int]] = []  # runs of [lines, words in each]
+    moved, arriving = 0, half + 1
+    seen: dict[tuple[Any, ...], tuple[int, int]] = {}
+    while words >= arriving > 0:
+        words -= arriving
+        _arrive(waiting, arriving, columns)
+        left = _leave(waiting, chunk, columns)
+        moved, arriving = moved + left, left
+        state = (arriving, *map(tuple, waiting))
+        if state in seen:  # from here on it repeats
+            words_then, moved_then = seen.pop(state)
+            turns = words // (words_then - words)
+            words, moved = words - turns * (words_then - words), moved + turns * (moved - moved_then)
+            seen.clear()
+        seen[state] = words, moved
+    _arrive(waiting, words, columns)
+    while waiting:
+        moved += _leave(waiting, chunk, columns)
+    return moved
+
+
+def _arrive(waiting: list[list[int]], words: int, columns: int) -> None:
+    waiting += [run for run in ([words // columns, columns], [1, words % columns]) if run[0] and run[1]]
+
+
+def _leave(waiting: list[list[int]], chunk: int, columns: int) -> int:
+    """Take up to ``chunk`` lines from the front and return the words that this counts as."""
+    lines, last = 0, columns
+    while waiting and lines < chunk:
+        taken = min(waiting[0][0], chunk - lines)
+        lines, last = lines + taken, waiting[0][1]
+        waiting[0][0] -= taken
+        if not waiting[0][0]:
+            waiting.pop(0)
+    return lines * columns - (columns - last)
+
+
+def _windows(cut: Folds, window: Window, buffer: Any) -> int:
+    """Words fetched for the left operand of a convolution, whose windows share words."""
+    window.check(cut.m, cut.k)
+    if cut.m * cut.k > _LARGEST_MATRIX:
+        raise ArgumentError(
+            f"count_systolic(): `window` makes {cut.m * cut.k:,} words of im2col, and they are followed one by one; "
+            f"at most {_LARGEST_MATRIX:,} are. Leave out `window` or `ifmap_words`"
+        )
+    from mlsys.models.systolic.kernels import flush_when_full, request_order
+
+    addresses = window.addresses()
+    distinct = len(np.unique(addresses[addresses >= 0]))
+    room = read_buffer_words(buffer) if buffer is not None else 0
+    if room == 0 or distinct < room:
+        return distinct
+    order = request_order(addresses, int(cut.array_rows), int(cut.array_columns), cut.dataflow)
+    passes = 1 if cut.dataflow == "is" else int(cut.column_folds)
+    return int(flush_when_full(order, room, passes, window.words))

@@ -1,0 +1,127 @@
+"""A blocked product on a device: time from the words that its tiles move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.hardware.device import Device
+from mlsys.mapping import Mapping
+from mlsys.models.result import Result
+from mlsys.models.roofline import roofline
+from mlsys.models.tiling.capacity import checked_buffers, gemm_tile_words, largest_square_tile
+from mlsys.models.tiling.traffic import gemm_tile, gemm_traffic, loop_order
+from mlsys.precision import element_size
+from mlsys.units import Q_
+from mlsys.workloads.operator import Operator
+
+__all__ = ["Tiling", "tiled_gemm"]
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a product is cut: tiles, the level that holds them, their order.
+
+    Attributes
+    ----------
+    tile
+        Edge of a cube, or (tm, tn, tk).
+    level
+        Memory level of the device that holds the tiles.
+    buffers
+        1, or 2: with double buffering the next tiles arrive while these are used, and
+        only then do computing and moving overlap.
+    order
+        Loops over tiles, outermost first.
+
+    Examples
+    --------
+    >>> Tiling(64, "L1").tile
+    (64, 64, 64)
+    """
+
+    tile: int | tuple[int, int, int]
+    level: str
+    buffers: int = 1
+    order: str = "mnk"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tile", gemm_tile("Tiling", self.tile))
+        object.__setattr__(self, "buffers", checked_buffers("Tiling", self.buffers))
+        loop_order("Tiling", self.order)
+
+
+def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
+    """Return the time of a product whose tiles pass between main memory and one level.
+
+    Parameters
+    ----------
+    device
+        A twin whose ``tiling.level`` has a capacity.
+    workload
+        A product made by :func:`mlsys.workloads.gemm` or ``dense``.
+    tiling
+        Tile, level, buffering and order.
+
+    Returns
+    -------
+    Result
+        With ``parts`` *compute*, *exposed memory* and *launch*, and the figures of the
+        roofline, whose bytes are those that the tiling moves.
+
+    Raises
+    ------
+    ArgumentError
+        If the tiles do not fit the level, or the operator is no product.
+    UnknownNameError
+        If the device lacks the level, its capacity, or the precision.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import gemm
+    >>> a100, work = Hardware.Cloud.A100, gemm(4096, 4096, 4096)
+    >>> for tiling in (Tiling(96, "L1", buffers=2), Tiling(1024, "L2", buffers=2)):
+    ...     print(tiled_gemm(a100, work, tiling).bound_by)
+    memory
+    compute
+    >>> tiled_gemm(a100, work, Tiling(256, "L1"))
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentError: tiled_gemm(): `tiling.tile` 256×256×256 needs 384 KiB in fp16, but L1 ... 164 KiB ...
+    """
+    if workload.kind != "gemm":
+        raise ArgumentError(
+            f"tiled_gemm(): `workload` must be a matrix product, got {workload.name!r} of kind {workload.kind!r}. "
+            "Write e.g. workload=gemm(1024, 1024, 1024)"
+        )
+    size, capacity = element_size(workload.precision), device.level(tiling.level).usable
+    needed = Q_(gemm_tile_words(tiling.tile, tiling.buffers) * size.m_as("byte"), "byte")
+    if needed > capacity:
+        tile = "×".join(map(str, gemm_tile("tiled_gemm", tiling.tile)))
+        doubled = ", double-buffered," if tiling.buffers == 2 else ""
+        fits = largest_square_tile(capacity, size, tiling.buffers)
+        raise ArgumentError(
+            f"tiled_gemm(): `tiling.tile` {tile}{doubled} needs {needed.to('KiB'):.4g} in {workload.precision}, "
+            f"but {tiling.level} of {device.name} holds {capacity.to('KiB'):.4g} of tiles. Write e.g. tile={fits}"
+        )
+    shape = workload.shape
+    traffic = gemm_traffic(shape["m"], shape["n"], shape["k"], tiling.tile, tiling.order)
+    moved = replace(workload, data=traffic.data(size))
+    result = roofline(device, moved, Mapping(overlap=tiling.buffers == 2))
+    words = {f"{name} moved": Q_(float(count), "") * size for name, count in traffic.by_operand.items()}
+    return replace(
+        result,
+        model="tiled_gemm",
+        figures=FrozenDict({**result.figures, "moved": moved.data, **words}),
+        assumptions=(
+            "dense peak, all of it reached",
+            f"tiles of {tiling.tile} words in {tiling.level}, order {tiling.order}; levels between it and "
+            f"{device.main_memory} save nothing",
+            f"{device.main_memory} at its peak bandwidth",
+            "double buffering: tiles move while units compute"
+            if tiling.buffers == 2
+            else "single buffering: units wait for their tiles",
+        ),
+    )

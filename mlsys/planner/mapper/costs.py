@@ -1,0 +1,64 @@
+"""Energy and time of a mapping from the words it moves: what the mapper makes small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlsys.mapping.iteration import IterationSpace
+from mlsys.models.dataflow.machine import Machine
+
+__all__ = ["Costs", "costs_of"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a word costs at each level, and what the arithmetic costs whatever the mapping.
+
+    Attributes
+    ----------
+    energies, times
+        J and seconds for one word into each inner memory, or out of it.
+    arithmetic, computing
+        J and seconds of all multiply-accumulates.
+    overlap
+        Whether memories and arithmetic work at the same time.
+    """
+
+    energies: tuple[float, ...]
+    times: tuple[float, ...]
+    arithmetic: float
+    computing: float
+    overlap: bool
+
+    def energy(self, words: Sequence[Any]) -> Any:
+        """Return J for the words at each level."""
+        return self.arithmetic + sum(each * count for each, count in zip(self.energies, words, strict=True))
+
+    def latency(self, words: Sequence[Any]) -> Any:
+        """Return seconds for the words at each level."""
+        taken = [each * count for each, count in zip(self.times, words, strict=True)]
+        if not self.overlap:
+            return self.computing + sum(taken)
+        slowest: Any = self.computing
+        for each in taken:
+            slowest = np.maximum(slowest, each)
+        return slowest
+
+    def edp(self, words: Sequence[Any]) -> Any:
+        """Return the energy-delay product, J·s."""
+        return self.energy(words) * self.latency(words)
+
+
+def costs_of(machine: Machine, space: IterationSpace, overlap: bool = True) -> Costs:
+    """Return the costs of a machine for one operator."""
+    return Costs(
+        machine.energies(),
+        machine.times(),
+        float(machine.mac_energy.m_as("J")) * space.macs,
+        2 * space.macs / float(machine.rate.m_as("FLOP/s")),
+        overlap,
+    )

@@ -1,0 +1,323 @@
+"""Exact search over tiles and loop orders of several memory levels, each shared by all operands.
+
+Every level keeps one tile of each operand. At each level one operand can stay while the
+others step: the loops that it lacks go innermost (any smaller choice of loops leaves more
+loops outside and moves no less). That gives three kinds of order a level; the order among
+the rest moves nothing. For each kind, pairs of chains of the first two sides are bounded
+from below by what space they leave to the third, and only pairs whose bound beats the best
+mapping so far are tried with every chain of the third side.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlsys.frozen import FrozenDict
+from mlsys.mapping.iteration import Axis, IterationSpace
+from mlsys.mapping.loopnest import LoopNest, TileLevel
+from mlsys.models.dataflow.counts import movements
+from mlsys.planner.mapper.chains import Numbers, sides
+from mlsys.planner.mapper.two_level import smallest_tiles
+
+__all__ = ["Best", "search"]
+
+Objective = Callable[[Sequence[Any]], Any]
+_BLOCK = 400_000
+_BATCH = 500_000
+_ROW, _SUM, _COLUMN = 0, 1, 2  # the sides: lacked by the second input, the output, the first input
+
+
+@dataclass
+class Best:
+    """The best mapping so far, and how much was looked at."""
+
+    value: float = math.inf
+    words: tuple[int, ...] = ()
+    nest: LoopNest | None = None
+    bounded: int = 0
+    tried: int = 0
+    covered: int = 0
+    proven: bool = False
+    history: list[float] = field(default_factory=list)
+
+
+class _Tables:
+    """Everything about a space and its capacities that the bounds look up."""
+
+    def __init__(self, space: IterationSpace, capacities: Sequence[int]) -> None:
+        self.space, self.capacities, self.levels = space, capacities, len(capacities)
+        self.groups = space.sizes.get("g", 1)
+        self.side = sides(space, self.levels)
+        whole = {dim: size for dim, size in space.sizes.items() if dim != "g"} | {"g": 1}
+        self.weight, self.output = space.inputs[1].words(whole), space.output.words(whole)
+
+    def first_input(self, level: int, rows: Numbers, sums: Numbers) -> tuple[Numbers, Numbers]:
+        """Return footprint and words of one sweep of the first input, rows × sums."""
+        footprint = sweep = np.ones((1, 1), dtype=np.int64)
+        for axis in self.space.inputs[0].axes:
+            if axis.dims == ("g",):
+                continue
+            tiles = [self._tile(dim, level, rows, sums) for dim in axis.dims]
+            footprint = footprint * _extent(axis, *tiles)
+            sweep = sweep * self._sweep(axis, *tiles)
+        return footprint, sweep
+
+    def _tile(self, dim: str, level: int, rows: Numbers, sums: Numbers) -> Numbers:
+        is_row = dim in self.side[_ROW].tiles
+        tiles: Numbers = self.side[_ROW if is_row else _SUM].tiles[dim][rows if is_row else sums, level]
+        return tiles[:, None] if is_row else tiles[None, :]
+
+    def _sweep(self, axis: Axis, *tiles: Numbers) -> Numbers:
+        sizes = [self.space.sizes[dim] for dim in axis.dims]
+        if len(tiles) == 1:
+            return np.full((1, 1), sizes[0])
+        (outer, window), total = tiles, np.zeros((1, 1), dtype=np.int64)
+        for a, many in ((outer, sizes[0] // outer), (sizes[0] % outer, sizes[0] % outer > 0)):
+            for b, often in ((window, sizes[1] // window), (sizes[1] % window, sizes[1] % window > 0)):
+                total = total + _extent(axis, a, b) * many * often
+        return total
+
+
+def _extent(axis: Axis, first: Numbers, window: Numbers | None = None) -> Numbers:
+    if window is None:
+        return first
+    return (first - 1) * np.minimum(axis.stride, window) + window
+
+
+def _again(lacks: int, level: int, kinds: Sequence[int], trips: Sequence[Any], still: Sequence[Any]) -> Any:
+    """Return how often the operand that lacks one side moves whole into a level.
+
+    ``kinds`` names, for each level, the side whose loops are innermost there; ``trips[side][level]``
+    counts tiles, ``still[side][level]`` says that no loop of the side steps.
+    """
+    value, through = trips[lacks][level + 1], True
+    for place in range(level, -1, -1):
+        others = True
+        for side in range(3):
+            if side != lacks:
+                others = others & still[side][place]
+        if kinds[place] == lacks:
+            value = np.where(through, trips[lacks][place], value)
+            through = through & others
+        else:
+            through = through & others & still[lacks][place]
+    return value
+
+
+def _words(tables: _Tables, kinds: Sequence[int], trips: Sequence[Any], still: Sequence[Any], sweeps: Any) -> list[Any]:
+    found = []
+    for level in range(tables.levels):
+        inward, outward, across = (_again(side, level, kinds, trips, still) for side in (_ROW, _SUM, _COLUMN))
+        words = tables.weight * inward + tables.output * (2 * outward - 1) + sweeps[level] * across
+        found.append(words * tables.groups)
+    return found
+
+
+def search(
+    space: IterationSpace,
+    capacities: Sequence[int],
+    memories: Sequence[str],
+    objective: Objective,
+    progress: Callable[[Best, float], None] | None = None,
+    seconds: float | None = None,
+) -> Best:
+    """Return the mapping with the smallest objective, proven where the search was not stopped.
+
+    Parameters
+    ----------
+    space
+        The loops of an operator.
+    capacities, memories
+        Words and names of the inner memories, outermost first.
+    objective
+        From the words into each memory to a number; must not fall when words rise.
+    progress
+        Called with the best so far and the share of the search that is done.
+    seconds
+        Give up after so long, with the best found and ``proven=False``.
+
+    Notes
+    -----
+    ``KeyboardInterrupt`` stops the search in the same way.
+    """
+    finder = _Finder(_Tables(space, capacities), memories, objective, progress, seconds)
+    try:
+        finder.best.proven = finder.run()
+    except KeyboardInterrupt:
+        finder.best.proven = False
+    return finder.settled()
+
+
+class _Finder:
+    def __init__(
+        self, tables: _Tables, memories: Sequence[str], objective: Objective,
+        progress: Callable[[Best, float], None] | None, seconds: float | None,
+    ) -> None:  # fmt: skip
+        from time import monotonic
+
+        self.tables, self.memories, self.objective, self.progress = tables, memories, objective, progress
+        self.clock = monotonic
+        self.end = math.inf if seconds is None else monotonic() + seconds
+        self.best = Best()
+        levels = range(tables.levels)
+        self.trips = [[side.trips[:, level] for level in range(tables.levels + 1)] for side in tables.side]
+        self.still = [[side.still[:, level] for level in levels] for side in tables.side]
+        space = tables.space
+        self.best.covered = math.factorial(len(space.sizes)) ** tables.levels * math.prod(
+            _aligned(size, tables.levels) for size in space.sizes.values()
+        )
+
+    def run(self) -> bool:
+        """Go through every kind of order, most promising first; return whether to the end."""
+        jobs = []
+        for kinds in itertools.product(range(3), repeat=self.tables.levels):
+            bounds = self._row_bounds(kinds)
+            order = np.argsort(bounds, kind="stable")
+            order = order[np.isfinite(bounds[order])]
+            if len(order):
+                jobs.append((float(bounds[order[0]]), kinds, order, bounds))
+        jobs.sort(key=lambda job: job[0])
+        for done, (_, kinds, order, bounds) in enumerate(jobs):
+            columns = self._sum_bounds(kinds)
+            kept = np.flatnonzero(columns < self.best.value)
+            kept = kept[np.argsort(columns[kept], kind="stable")]
+            start, size = 0, 16
+            while start < len(order) and len(kept) and bounds[order[start]] < self.best.value:
+                rows = order[start : start + size]
+                self._block(kinds, rows[bounds[rows] < self.best.value], kept)
+                kept = kept[columns[kept] < self.best.value]
+                start, size = start + size, max(16, _BLOCK // max(len(kept), 1))
+                if self.clock() > self.end:
+                    return False
+                if self.progress:
+                    self.progress(self.best, (done + start / len(order)) / len(jobs))
+        return True
+
+    def settled(self) -> Best:
+        """Return the best with the words of its own nest: what the objective ignores was only bounded."""
+        best, space = self.best, self.tables.space
+        if best.nest is None:
+            ones = FrozenDict(dict.fromkeys(space.sizes, 1))
+            best.nest = LoopNest(tuple(TileLevel(memory, ones, tuple(space.sizes)) for memory in self.memories))
+        moved = movements(space, best.nest)
+        levels = range(1, self.tables.levels + 1)
+        best.words = tuple(sum(item.words for item in moved if item.level == level) for level in levels)
+        best.value = float(self.objective(best.words))
+        return best
+
+    def _row_bounds(self, kinds: Sequence[int]) -> Numbers:
+        """Return the least objective of each chain of the first side, whatever the others."""
+        return self._alone(kinds, _ROW, _SUM)
+
+    def _sum_bounds(self, kinds: Sequence[int]) -> Numbers:
+        return self._alone(kinds, _SUM, _ROW)
+
+    def _alone(self, kinds: Sequence[int], known: int, other: int) -> Numbers:
+        tables, side = self.tables, self.tables.side[known]
+        fits = np.ones(len(side), dtype=bool)
+        trips: list[list[Any]] = [[1] * (tables.levels + 1) for _ in range(3)]
+        still: list[list[Any]] = [[True] * tables.levels for _ in range(3)]
+        trips[known], still[known] = self.trips[known], self.still[known]
+        product = all(len(axis.dims) == 1 for axis in tables.space.inputs[0].axes)
+        for level, capacity in enumerate(tables.capacities):
+            here = side.elements[:, level]
+            fits &= 2 * here + 1 <= capacity
+            room = np.maximum((capacity - here) // (here + 1), 1)
+            trips[_COLUMN][level + 1] = -(-tables.side[_COLUMN].size // room)
+            if product:
+                trips[other][level + 1] = -(-tables.side[other].size // room)
+        least = tables.space.inputs[0].words({**tables.space.sizes, "g": 1})
+        words = _words(tables, kinds, trips, still, [least] * tables.levels)
+        return np.where(fits, self.objective(words), np.inf)
+
+    def _block(self, kinds: Sequence[int], rows: Numbers, sums: Numbers) -> None:
+        tables = self.tables
+        if not len(rows):
+            return
+        trips: list[list[Any]] = [
+            [t[rows][:, None] for t in self.trips[_ROW]],
+            [t[sums][None, :] for t in self.trips[_SUM]],
+        ]
+        still: list[list[Any]] = [
+            [t[rows][:, None] for t in self.still[_ROW]],
+            [t[sums][None, :] for t in self.still[_SUM]],
+        ]
+        size = tables.side[_COLUMN].size
+        trips.append([1])
+        still.append([True] * tables.levels)
+        fits, sweeps, rooms = True, [], []
+        for level, capacity in enumerate(tables.capacities):
+            footprint, sweep = tables.first_input(level, rows, sums)
+            edge = tables.side[_ROW].elements[rows, level][:, None] + tables.side[_SUM].elements[sums, level][None, :]
+            room = (capacity - footprint) // edge
+            fits = fits & (room >= 1)
+            room = np.clip(room, 1, size)
+            sweeps.append(sweep)
+            rooms.append(room)
+            trips[_COLUMN].append(-(-size // room))
+        bounds = np.where(fits, self.objective(_words(tables, kinds, trips, still, sweeps)), np.inf)
+        self.best.bounded += bounds.size
+        flat = bounds.ravel()
+        kept = np.flatnonzero(flat < self.best.value)
+        kept = kept[np.argsort(flat[kept], kind="stable")]
+        width = len(sums)
+        sweeps = [np.broadcast_to(sweep, bounds.shape) for sweep in sweeps]
+        start, batch = 0, 8
+        while start < len(kept) and flat[kept[start]] < self.best.value:
+            picked = kept[start : start + batch]
+            picked = picked[flat[picked] < self.best.value]
+            i, j = picked // width, picked % width
+            self._try(kinds, rows[i], sums[j], [s[i, j] for s in sweeps], [r[i, j] for r in rooms])
+            start, batch = start + batch, max(8, _BATCH // len(tables.side[_COLUMN]))
+
+    def _try(self, kinds: Sequence[int], rows: Numbers, sums: Numbers, sweeps: list[Any], rooms: list[Any]) -> None:
+        """Try pairs of chains with every chain of the third side."""
+        tables, column = self.tables, self.tables.side[_COLUMN]
+        trips = [[t[rows][:, None] for t in self.trips[_ROW]], [t[sums][:, None] for t in self.trips[_SUM]]]
+        still = [[t[rows][:, None] for t in self.still[_ROW]], [t[sums][:, None] for t in self.still[_SUM]]]
+        trips.append([t[None, :] for t in self.trips[_COLUMN]])
+        still.append([t[None, :] for t in self.still[_COLUMN]])
+        fits: Any = True
+        for level, room in enumerate(rooms):
+            fits = fits & (column.elements[:, level][None, :] <= room[:, None])
+        words = _words(tables, kinds, trips, still, [s[:, None] for s in sweeps])
+        values = np.where(fits, self.objective(words), np.inf)
+        self.best.tried += values.size
+        at = int(np.argmin(values))
+        i, j = divmod(at, values.shape[1])
+        if values[i, j] < self.best.value:
+            self.best.value = float(values[i, j])
+            self.best.words = tuple(int(np.broadcast_to(w, values.shape)[i, j]) for w in words)
+            self.best.nest = self._nest(kinds, (int(rows[i]), int(sums[i]), j))
+            self.best.history.append(self.best.value)
+
+    def _nest(self, kinds: Sequence[int], chains: tuple[int, int, int]) -> LoopNest:
+        levels = []
+        for level, kind in enumerate(kinds):
+            tile = {dim: 1 for dim in self.tables.space.sizes if dim == "g"}
+            for side, chain in zip(self.tables.side, chains, strict=True):
+                tile |= {dim: int(tiles[chain, level]) for dim, tiles in side.tiles.items()}
+            around = [side for side in (_ROW, _COLUMN, _SUM) if side != kind]
+            order = tuple(dim for side in (*around, kind) for dim in self.tables.side[side].dims)
+            order = tuple(dim for dim in tile if dim == "g") + order
+            levels.append(TileLevel(self.memories[level], FrozenDict(tile), order))
+        return LoopNest(tuple(levels))
+
+
+def _aligned(size: int, levels: int) -> int:
+    """Return how many chains of any tiles there are in which each is a whole number of the next."""
+    if levels == 1:
+        return size
+    total, last = 0, 0
+    for tile in smallest_tiles(size):
+        trips = -(-size // tile)
+        largest = size if trips == 1 else -(-size // (trips - 1)) - 1
+        total += (largest - last) * _aligned(trips, levels - 1)
+        last = largest
+    return total

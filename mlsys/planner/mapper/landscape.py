@@ -1,0 +1,117 @@
+"""The landscape that the mapper searches: mappings at random, and the front of the best."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.frozen import FrozenDict
+from mlsys.mapping.iteration import IterationSpace
+from mlsys.mapping.loopnest import LoopNest, TileLevel
+from mlsys.models.dataflow.counts import movements
+from mlsys.models.dataflow.machine import Machine
+from mlsys.planner.mapper.chains import tile_chains
+from mlsys.planner.mapper.costs import costs_of
+from mlsys.planner.mapper.hierarchy import search
+
+__all__ = ["Landscape", "pareto_front", "random_mappings"]
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Mappings as points.
+
+    Attributes
+    ----------
+    energies, times
+        J and seconds, one for each mapping.
+    nests
+        The mappings.
+    """
+
+    energies: NDArray[np.float64]
+    times: NDArray[np.float64]
+    nests: tuple[LoopNest, ...]
+
+
+def random_mappings(
+    machine: Machine, space: IterationSpace, count: int, seed: int = 0, *, overlap: bool = True
+) -> Landscape:
+    """Return mappings that fit, drawn at random: tiles of each loop, then an order at each level.
+
+    Parameters
+    ----------
+    machine, space
+        What runs what.
+    count
+        Mappings to draw.
+    seed
+        Same seed, same mappings.
+    overlap
+        As in :func:`best_mapping`.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.mapping import gemm_space
+    >>> from mlsys.models.dataflow import machine_of
+    >>> len(random_mappings(machine_of(Hardware.Cloud.A100), gemm_space(64, 64, 64), 10).energies)
+    10
+    """
+    generator, capacities = random.Random(seed), machine.capacities()
+    levels = range(len(capacities))
+    chains = {dim: tile_chains(size, len(capacities)) for dim, size in space.sizes.items()}
+    nests: list[LoopNest] = []
+    while len(nests) < count:
+        picked = {dim: generator.choice(chain) for dim, chain in chains.items()}
+        tiles = [{dim: chain[level] for dim, chain in picked.items()} for level in levels]
+        held = [sum(operand.words(tile) for operand in space.operands) for tile in tiles]
+        if all(words <= room for words, room in zip(held, capacities, strict=True)):
+            orders = [tuple(generator.sample(list(space.sizes), len(space.sizes))) for _ in levels]
+            named = zip(machine.memories[1:], tiles, orders, strict=True)
+            nests.append(LoopNest(tuple(TileLevel(m.name, FrozenDict(tile), order) for m, tile, order in named)))
+    return _landscape(machine, space, nests, overlap)
+
+
+def pareto_front(machine: Machine, space: IterationSpace, most: int = 40, *, overlap: bool = True) -> Landscape:
+    """Return the mappings that no other beats in both energy and time, least energy first.
+
+    Each is a proven optimum: the least energy among mappings that are faster than the one before.
+
+    Parameters
+    ----------
+    machine, space
+        What runs what.
+    most
+        Stop after so many.
+    overlap
+        As in :func:`best_mapping`.
+    """
+    costs = costs_of(machine, space, overlap)
+    nests: list[LoopNest] = []
+    names, limit = [memory.name for memory in machine.memories[1:]], np.inf
+    while len(nests) < most:
+        best = search(
+            space,
+            machine.capacities(),
+            names,
+            lambda words, limit=limit: np.where(costs.latency(words) < limit, costs.energy(words), np.inf),  # type: ignore[misc]
+        )
+        if not np.isfinite(best.value) or best.nest is None:
+            break
+        nests.append(best.nest)
+        limit = float(costs.latency(best.words)) * (1 - 1e-12)
+    return _landscape(machine, space, nests, overlap)
+
+
+def _landscape(machine: Machine, space: IterationSpace, nests: list[LoopNest], overlap: bool) -> Landscape:
+    costs, words = costs_of(machine, space, overlap), []
+    for nest in nests:
+        moved = movements(space, nest)
+        words.append([sum(m.words for m in moved if m.level == n) for n in range(1, len(nest.levels) + 1)])
+    into = list(np.array(words, dtype=float).reshape(len(nests), -1).T)
+    times = np.broadcast_to(costs.latency(into), (len(nests),)) if nests else np.zeros(0)
+    return Landscape(np.asarray(costs.energy(into)), np.array(times), tuple(nests))

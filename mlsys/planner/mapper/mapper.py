@@ -1,0 +1,211 @@
+"""The mapper: the best loop nest of an operator on a machine, proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.hardware.device import Device
+from mlsys.mapping.iteration import IterationSpace, iteration_space
+from mlsys.mapping.loopnest import LoopNest
+from mlsys.models.dataflow.cost import nest_cost
+from mlsys.models.dataflow.machine import Machine, machine_of
+from mlsys.models.result import Result
+from mlsys.planner.mapper import cache
+from mlsys.planner.mapper.costs import costs_of
+from mlsys.planner.mapper.hierarchy import Best, search
+from mlsys.planner.mapper.two_level import safe_bound
+from mlsys.workloads.operator import Network, Operator
+
+__all__ = ["OBJECTIVES", "MappedLayer", "best_mapping", "map_network"]
+
+OBJECTIVES = ("traffic", "energy", "latency", "edp")
+WHY_NO_OTHER_WINS = (
+    "of all tiles with one trip count the smallest takes least space and moves as much",
+    "the loops that one operand lacks go innermost, which spares that operand; the order of the rest moves nothing",
+    "pairs of tiles were bounded from below by the space they leave to the third, and dropped where that loses",
+)
+
+
+@dataclass(frozen=True)
+class MappedLayer:
+    """The best mapping of one operator and what it costs.
+
+    Attributes
+    ----------
+    space, machine, objective
+        What was asked.
+    nest
+        The mapping.
+    result
+        Its time, energy and traffic.
+    words
+        Words into each inner memory, outermost first, and back out.
+    bound
+        Words that any schedule must move to and from main memory.
+    proven
+        Whether the whole space was searched; False if the search was stopped.
+    covered
+        Mappings that the proof covers: all aligned tile sizes and loop orders, whether they fit or not.
+    bounded, tried
+        Pairs of tiles that were bounded, and mappings that were evaluated.
+    """
+
+    space: IterationSpace
+    machine: Machine
+    objective: str
+    nest: LoopNest
+    result: Result
+    words: tuple[int, ...]
+    bound: int
+    proven: bool
+    covered: int
+    bounded: int
+    tried: int
+
+    @property
+    def ratio(self) -> float:
+        """Words at main memory over the bound; 1 where no schedule moves less."""
+        return self.words[0] / self.bound
+
+    def explain(self) -> str:
+        """Return the mapping as loops, its cost, and why no other is better, for people."""
+        state = "proven best" if self.proven else "best found; the search was stopped, nothing is proven"
+        lines = [
+            f"{self.space.name} on {self.machine.name}, by {self.objective}: {state}.",
+            "",
+            self.nest.resolved(self.space).pseudocode(self.space),
+            "",
+            self.result.explain(),
+            f"Main memory: {self.words[0]:,} words, {self.ratio:.3f} × the least of any schedule ({self.bound:,}).",
+            f"Covered: {_count(self.covered)} mappings; {self.bounded:,} bounds and {self.tried:,} mappings computed.",
+            "Each tile is a whole number of the tiles inside it; ends may be ragged.",
+        ]
+        if self.proven:
+            lines += ["Why no other wins:", *(f"  - {reason}" for reason in WHY_NO_OTHER_WINS)]
+        return "\n".join(lines)
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**9 else f"{number:.2e}"
+
+
+def best_mapping(
+    machine: Machine | Device,
+    workload: Operator | IterationSpace,
+    objective: str = "energy",
+    *,
+    overlap: bool = True,
+    progress: Callable[[Best, float], None] | None = None,
+    seconds: float | None = None,
+    disk_cache: bool = False,
+) -> MappedLayer:
+    """Return the loop nest with the least traffic, energy, latency or energy-delay product.
+
+    Parameters
+    ----------
+    machine
+        A device, or what :func:`machine_of` made of it.
+    workload
+        A matrix product or convolution.
+    objective
+        ``"traffic"`` of main memory, ``"energy"``, ``"latency"`` or ``"edp"``. Mappings that tie
+        for traffic or latency are told apart by energy.
+    overlap
+        Whether memories and arithmetic work at the same time.
+    progress
+        Called now and then with the best so far and the share of the search that is done.
+    seconds
+        Stop after so long; like a keyboard interrupt, this returns the best found, ``proven=False``.
+    disk_cache
+        Keep proven results in the user's cache folder too. Within a process they are always kept.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such objective.
+    ArgumentError
+        If the machine has no memory on the chip, one of them cannot hold one word of each
+        operand, or the workload is no loop nest.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import gemm
+    >>> best = best_mapping(Hardware.Cloud.A100, gemm(512, 256, 32), "traffic")
+    >>> best.words[0], best.bound, best.proven
+    (155648, 155648, True)
+    """
+    if objective not in OBJECTIVES:
+        raise UnknownNameError(
+            f"best_mapping(): `objective` must be one of {', '.join(OBJECTIVES)}, got {objective!r}."
+            + did_you_mean(str(objective), OBJECTIVES)
+        )
+    space = workload if isinstance(workload, IterationSpace) else iteration_space(workload)
+    if isinstance(machine, Device):
+        machine = machine_of(machine, workload.precision if isinstance(workload, Operator) else None)
+    for memory, words in zip(machine.memories[1:], machine.capacities(), strict=True):
+        if words < 3:
+            raise ArgumentError(
+                f"best_mapping(): {memory.name} of {machine.name} holds {words} words in {machine.precision}; "
+                "it must hold one word of each operand. Use fewer levels, e.g. machine_of(device, levels=1)"
+            )
+    best = _search(machine, space, objective, overlap, progress, seconds, disk_cache)
+    assert best.nest is not None
+    result = nest_cost(machine, space, best.nest, overlap=overlap)
+    bound = space.compulsory
+    if set(space.sizes) == set("mnk"):
+        bound = safe_bound(space.sizes["m"], space.sizes["n"], space.sizes["k"], machine.capacities()[0])
+    counts = (best.proven, best.covered, best.bounded, best.tried)
+    return MappedLayer(space, machine, objective, best.nest, result, best.words, bound, *counts)
+
+
+def _search(
+    machine: Machine, space: IterationSpace, objective: str, overlap: bool,
+    progress: Callable[[Best, float], None] | None, seconds: float | None, disk: bool,
+) -> Best:  # fmt: skip
+    memories, capacities = [memory.name for memory in machine.memories[1:]], machine.capacities()
+    costs = costs_of(machine, space, overlap)
+    key = cache.key_of(space, capacities, memories, repr((objective, costs)))
+    kept = cache.lookup(key, disk)
+    if kept is not None:
+        return kept
+
+    goals = {"energy": costs.energy, "edp": costs.edp, "latency": costs.latency}
+    goal: Callable[[Sequence[Any]], Any] = goals.get(objective, lambda words: 1.0 * words[0])
+    best = search(space, capacities, memories, goal, progress, seconds)
+    if objective in ("latency", "traffic") and best.proven:
+        limit = best.value * (1 + 1e-12)
+        second = search(
+            space,
+            capacities,
+            memories,
+            lambda words: np.where(goal(words) <= limit, costs.energy(words), np.inf),
+            progress,
+            seconds,
+        )
+        if np.isfinite(second.value):
+            second.bounded, second.tried = second.bounded + best.bounded, second.tried + best.tried
+            best = second
+    cache.store(key, best, disk)
+    return best
+
+
+def map_network(
+    machine: Machine | Device, network: Network, objective: str = "energy", *, disk_cache: bool = False
+) -> tuple[MappedLayer, ...]:
+    """Return the best mapping of every matrix product and convolution of a network, one by one.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import Network, gemm
+    >>> layers = map_network(Hardware.Cloud.A100, Network("two", (gemm(64, 64, 64), gemm(64, 64, 64))))
+    >>> layers[0].words == layers[1].words
+    True
+    """
+    return tuple(best_mapping(machine, operator, objective, disk_cache=disk_cache) for operator in network)

@@ -1,0 +1,215 @@
+"""The best tile of a matrix product in front of one fast memory, proven.
+
+With one resident tile for each operand, the words moved are
+
+    M K x_n + K N x_m + M N (2 x_k - 1),        x_d = ceil(size of d / tile of d),
+
+where x_d of the innermost loop is 1, because the operand that lacks that loop stays. The
+sum parts by loop; only the space t_m t_k + t_k t_n + t_m t_n <= S joins the loops. Hence
+
+1. the tile of the innermost loop costs space and saves nothing: 1 is best;
+2. of all tiles with one trip count, the smallest costs least space: about 2 sqrt(size)
+   tiles of a loop are left;
+3. given one of the two other tiles, the larger the last one the better.
+
+What is left is a walk over one loop for each of the three choices, in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError, UnknownNameError
+
+__all__ = ["TILE_SETS", "TwoLevelMapping", "best_two_level", "safe_bound", "smallest_tiles", "two_level_words"]
+
+TILE_SETS = ("all", "div")
+ORDERS = 6
+
+
+@dataclass(frozen=True)
+class TwoLevelMapping:
+    """The least traffic of a matrix product through a fast memory of ``capacity`` words.
+
+    Attributes
+    ----------
+    m, n, k, capacity, tile_set
+        What was asked.
+    words
+        Words moved: reads of A and B, reads and writes of C.
+    tile
+        Tile sizes (m, n, k).
+    order
+        Loops, outermost first.
+    a, b, c_reads, c_writes
+        The parts of ``words``.
+    compulsory
+        MK + KN + MN.
+    smith_bound
+        2MNK/√S - 2S; negative where it says nothing.
+    bound
+        The larger of both, rounded up: no schedule of the classical algorithm moves less.
+    covered
+        Tiles and orders that the proof covers, those that do not fit included.
+    """
+
+    m: int
+    n: int
+    k: int
+    capacity: int
+    tile_set: str
+    words: int
+    tile: tuple[int, int, int]
+    order: str
+    a: int
+    b: int
+    c_reads: int
+    c_writes: int
+    compulsory: int
+    smith_bound: float
+    bound: int
+    covered: int
+
+    @property
+    def ratio(self) -> float:
+        """Words over the bound: 1 means that no schedule at all does better."""
+        return float(Fraction(self.words, self.bound))
+
+
+def two_level_words(m: int, n: int, k: int, tile: tuple[int, int, int], order: str) -> tuple[int, int, int, int]:
+    """Return the words of A, of B, of C read and of C written, for one tile and order.
+
+    Examples
+    --------
+    >>> two_level_words(512, 256, 32, (1, 16, 32), "nmk")
+    (262144, 8192, 0, 131072)
+    """
+    sizes = dict(zip("mnk", (m, n, k), strict=True))
+    trips = {dim: -(-sizes[dim] // size) for dim, size in zip("mnk", tile, strict=True)}
+    moving = [dim for dim in order if trips[dim] > 1]
+    again = {}
+    for lacking in "mnk":
+        outside = moving[:]
+        while outside and outside[-1] == lacking:
+            outside.pop()
+        again[lacking] = trips[lacking] if lacking in outside else 1
+    return m * k * again["n"], k * n * again["m"], m * n * (again["k"] - 1), m * n * again["k"]
+
+
+def smallest_tiles(size: int) -> list[int]:
+    """Return, in rising order, the smallest tile for each trip count: about 2 √size of them.
+
+    Examples
+    --------
+    >>> smallest_tiles(10)
+    [1, 2, 3, 4, 5, 10]
+    """
+    tiles, tile = [], 1
+    while tile <= size:
+        trips = -(-size // tile)
+        tile = -(-size // trips)
+        tiles.append(tile)
+        if trips == 1:
+            break
+        tile = -(-size // (trips - 1))
+    return tiles
+
+
+def divisors(size: int) -> list[int]:
+    """Return the divisors of a size, in rising order."""
+    low = [tile for tile in range(1, math.isqrt(size) + 1) if size % tile == 0]
+    return sorted({*low, *(size // tile for tile in low)})
+
+
+def safe_bound(m: int, n: int, k: int, capacity: int) -> int:
+    """Return the words that any schedule of the classical algorithm must move, at least.
+
+    The larger of MK + KN + MN and 2MNK/√S - 2S, rounded up. The often quoted
+    2MNK/√S + MN is no bound: a short sum can stay below it.
+
+    References
+    ----------
+    J.-W. Hong, H. T. Kung, I/O complexity: the red-blue pebble game, STOC 1981.
+    T. M. Smith, B. Lowery, J. Langou, R. A. van de Geijn, A tight I/O lower bound for
+    matrix multiplication, arXiv:1702.02017, 2017 (and 2019).
+
+    Examples
+    --------
+    >>> safe_bound(512, 256, 32, 1024), 2 * 512 * 256 * 32 // 32 + 512 * 256
+    (260096, 393216)
+    """
+    macs = m * n * k
+    root = math.isqrt(4 * macs * macs // capacity)  # floor of 2MNK/√S, in whole numbers
+    exact = root * root * capacity == 4 * macs * macs
+    return max(m * k + k * n + m * n, root - 2 * capacity + (not exact))
+
+
+def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: str = "all") -> TwoLevelMapping:
+    """Return the tile and loop order that move the fewest words.
+
+    Parameters
+    ----------
+    m, n, k
+        Sizes of C[m, n] += A[m, k] B[k, n]; any size, exact.
+    capacity
+        Words of the fast memory, which holds one tile of A, of B and of C.
+    tile_set
+        ``"all"`` tile sizes, with ragged ends, or ``"div"``, divisors only.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is not a whole number of at least 1, or not even single words fit.
+    UnknownNameError
+        If the tile set is neither.
+
+    Examples
+    --------
+    >>> best = best_two_level(512, 256, 32, 1024)
+    >>> best.words, best.tile, best.order, round(best.ratio, 3)
+    (286720, (1, 29, 32), 'nkm', 1.102)
+    """
+    given = {"m": m, "n": n, "k": k, "capacity": capacity}
+    m, n, k, capacity = (int(checked_number("best_two_level", name, v, count(), {})) for name, v in given.items())
+    if tile_set not in TILE_SETS:
+        raise UnknownNameError(f"best_two_level(): `tile_set` must be one of {', '.join(TILE_SETS)}, got {tile_set!r}")
+    if capacity < 3:
+        raise ArgumentError(
+            f"best_two_level(): `capacity` must hold one word of A, of B and of C, got {capacity}. "
+            "Write e.g. capacity=3"
+        )
+    sizes = dict(zip("mnk", (m, n, k), strict=True))
+    tiles = {dim: smallest_tiles(size) if tile_set == "all" else divisors(size) for dim, size in sizes.items()}
+    candidates = []
+    for inner, (first, second) in (("k", "mn"), ("m", "nk"), ("n", "mk")):
+        for one, other in _largest_pairs(tiles[first], tiles[second], capacity):
+            tile = {first: one, second: other, inner: 1}
+            shape = (tile["m"], tile["n"], tile["k"])
+            order = first + second + inner
+            candidates.append((sum(two_level_words(m, n, k, shape, order)), shape, order))
+    words, shape, order = min(candidates, key=lambda found: found[0])
+    a, b, c_reads, c_writes = two_level_words(m, n, k, shape, order)
+    everything = m * n * k if tile_set == "all" else math.prod(len(choice) for choice in tiles.values())
+    return TwoLevelMapping(
+        m, n, k, capacity, tile_set, words, shape, order, a, b, c_reads, c_writes,
+        compulsory=m * k + k * n + m * n,
+        smith_bound=2 * m * n * k / math.sqrt(capacity) - 2 * capacity,
+        bound=safe_bound(m, n, k, capacity),
+        covered=ORDERS * everything,
+    )  # fmt: skip
+
+
+def _largest_pairs(first: Sequence[int], second: Sequence[int], capacity: int) -> list[tuple[int, int]]:
+    """Return, for every first tile, the largest second one so that both and their product fit."""
+    pairs, last = [], len(second) - 1
+    for one in first:
+        while last >= 0 and one * second[last] + one + second[last] > capacity:
+            last -= 1
+        if last < 0:
+            break
+        pairs.append((one, second[last]))
+    return pairs

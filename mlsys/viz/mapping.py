@@ -1,0 +1,142 @@
+"""Pictures of mappings: what orders of loops move, what a search finds, what dataflows keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as AnyMapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.planner.mapper.landscape import Landscape
+from mlsys.viz.style import COLORS, apply_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["mapping_landscape", "order_counts", "words_by_dataflow"]
+
+_FILLS = (("BlueLine", "BlueL", ""), ("OrangeLine", "OrangeL", "///"), ("GreenLine", "GreenL", "..."))
+
+
+def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]:
+    """Draw, for each set of registers, how many loop orders move how many words.
+
+    Parameters
+    ----------
+    ax
+        Axes whose place the panels take, one under the other.
+    totals
+        Label to the words of every order.
+
+    Returns
+    -------
+    list[Axes]
+        One for each entry of ``totals``, with a dashed line at the fewest words and the number of orders over each bar.
+    """
+    right = max(max(words) for words in totals.values())
+    axes = _panels(ax, len(totals), 1)
+    for ax, (label, words) in zip(axes, totals.items(), strict=True):
+        apply_style(ax)
+        values, counts = np.unique(np.asarray(words), return_counts=True)
+        ax.bar(values, counts, width=right / 70, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"], linewidth=1.2)
+        gaps = np.diff(values, prepend=-right)
+        for value, count, gap in zip(values, counts, gaps, strict=True):
+            lift = (0, 11) if gap < right / 32 else (0, 2)  # neighbours would write over each other
+            ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=8)
+        ax.axvline(values[0], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, zorder=0.5)
+        ax.annotate(
+            f"least: {values[0]:,}", (values[0], 1), xycoords=("data", "axes fraction"), xytext=(-5, -4),
+            textcoords="offset points", color=COLORS["RedLine"], fontsize=9, va="top", ha="right",
+        )  # fmt: skip
+        ax.set(xlim=(0, right * 1.04), ylim=(0, counts.max() * 1.4), ylabel="orders")
+        ax.set_title(label, fontsize=10)
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+    axes[-1].set_xlabel("words moved between memory and registers")
+    return axes
+
+
+def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
+    """Draw mappings by time and energy: random ones, and the proven front.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; both become logarithmic.
+    drawn, front
+        Mappings at random and those that nothing beats.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    apply_style(ax)
+    ax.scatter(
+        drawn.times * 1e6, drawn.energies * 1e6, s=9, color=COLORS["BlueLine"], alpha=0.35, linewidth=0,
+        label=f"{len(drawn.times):,} mappings at random",
+    )  # fmt: skip
+    order = np.argsort(front.times)
+    ax.plot(
+        front.times[order] * 1e6, front.energies[order] * 1e6, color=COLORS["RedLine"], marker="D", markersize=6,
+        markeredgecolor="white", linewidth=1.4, drawstyle="steps-post", label=f"proven front: {len(order)} mappings",
+    )  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="time, µs", ylabel="energy, µJ")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter("{x:,.0f}")
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence[int]]]) -> list[Axes]:
+    """Draw the words of each operand for each dataflow, one panel a shape.
+
+    Parameters
+    ----------
+    ax
+        Axes whose place the panels take, one for each shape, side by side.
+    shapes
+        Shape to dataflow to the words of inputs, weights and partial sums.
+
+    Returns
+    -------
+    list[Axes]
+        Bars in shares of the largest total of their panel, totals written above.
+    """
+    parts = ("inputs", "weights", "partial sums")
+    axes = _panels(ax, 1, len(shapes))
+    for ax, (shape, flows) in zip(axes, shapes.items(), strict=True):
+        apply_style(ax)
+        ax.grid(False, axis="x")
+        largest = max(sum(words) for words in flows.values())
+        for place, words in enumerate(flows.values()):
+            below = 0.0
+            for part, count, (line, fill, hatch) in zip(parts, words, _FILLS, strict=True):
+                height = 100 * count / largest
+                ax.bar(
+                    place, height, bottom=below, width=0.62, color=COLORS[fill], edgecolor=COLORS[line],
+                    hatch=hatch, linewidth=1.1, label=part if place == 0 else None,
+                )  # fmt: skip
+                below += height
+            ax.annotate(_short(sum(words)), (place, below + 1.5), ha="center", fontsize=9)
+        ax.set_xticks(range(len(flows)), [name.upper() for name in flows])
+        ax.set(ylim=(0, 114))
+        ax.set_title(shape, fontsize=10)
+    axes[0].set_ylabel("words, % of the most in the panel")
+    axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    return axes
+
+
+def _panels(ax: Axes, rows: int, columns: int) -> list[Axes]:
+    """Put panels with common scales in the place of an Axes."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    ax.remove()
+    return list(np.ravel(figure.subplots(rows, columns, sharex=rows > 1, sharey=columns > 1)))
+
+
+def _short(words: int) -> str:
+    """Return a count in three digits, such as ``'279 k'``."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if words >= size:
+            return f"{words / size:.3g} {sign}"
+    return str(words)

@@ -1,0 +1,207 @@
+"""Dataflows as a picture: the words of each operand, whichever of them stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.style
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from mlsys.door import checked_number, count
+from mlsys.errors import UnknownNameError
+from mlsys.mapping import DATAFLOWS, dataflow, gemm_space
+from mlsys.models.dataflow import buffer_words, movements
+from mlsys.planner.mapper import best_two_level
+from mlsys.viz.style import COLORS, apply_style
+from mlsys.viz.views.view import HALO, Scene, View, new_figure, percent, times
+
+__all__ = ["FLOWS", "DataflowScene", "Words", "dataflow_view", "words_of"]
+
+FLOWS = ("ws", "os", "is")
+_PARTS = (("inputs", "BlueLine", "BlueL", ""), ("weights", "OrangeLine", "OrangeL", "//"),
+          ("partial sums", "GreenLine", "GreenL", ".."))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words that one product moves.
+
+    Attributes
+    ----------
+    parts
+        Dataflow to words of inputs, weights and partial sums.
+    compulsory
+        Words that must move once.
+    best
+        The least of any tile and loop order in the same space.
+    """
+
+    parts: dict[str, tuple[int, int, int]]
+    compulsory: int
+    best: int
+
+    def total(self, flow: str) -> int:
+        """Return all words of a dataflow."""
+        return sum(self.parts[flow])
+
+
+def words_of(m: int, k: int, n: int, tile: int) -> Words:
+    """Return what three dataflows move for an m × k by k × n product.
+
+    Parameters
+    ----------
+    m, k, n
+        Rows of the input, length of the sum, columns of the weights.
+    tile
+        Edge of the tile that stays. Its room, with a row and a column for what streams,
+        is what the best mapping may use as well.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> words = words_of(32, 256, 512, 32)
+    >>> {flow: words.total(flow) for flow in FLOWS}
+    {'ws': 507904, 'os': 278528, 'is': 385024}
+    """
+    given = {"m": m, "k": k, "n": n, "tile": tile}
+    m, k, n, tile = (int(checked_number("words_of", name, value, count(), {})) for name, value in given.items())
+    space = gemm_space(m, n, k)
+    parts = {}
+    for flow in FLOWS:
+        a, b, c = (item.words for item in movements(space, dataflow(flow, tile)))
+        parts[flow] = (a, b, c)
+    (room,) = buffer_words(gemm_space(tile, tile, tile), dataflow("os", tile))
+    return Words(parts, space.compulsory, best_two_level(m, n, k, room).words)
+
+
+class DataflowScene(Scene):
+    """The figure of :func:`dataflow_view`, made once and moved often."""
+
+    def __init__(self) -> None:
+        with matplotlib.style.context("default"):
+            self.figure = new_figure(8.4, 4.2)
+            ax = self.figure.add_axes((0.08, 0.13, 0.64, 0.77))
+            ax.set(xlim=(-0.6, 2.6), ylim=(0, 114))
+            names = [DATAFLOWS[flow][0] for flow in FLOWS]
+            ax.xaxis.set_major_locator(FixedLocator([0, 1, 2]))
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: names[int(value)]))
+            ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+            ax.tick_params(labelsize=9.5, colors=COLORS["primary"])
+            ax.set_title("Words moved", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
+            apply_style(ax)
+            ax.grid(False, axis="x")
+            ax.legend(
+                handles=[
+                    Patch(label=name, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
+                    for name, line, fill, hatch in _PARTS
+                ],
+                loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=9.5, frameon=False,
+            )  # fmt: skip
+            self._bars = {flow: [self._bar(ax, place, *look) for look in _PARTS] for place, flow in enumerate(FLOWS)}
+            self._totals = [ax.text(place, 0, "", ha="center", va="bottom", fontsize=9.5) for place in range(3)]
+            self._frame = Rectangle((0, 0), 0.72, 0, fill=False, edgecolor=COLORS["primary"], linewidth=2.2, zorder=4)
+            ax.add_patch(self._frame)
+            self._levels, self._names = [], []
+            for color, dash in (("VioletLine", "--"), ("RedLine", ":")):
+                (level,) = ax.plot([-0.6, 2.6], [0, 0], dash, color=COLORS[color], linewidth=1.6, zorder=5)
+                name = self.figure.text(0.73, 0, "", color=COLORS[color], fontsize=9.5, va="center", bbox=HALO)
+                self._levels.append(level)
+                self._names.append(name)
+            self._ax = ax
+        bars = [bar for group in self._bars.values() for bar in group]
+        self.moving = (*bars, *self._totals, self._frame, *self._levels, *self._names)
+
+    def _bar(self, ax: Any, place: int, name: str, line: str, fill: str, hatch: str) -> Rectangle:
+        bar = Rectangle(
+            (place - 0.31, 0), 0.62, 0, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch, zorder=3
+        )
+        ax.add_patch(bar)
+        return bar
+
+    def update(self, *, m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View:  # type: ignore[override]
+        """Show one product and one dataflow; see :func:`dataflow_view`."""
+        if flow not in FLOWS:
+            raise UnknownNameError(f"dataflow_view(): `flow` must be one of {', '.join(FLOWS)}, got {flow!r}")
+        words = words_of(m, k, n, tile)
+        most = max(words.total(name) for name in FLOWS)
+        for place, name in enumerate(FLOWS):
+            below = 0.0
+            for bar, part in zip(self._bars[name], words.parts[name], strict=True):
+                bar.set_y(below)
+                bar.set_height(100 * part / most)
+                below += 100 * part / most
+            self._totals[place].set_position((place, below + 1.2))
+            self._totals[place].set_text(f"{words.total(name):,}")
+            if name == flow:
+                self._frame.set_xy((place - 0.36, 0))
+                self._frame.set_height(below)
+        heights = [100 * words.best / most, 100 * words.compulsory / most]
+        for level, height in zip(self._levels, heights, strict=True):
+            level.set_ydata([height, height])
+        apart = max(heights[0], heights[1] + 11)
+        for label, height, what, count_ in zip(
+            self._names, (apart, heights[1]), ("best of any tiles", "must move once"), (words.best, words.compulsory),
+            strict=True,
+        ):  # fmt: skip
+            label.set_y(0.13 + 0.77 * height / 114)
+            label.set_text(f"{what}\n{count_:,}")
+        summary = _summary(m, k, n, flow, tile, words)
+        return View(
+            figure=self.figure,
+            summary=summary,
+            alt="Stacked bars of the words of inputs, weights and partial sums that three dataflows move, "
+            f"with lines at the best of any tiles and at what must move once. {summary}",
+            values={"words": words, "flow": flow, "least": least(words)},
+        )
+
+
+def least(words: Words) -> str:
+    """Return the dataflow that moves least."""
+    return min(FLOWS, key=words.total)
+
+
+def _summary(m: int, k: int, n: int, flow: str, tile: int, words: Words) -> str:
+    mine, best = words.total(flow), least(words)
+    part = max(range(3), key=lambda number: words.parts[flow][number])
+    share = percent(words.parts[flow][part] / mine)
+    opening = (
+        f"{DATAFLOWS[flow][0].capitalize()}, a product of {m:,} × {k:,} by {k:,} × {n:,} moves {mine:,} words with "
+        f"tiles of {tile} × {tile}; {share} of them are {_PARTS[part][0]}."
+    )
+    if words.total(best) == mine:
+        middle = "Neither of the others moves less."
+    else:
+        middle = f"{DATAFLOWS[best][0].capitalize()} moves least: {times(mine / words.total(best))} fewer."
+    return f"{opening} {middle} It is {times(mine / words.compulsory)} what must move once."
+
+
+def dataflow_view(m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View:
+    """Return the picture of three dataflows of one matrix product.
+
+    Parameters
+    ----------
+    m, k, n, tile
+        As in :func:`words_of`.
+    flow
+        ``"ws"``, ``"os"`` or ``"is"``: the one that is framed and spoken of.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is not a whole number of at least 1.
+    UnknownNameError
+        If there is no such dataflow.
+
+    Examples
+    --------
+    >>> print(dataflow_view(1, 4096, 4096, "ws", 128).summary)
+    Weight stationary, a product of 1 × 4,096 by 4,096 × 4,096 moves ... It is 1.02× what must move once.
+    """
+    return DataflowScene().update(m=m, k=k, n=n, flow=flow, tile=tile)

@@ -1,0 +1,194 @@
+"""Transformers models from their configurations: built without weights, nothing is downloaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["from_hf_config"]
+
+_SEQUENCE, _IMAGE, _AUDIO_FRAMES = 128, 224, 3000
+
+
+def from_hf_config(
+    config: Any,
+    *,
+    batch: int = 1,
+    sequence: int | None = None,
+    image: int | None = None,
+    precision: str = "fp32",
+    dynamic: bool = False,
+) -> Workload:
+    """Capture the model that a transformers configuration describes.
+
+    The class named under ``architectures`` is built, or the bare model where none is named,
+    on the meta device. The cache of keys and values is off: the pass is a prefill.
+
+    Parameters
+    ----------
+    config
+        A ``transformers.PretrainedConfig``, its dict, or the path of its ``config.json``.
+    batch
+        Sequences or images.
+    sequence
+        Tokens; by default 128, or the most the model takes if that is less.
+    image
+        Side of a square image; by default the configuration's, or 224.
+    precision
+        fp64, fp32, fp16 or bf16.
+    dynamic
+        Leave batch and sequence free, see :meth:`Workload.at`.
+
+    Raises
+    ------
+    ArgumentError
+        If the file is no configuration, transformers is not installed, or the model cannot be built.
+    UnknownNameError
+        If the kind of model or the precision is unknown.
+
+    Examples
+    --------
+    >>> config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100}
+    >>> print(from_hf_config(config, sequence=16).flops)
+    3276800 FLOP
+    """
+    sizes = {"batch": batch} | {
+        name: value for name, value in (("sequence", sequence), ("image", image)) if value is not None
+    }
+    for name, value in sizes.items():
+        checked_number("from_hf_config", name, value, count(), {})
+    import torch
+
+    from mlsys.workloads.torch_import.build import from_torch
+    from mlsys.workloads.torch_import.capture import in_words
+    from mlsys.workloads.torch_models import torch_dtype
+
+    dtype = torch_dtype(precision)
+    transformers = _transformers()
+    with _quietly(transformers):
+        described = _described(transformers, config)
+        try:
+            with torch.device("meta"):
+                model = _built(transformers, described, dtype).eval()
+                inputs = _inputs(model, described, batch, sequence, image, dtype)
+        except (ArgumentError, UnknownNameError):
+            raise
+        except (ImportError, RuntimeError, TypeError, OSError, AttributeError, KeyError) as error:
+            raise ArgumentError(
+                f"from_hf_config(): the model of {type(described).__name__} cannot be built without downloading: "
+                f"{in_words(error)}. Use a configuration that describes every part itself"
+            ) from error
+        free = _free(inputs) if dynamic else None
+        return from_torch(model, inputs, dynamic=free, name=type(model).__name__)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise ArgumentError(
+            "from_hf_config(): the package transformers is not installed. Install it with: pip install 'mlsys[hf]'"
+        ) from error
+    return transformers
+
+
+@contextmanager
+def _quietly(transformers: Any) -> Iterator[None]:
+    """Hold back what transformers tells about models that nobody asked for."""
+    logging: Any = transformers.utils.logging
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+def _described(transformers: Any, config: Any) -> Any:
+    """Return a configuration object from one, from a dict, or from a file."""
+    if isinstance(config, transformers.PretrainedConfig):
+        return config
+    if isinstance(config, (str, Path)):
+        path = Path(config)
+        path = path / "config.json" if path.is_dir() else path
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise ArgumentError(
+                f"from_hf_config(): there is no file {str(path)!r}. Names of models are not looked up: "
+                "give the path of a config.json"
+            ) from error
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ArgumentError(f"from_hf_config(): {str(path)!r} is not JSON: {error}") from error
+    if not isinstance(config, Mapping):
+        raise ArgumentError(
+            "from_hf_config(): `config` must be a transformers configuration, its dict, or the path of its JSON file, "
+            f"got {config!r}. Write e.g. from_hf_config('config.json')"
+        )
+    kind = config.get("model_type")
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
+    if kind not in known:
+        raise UnknownNameError(
+            f"from_hf_config(): `model_type` is {kind!r}, which transformers {transformers.__version__} does not know."
+            f"{did_you_mean(str(kind), known)}"
+        )
+    return transformers.AutoConfig.for_model(
+        kind, **{key: value for key, value in config.items() if key != "model_type"}
+    )
+
+
+def _built(transformers: Any, config: Any, dtype: Any) -> Any:
+    named = next(iter(getattr(config, "architectures", None) or ()), None)
+    made = getattr(transformers, named, None) if named else None
+    if named and made is None:
+        raise UnknownNameError(
+            f"from_hf_config(): `architectures` names {named!r}, which transformers {transformers.__version__} "
+            f"does not have.{did_you_mean(named, dir(transformers))}"
+        )
+    config.use_cache = False
+    built = made._from_config(config) if made is not None else transformers.AutoModel.from_config(config)
+    return built.to(device="meta", dtype=dtype)
+
+
+def _inputs(model: Any, config: Any, batch: int, sequence: int | None, image: int | None, dtype: Any) -> dict[str, Any]:
+    import torch
+
+    main = model.main_input_name
+    text = getattr(config, "text_config", config)
+    if main == "pixel_values":
+        if sequence is not None:
+            raise ArgumentError(f"from_hf_config(): `sequence` was given, but {type(model).__name__} takes images")
+        seen = getattr(config, "vision_config", config)
+        side = image or _first(getattr(seen, "image_size", None)) or _IMAGE
+        inputs = {main: torch.zeros(batch, getattr(seen, "num_channels", 3), side, side, dtype=dtype)}
+    elif image is not None:
+        raise ArgumentError(f"from_hf_config(): `image` was given, but {type(model).__name__} takes {main}")
+    elif main == "input_features":
+        frames = 2 * getattr(config, "max_source_positions", _AUDIO_FRAMES // 2)
+        inputs = {main: torch.zeros(batch, getattr(config, "num_mel_bins", 80), frames, dtype=dtype)}
+    elif main == "input_values":
+        inputs = {main: torch.zeros(batch, sequence or 16000, dtype=dtype)}
+    else:
+        most = getattr(text, "max_position_embeddings", None) or _SEQUENCE
+        inputs = {main: torch.zeros(batch, sequence or min(_SEQUENCE, most), dtype=torch.long)}
+    if getattr(config, "is_encoder_decoder", False) and main != "pixel_values":
+        inputs["decoder_input_ids"] = torch.zeros(batch, sequence or _SEQUENCE, dtype=torch.long)
+    return inputs
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, (list, tuple)) else value
+
+
+def _free(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    tokens = {name: 1 for name in inputs if name.endswith("ids")}
+    return {"batch": 0} | ({"sequence": tokens} if tokens else {})

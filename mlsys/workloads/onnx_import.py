@@ -1,0 +1,380 @@
+"""ONNX models as workloads: every node becomes a call and is counted by the rules of torch's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.workloads.torch_import.calls import Call, Tensor
+
+if TYPE_CHECKING:
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["from_onnx", "open_sizes"]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NOT_DATA = frozenset({"Shape", "Size", "Constant", "ConstantOfShape", "Range"})
+_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Expand"})
+_COPIES = _names("Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence")
+_WHOLE_NUMBERS = frozenset({"int64", "bool"})
+# Names of inputs for operators whose rule asks for them; the rest are called by their place.
+_INPUTS = {
+    "Conv": ("input", "weight", "bias"),
+    "ConvTranspose": ("input", "weight", "bias"),
+    "ConvInteger": ("input", "weight"),
+    "QLinearConv": ("input", "", "", "weight", "", "", "", "", "bias"),
+    "BatchNormalization": ("input", "weight", "bias", "mean", "variance"),
+    "LayerNormalization": ("input", "weight", "bias"),
+    "GroupNormalization": ("input", "weight", "bias"),
+    "InstanceNormalization": ("input", "weight", "bias"),
+    "RMSNormalization": ("input", "weight"),
+    "SimplifiedLayerNormalization": ("input", "weight"),
+    "Gather": ("weight", "indices"),
+    "GatherElements": ("self", "index"),
+    "GatherND": ("self", "index"),
+    "ScatterND": ("self", "index", "src"),
+    "ScatterElements": ("self", "index", "src"),
+    "Attention": ("query", "key", "value", "attn_mask"),
+}
+_NAMES = {
+    "MatMul": "matmul",
+    "MatMulInteger": "matmul",
+    "LayerNormalization": "layer_norm",
+    "GroupNormalization": "group_norm",
+    "InstanceNormalization": "instance_norm",
+    "RMSNormalization": "rms_norm",
+    "SimplifiedLayerNormalization": "rms_norm",
+    "BatchNormalization": "batch_norm",
+    "Attention": "scaled_dot_product_attention",
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Gather": "embedding",
+    "GatherElements": "gather",
+    "GatherND": "gather",
+    "ScatterND": "scatter",
+    "ScatterElements": "scatter",
+    "ArgMax": "argmax",
+    "ArgMin": "argmin",
+    "TopK": "topk",
+    "CumSum": "cumsum",
+    "NonZero": "nonzero",
+    "OneHot": "one_hot",
+    "GlobalAveragePool": "adaptive_avg_pool2d",
+    "GlobalMaxPool": "adaptive_max_pool2d",
+    "Clip": "clamp",
+    "LeakyRelu": "leaky_relu",
+    "PRelu": "prelu",
+    "HardSigmoid": "hardsigmoid",
+    "HardSwish": "hardswish",
+    "Swish": "silu",
+    "ThresholdedRelu": "threshold",
+    "QuantizeLinear": "quantize_per_tensor",
+    "DequantizeLinear": "dequantize",
+}
+# What works on single elements and costs what the rule of its lower-case name says, or one FLOP.
+_POINTWISE = _names(
+    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Celu Clip "
+    "Cos Cosh DequantizeLinear Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf "
+    "IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow QuantizeLinear Reciprocal "
+    "Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where "
+    "Xor"
+)
+
+
+class _Value(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: str
+    itemsize: int
+    role: str
+
+
+def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
+    """Read an ONNX model as a workload; weights kept in other files are not loaded.
+
+    Reshaping is a view; transposing, slicing and splitting copy, as ONNX defines them.
+
+    Parameters
+    ----------
+    model
+        The path of a ``.onnx`` file, or an ``onnx.ModelProto``.
+    sizes
+        Numbers for the sizes that the model leaves open, by the model's names for them.
+    name
+        What to call it; by default the name of the graph.
+
+    Raises
+    ------
+    ArgumentError
+        If the file is missing or no ONNX model, onnx is not installed, or a size is open.
+    UnknownNameError
+        If ``sizes`` names a size that the model does not have.
+
+    Examples
+    --------
+    >>> from onnx import TensorProto, helper
+    >>> shapes = {"a": ("n", 4), "b": (4, 5)}
+    >>> inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    >>> output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    >>> graph = helper.make_graph([helper.make_node("MatMul", ["a", "b"], ["y"])], "product", inputs, [output])
+    >>> print(from_onnx(helper.make_model(graph), sizes={"n": 3}).macs)
+    60 MAC
+    """
+    onnx = _onnx()
+    proto = _loaded(onnx, model)
+    _fix_sizes(proto, dict(sizes or {}))
+    try:
+        proto = onnx.shape_inference.infer_shapes(onnx.inliner.inline_local_functions(proto), data_prop=True)
+    except Exception as error:  # the checker's errors have no common class
+        raise ArgumentError(f"from_onnx(): the shapes of the model do not fit: {_line(error)}") from error
+
+    from mlsys.workloads.torch_import.assemble import Template
+    from mlsys.workloads.torch_import.symbolic import Expressions
+    from mlsys.workloads.workload import Held
+
+    values = dict(_values(onnx, proto.graph))
+    stored = [values[item.name] for item in proto.graph.initializer]
+    learned = [value for value in stored if value.dtype not in _WHOLE_NUMBERS]
+    held = Held(
+        sum(_elements(value.shape) for value in learned),
+        sum(_elements(value.shape) * value.itemsize for value in learned),
+    )
+    template = Template(name or proto.graph.name or "ONNX model", "ONNX", held, Expressions(), {}, {})
+    for place, node in enumerate(proto.graph.node):
+        if node.op_type not in _NOT_DATA:
+            label = node.name or f"{node.op_type.lower()}_{place}"
+            template.add(label, f"{node.domain or 'ai.onnx'}.{node.op_type}", "", _call(onnx, node, values))
+    initializers = {item.name for item in proto.graph.initializer}
+    template.inputs = [_tensor(values[item.name], 0) for item in proto.graph.input if item.name not in initializers]
+    return template.at({}, {})
+
+
+def open_sizes(model: Any) -> tuple[str, ...]:
+    """Return the model's names for the sizes of its inputs that it leaves open."""
+    return tuple(dict.fromkeys(extent.dim_param for _, extent in _extents(_loaded(_onnx(), model)) if extent.dim_param))
+
+
+def _extents(proto: Any) -> list[tuple[str, Any]]:
+    """Return every size of every input, weights apart, with the name of the input."""
+    initializers = {item.name for item in proto.graph.initializer}
+    given = [item for item in proto.graph.input if item.name not in initializers]
+    return [(item.name, extent) for item in given for extent in item.type.tensor_type.shape.dim]
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.inliner
+        import onnx.shape_inference
+    except ImportError as error:
+        raise ArgumentError(
+            "from_onnx(): the package onnx is not installed. Install it with: pip install 'mlsys[onnx]'"
+        ) from error
+    return onnx
+
+
+def _line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _loaded(onnx: Any, model: Any) -> Any:
+    if isinstance(model, (str, Path)):
+        if not Path(model).is_file():
+            raise ArgumentError(f"from_onnx(): there is no file {str(model)!r}. Give the path of a .onnx file")
+        try:
+            model = onnx.load(str(model), load_external_data=False)
+        except Exception as error:  # protobuf's own class
+            raise ArgumentError(f"from_onnx(): {str(model)!r} is not an ONNX model: {_line(error)}") from error
+    if not isinstance(model, onnx.ModelProto) or not model.graph.node:
+        raise ArgumentError(
+            "from_onnx(): `model` must be an ONNX model with at least one node, or its path, "
+            f"got {type(model).__name__}. Write e.g. from_onnx('model.onnx')"
+        )
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _fix_sizes(proto: Any, sizes: dict[str, int]) -> None:
+    """Write a number wherever an input leaves a size open."""
+    extents = _extents(proto)
+    names = dict.fromkeys(extent.dim_param for _, extent in extents if extent.dim_param)
+    for name, size in sizes.items():
+        if name not in names:
+            open_sizes = ", ".join(names) or "none"
+            raise UnknownNameError(
+                f"from_onnx(): the model has no open size {name!r}. Open: {open_sizes}.{did_you_mean(name, names)}"
+            )
+        checked_number("from_onnx", name, size, count(), {})
+    for source, extent in extents:
+        if extent.dim_param in sizes:
+            extent.dim_value = int(sizes[extent.dim_param])
+        elif not extent.HasField("dim_value"):
+            label = extent.dim_param or "without a name"
+            example = f"sizes={{{extent.dim_param!r}: 1}}" if extent.dim_param else "a model whose inputs have shapes"
+            raise ArgumentError(f"from_onnx(): the input {source!r} leaves a size open: {label}. Give {example}")
+    for item in proto.graph.output:  # the shapes that follow are inferred anew
+        item.type.tensor_type.ClearField("shape")
+    del proto.graph.value_info[:]
+
+
+def _values(onnx: Any, graph: Any) -> Iterator[tuple[str, _Value]]:
+    """Yield name and shape of every tensor whose shape is known."""
+    for role, items in (("input", graph.input), ("activation", graph.value_info), ("activation", graph.output)):
+        for item in items:
+            kind = item.type.tensor_type
+            if kind.HasField("shape") and all(extent.HasField("dim_value") for extent in kind.shape.dim):
+                shape = tuple(extent.dim_value for extent in kind.shape.dim)
+                yield item.name, _Value(shape, *_format(onnx, kind.elem_type), role)
+    for item in graph.initializer:
+        dtype, itemsize = _format(onnx, item.data_type)
+        yield item.name, _Value(tuple(item.dims), dtype, itemsize, "parameter")
+    for node in graph.node:
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    dtype, itemsize = _format(onnx, attribute.t.data_type)
+                    yield node.output[0], _Value(tuple(attribute.t.dims), dtype, itemsize, "constant")
+
+
+def _format(onnx: Any, code: int) -> tuple[str, int]:
+    name = onnx.TensorProto.DataType.Name(code).lower()
+    name = {"float": "float32", "double": "float64", "float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}.get(
+        name, name
+    )
+    return name, int(onnx.helper.tensor_dtype_to_np_dtype(code).itemsize) if code else 0
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    return Tensor(shape, shape, "", 1).elements
+
+
+def _tensor(value: _Value, identity: int) -> Tensor:
+    return Tensor(value.shape, value.shape, value.dtype, value.itemsize, value.role, identity)
+
+
+def _call(onnx: Any, node: Any, values: Mapping[str, _Value]) -> Call:
+    """Return a node as a call under the name that its rule has."""
+    identities: dict[str, int] = {}
+    given = [
+        _tensor(values[name], identities.setdefault(name, len(identities))) if name in values else None
+        for name in node.input
+    ]
+    outputs = tuple(_tensor(values[name], -1 - place) for place, name in enumerate(node.output) if name in values)
+    known = len(outputs) == sum(bool(name) for name in node.output) and all(
+        tensor is not None or not name for name, tensor in zip(node.input, given, strict=True)
+    )
+    attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
+    labels = _INPUTS.get(node.op_type, ())
+    named = [
+        (labels[place] if place < len(labels) and labels[place] else str(place), tensor)
+        for place, tensor in enumerate(given)
+    ]
+    if not known or node.domain not in ("", "ai.onnx"):
+        return Call(f"{node.op_type} (of unknown shape)" if not known else node.op_type, "", tuple(named), outputs)
+    if node.op_type in _VIEWS:
+        return Call(node.op_type, "", tuple(named), outputs, is_view=True)
+    special = _SPECIAL.get(node.op_type)
+    if special:
+        op, named = special(node.op_type, named, attributes)
+    else:
+        op = "cat" if node.op_type in _COPIES else _NAMES.get(node.op_type, "")
+    if not op:
+        op = node.op_type.lower() if node.op_type in _POINTWISE else node.op_type
+    plain = [(key, _plain(value)) for key, value in attributes.items() if not key.startswith("_")]
+    return Call(op, "", (*named, *plain), outputs, pointwise=node.op_type in _POINTWISE)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    return (
+        tuple(value) if isinstance(value, (list, tuple)) and all(isinstance(v, (int, float)) for v in value) else None
+    )
+
+
+_Named = list[tuple[str, Any]]
+
+
+def _convolution(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    dims = len(dict(named)["weight"].shape) - 2
+    return f"conv_transpose{dims}d" if op_type == "ConvTranspose" else f"conv{dims}d", named
+
+
+def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    """Return (alpha ·) A · B + C with A and B turned as the node says."""
+    left, right, *rest = [tensor for _, tensor in named]
+    left = left._replace(shape=left.shape[::-1]) if attributes.get("transA") else left
+    right = right._replace(shape=right.shape[::-1]) if attributes.get("transB") else right
+    added = [("bias", rest[0])] if rest and rest[0] is not None else []
+    return ("addmm" if added else "mm"), [("mat1", left), ("mat2", right), *added]
+
+
+def _quantised_product(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    tensors = [tensor for _, tensor in named]
+    order = (0, 1, 2, 4, 5, 6, 7, 3) if op_type == "QLinearMatMul" else (0, 2, 3, 1)
+    return "matmul", [(str(place), tensors[place]) for place in order if place < len(tensors)]
+
+
+def _recurrent(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    given, weights, states, *rest = [tensor for _, tensor in named]
+    flat = tuple(
+        tensor._replace(shape=(tensor.shape[0] * tensor.shape[1], tensor.shape[2])) for tensor in (weights, states)
+    )
+    others = [(str(place), tensor) for place, tensor in enumerate(rest)]
+    biased = bool(rest and rest[0] is not None)
+    name = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}[op_type]
+    return name, [("input", given), ("params", flat), ("has_biases", biased), *others]
+
+
+def _pool(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    kernel = tuple(attributes["kernel_shape"])
+    return f"{'max' if op_type == 'MaxPool' else 'avg'}_pool{len(kernel)}d", [*named, ("kernel_size", kernel)]
+
+
+def _reduced(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    names = {"ReduceMean": "mean", "ReduceL2": "norm", "ReduceSumSquare": "norm", "ReduceLogSumExp": "logsumexp"}
+    return names.get(op_type, "sum"), named
+
+
+def _resized(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    mode = attributes.get("mode", b"nearest").decode()
+    return {"nearest": "upsample_nearest2d", "cubic": "upsample_bicubic2d"}.get(mode, "upsample_bilinear2d"), named
+
+
+def _attention(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    """Return the operator of opset 23 as torch's, its heads set apart where they come side by side."""
+    tensors = dict(named)
+    for label, heads in (("query", "q_num_heads"), ("key", "kv_num_heads"), ("value", "kv_num_heads")):
+        tensor = tensors[label]
+        if len(tensor.shape) == 3:
+            batch, tokens, width = tensor.shape
+            shape = (batch, attributes[heads], tokens, width // attributes[heads])
+            tensors[label] = tensor._replace(shape=shape, stored=shape)
+    return "scaled_dot_product_attention", list(tensors.items())
+
+
+_SPECIAL: dict[str, Callable[[str, _Named, dict[str, Any]], tuple[str, _Named]]] = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "QLinearConv"), _convolution),
+    "Gemm": _gemm,
+    **dict.fromkeys(("MatMulInteger", "QLinearMatMul"), _quantised_product),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
+    **dict.fromkeys(
+        _names(
+            "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
+            "ReduceLogSumExp"
+        ),
+        _reduced,
+    ),
+    **dict.fromkeys(("Resize", "Upsample"), _resized),
+    "Attention": _attention,
+}

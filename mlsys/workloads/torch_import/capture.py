@@ -1,0 +1,277 @@
+"""Capture a torch module as a graph, without allocating or computing anything."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import itertools
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from mlsys.errors import ArgumentError
+
+__all__ = ["Graph", "captured", "in_words", "inputs_by_name", "placed"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A captured module.
+
+    Attributes
+    ----------
+    module
+        The graph itself.
+    roles
+        ``"parameter"``, ``"buffer"``, ``"constant"`` or ``"input"`` of each placeholder, by name.
+    free
+        The symbol that stands for each free size, by the name it was given.
+    fixed
+        The value of each size that was to be free and is not, by its name.
+    hints
+        The value of each symbol in the example.
+    how
+        Which tracer, and why not the first choice.
+    """
+
+    module: torch.fx.GraphModule
+    roles: dict[str, str]
+    free: dict[str, tuple[str, ...]]
+    fixed: dict[str, int]
+    hints: dict[str, int]
+    how: str
+
+
+def captured(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic: Mapping[str, Mapping[str, int]],
+) -> Graph:
+    """Return the graph of ``module`` by torch.export, or by torch.fx where that fails.
+
+    ``dynamic`` gives, for each name of a free size, the axis in each input by the input's name.
+    """
+    with _at_rest(module), _quietly():
+        try:
+            return _exported(module, args, kwargs, dynamic)
+        except Exception as error:  # torch.export raises dozens of kinds
+            refusal = error
+        try:
+            return _traced(module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}")
+        except Exception as error:
+            raise ArgumentError(
+                f"from_torch(): `module` {type(module).__name__} cannot be run on `example_inputs`: {in_words(error)}. "
+                f"{_hint(in_words(error))}"
+            ) from refusal
+
+
+def in_words(error: Exception) -> str:
+    """Return the first line of an error that says something, without torch's advice on debugging."""
+    for line in str(error).splitlines():
+        text = line.strip().rstrip(".")
+        if text and not text.startswith(("Traceback", "While executing", "The following call")):
+            return text if len(text) < 160 else text.split(". ")[0]
+    return type(error).__name__
+
+
+def _hint(text: str) -> str:
+    said = text.lower()
+    for words, advice in _ADVICE:
+        if any(word in said for word in words):
+            return advice
+    return "See that module(*example_inputs) runs"
+
+
+_ADVICE = (
+    (
+        ("data-dependent", "data dependent", ".item"),
+        "Its work depends on values, not only on shapes: rewrite that branch, or give the part before it",
+    ),
+    (
+        ("dtype", "scalar type", "indices"),
+        "Check the dtypes of the example inputs: token numbers are torch.long, images the dtype of the weights",
+    ),
+    (
+        ("multipl", "shape", "size", "channel", "dim", "broadcast", "kernel"),
+        "Check the shapes of the example inputs",
+    ),
+)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Hold back what torch prints and logs about a failure: the error that is raised says it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def _at_rest(module: nn.Module) -> Iterator[None]:
+    """Hold the module in evaluation mode, without gradients and without fused inference kernels."""
+    training = [part for part in module.modules() if part.training]
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    for part in training:
+        part.training = False
+    try:
+        with torch.no_grad(), torch.device(_device(module) or "cpu"):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        for part in training:
+            part.training = True
+
+
+def _device(module: nn.Module) -> torch.device | None:
+    return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), None)
+
+
+def placed(module: nn.Module, inputs: Any) -> Any:
+    """Return the inputs on the device of the module, without data where that device has none."""
+    device = _device(module)
+
+    def place(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and device is not None and value.device != device:
+            return torch.zeros_like(value, device=device)
+        return value
+
+    return pytree.tree_map(place, inputs)
+
+
+def _exported(
+    module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: Mapping[str, Mapping[str, int]]
+) -> Graph:
+    named = inputs_by_name(module, args, kwargs)
+    axes: dict[str, dict[int, Any]] = {}
+    for places in dynamic.values():
+        for name, axis in places.items():
+            axes.setdefault(name, {})[axis] = torch.export.Dim.AUTO
+    shapes: dict[str, Any] = {}
+    for name, value in named.items():
+        spec = axes.get(name) if isinstance(value, torch.Tensor) else pytree.tree_map(lambda _: None, value)
+        whole, several, _ = name.partition(".")
+        shapes[whole] = (*shapes.get(whole, ()), spec) if several else spec
+    program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes if dynamic else None, strict=False)
+    roles, places_of = {}, {}
+    for spec in program.graph_signature.input_specs:
+        kind = spec.kind.name
+        role = {"PARAMETER": "parameter", "BUFFER": "buffer", "USER_INPUT": "input"}.get(kind, "constant")
+        roles[spec.arg.name] = role
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    flat = [name for name in values if roles.get(name) == "input"]
+    tensors = [name for name, value in named.items() if isinstance(value, torch.Tensor)]
+    if len(flat) == len(named):
+        places_of = dict(zip(named, flat, strict=True))
+    else:
+        places_of = {name: name for name in tensors if name in values}
+    free, fixed = _free_sizes(dynamic, {name: values[place] for name, place in places_of.items()})
+    return Graph(program.graph_module, roles, free, fixed, _hints(values.values()), "torch.export")
+
+
+def _hints(values: Iterable[Any]) -> dict[str, int]:
+    sizes: list[Any] = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
+    return {str(size.node.expr): int(size.node.hint) for size in sizes if isinstance(size, torch.SymInt)}
+
+
+def _free_sizes(
+    dynamic: Mapping[str, Mapping[str, int]], values: Mapping[str, Any]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
+    """Return which symbols stand for each named size, and which sizes the tracer fixed."""
+    free: dict[str, tuple[str, ...]] = {}
+    fixed: dict[str, int] = {}
+    for size, places in dynamic.items():
+        symbols = []
+        for name, axis in places.items():
+            extent = values[name].shape[axis] if name in values else None
+            if isinstance(extent, torch.SymInt) and extent.node.expr.is_symbol:
+                symbols.append(str(extent.node.expr))
+            elif extent is not None:
+                fixed[size] = int(extent)
+        free[size] = tuple(dict.fromkeys(symbols))
+    return free, fixed
+
+
+def inputs_by_name(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs by the names that forward() gives them."""
+    try:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+    except TypeError as error:
+        taken = ", ".join(inspect.signature(module.forward).parameters)
+        raise ArgumentError(
+            f"from_torch(): `example_inputs` do not fit {type(module).__name__}.forward({taken}): {error}. "
+            "Give them in that order, or as a dict by name"
+        ) from None
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
+            named.update({f"{name}.{place}": item for place, item in enumerate(value)})
+        else:
+            named[name] = value
+    return named
+
+
+def _traced(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic: Mapping[str, Mapping[str, int]],
+    how: str,
+) -> Graph:
+    """Trace one run over tensors without data (torch.fx, as make_fx does it)."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    held = {**parameters, **buffers}
+    flat, spec = pytree.tree_flatten((args, kwargs))
+    tensors = [value for value in flat if isinstance(value, torch.Tensor)]
+
+    def run(weights: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        given = iter(inputs)
+        leaves = [next(given) if isinstance(value, torch.Tensor) else value for value in flat]
+        positional, named = pytree.tree_unflatten(leaves, spec)
+        state = dict(zip(held, weights, strict=True))
+        result = torch.func.functional_call(module, state, positional, named)
+        return list(_tensors_in(result))
+
+    trace: Callable[..., torch.fx.GraphModule] = make_fx(run, tracing_mode="fake", pre_dispatch=True)
+    graph = trace(list(held.values()), tensors)
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    kinds = ["parameter"] * len(parameters) + ["buffer"] * len(buffers) + ["input"] * len(tensors)
+    fixed = {
+        size: next(iter(_extents(inputs_by_name(module, args, kwargs), places)), 0) for size, places in dynamic.items()
+    }
+    return Graph(graph, dict(zip(names, kinds, strict=True)), {size: () for size in dynamic}, fixed, {}, how)
+
+
+def _tensors_in(result: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of a result, those held by objects of the caller's own classes too."""
+    for leaf in pytree.tree_leaves(result):
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        elif hasattr(leaf, "__dict__"):
+            yield from _tensors_in(list(vars(leaf).values()))
+
+
+def _extents(named: Mapping[str, Any], places: Mapping[str, int]) -> list[int]:
+    return [int(named[name].shape[axis]) for name, axis in places.items()]

@@ -1,0 +1,23 @@
+"""Where rules are kept: one function for each operator, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlsys.workloads.torch_import.calls import Call, Work
+
+__all__ = ["RULES", "Rule", "rule"]
+
+Rule = Callable[[Call], Work]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of the operators called ``names``."""
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return register

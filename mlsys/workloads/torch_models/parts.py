@@ -1,0 +1,56 @@
+"""Layers that several networks share."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+__all__ = ["SelfAttention", "SqueezeExcite", "conv_norm", "split_heads"]
+
+
+def conv_norm(
+    into: int, out: int, kernel: int, stride: int = 1, groups: int = 1, act: type[nn.Module] | None = nn.ReLU
+) -> nn.Sequential:
+    """Return a convolution without bias, its batch normalisation and an activation."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(into, out, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(out),
+    ]
+    if act is not None:
+        layers.append(act())
+    return nn.Sequential(*layers)
+
+
+class SqueezeExcite(nn.Module):
+    """Hu et al. 2018: channels weighed by what their means say."""
+
+    def __init__(self, channels: int, squeezed: int) -> None:
+        super().__init__()
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.squeeze, self.excite = nn.Conv2d(channels, squeezed, 1), nn.Conv2d(squeezed, channels, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``x`` with its channels scaled."""
+        weights: torch.Tensor = self.excite(nn.functional.silu(self.squeeze(self.pool(x))))
+        return x * weights.sigmoid()
+
+
+def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
+    """Return (batch, tokens, width) as (batch, heads, tokens, head)."""
+    batch, tokens, width = x.shape
+    return x.view(batch, tokens, heads, width // heads).transpose(1, 2)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention over one sequence, with one joint projection."""
+
+    def __init__(self, width: int, heads: int, causal: bool = False) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the heads make of (batch, tokens, width), in the same shape."""
+        query, key, value = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        seen = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+        return self.proj(seen.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]

@@ -1,0 +1,195 @@
+"""Image classifiers in plain torch, with the layers and parameters of their papers and released models."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from mlsys.workloads.torch_models.parts import SqueezeExcite, conv_norm
+
+__all__ = ["ResNet", "alexnet", "densenet121", "efficientnet_b0", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg"]
+
+
+class _Residual(nn.Module):
+    """He et al. 2016, figure 5: two 3 × 3, or 1 × 1, 3 × 3, 1 × 1 with the stride in the middle."""
+
+    def __init__(self, into: int, width: int, stride: int, bottleneck: bool) -> None:
+        super().__init__()
+        out = 4 * width if bottleneck else width
+        layers = (
+            (conv_norm(into, width, 1), conv_norm(width, width, 3, stride), conv_norm(width, out, 1, act=None))
+            if bottleneck
+            else (conv_norm(into, width, 3, stride), conv_norm(width, out, 3, act=None))
+        )
+        self.body = nn.Sequential(*layers)
+        fits = stride == 1 and into == out
+        self.shortcut: nn.Module = nn.Identity() if fits else conv_norm(into, out, 1, stride, act=None)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.relu(self.body(x) + self.shortcut(x))
+
+
+class ResNet(nn.Module):
+    """He et al., CVPR 2016, table 1, in the variant known as v1.5."""
+
+    BLOCKS: ClassVar = {
+        18: ((2, 2, 2, 2), False),
+        34: ((3, 4, 6, 3), False),
+        50: ((3, 4, 6, 3), True),
+        101: ((3, 4, 23, 3), True),
+        152: ((3, 8, 36, 3), True),
+    }
+
+    def __init__(self, depth: int, classes: int = 1000) -> None:
+        super().__init__()
+        blocks, bottleneck = self.BLOCKS[depth]
+        self.stem = nn.Sequential(conv_norm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1))
+        stages, into = [], 64
+        for stage, count in enumerate(blocks):
+            width = 64 * 2**stage
+            for block in range(count):
+                stages.append(_Residual(into, width, 2 if stage and not block else 1, bottleneck))
+                into = 4 * width if bottleneck else width
+        self.stages = nn.Sequential(*stages)
+        self.channels = into
+        self.pool, self.classifier = nn.AdaptiveAvgPool2d(1), nn.Linear(into, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the scores of (batch, 3, height, width) images."""
+        return self.classifier(self.pool(self.stages(self.stem(x))).flatten(1))  # type: ignore[no-any-return]
+
+
+def vgg(depth: int) -> nn.Module:
+    """Return VGG (Simonyan & Zisserman 2015, table 1) for 224 × 224 images."""
+    layers: list[nn.Module] = []
+    into = 3
+    for count, out in zip({11: (1, 1, 2, 2, 2), 16: (2, 2, 3, 3, 3)}[depth], (64, 128, 256, 512, 512), strict=True):
+        for _ in range(count):
+            layers += [nn.Conv2d(into, out, 3, padding=1), nn.ReLU()]
+            into = out
+        layers.append(nn.MaxPool2d(2, 2))
+    layers += [nn.AdaptiveAvgPool2d(7), nn.Flatten(), nn.Linear(512 * 49, 4096), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 1000))
+
+
+def alexnet() -> nn.Module:
+    """Return AlexNet in the single-tower variant (Krizhevsky, arXiv:1404.5997)."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 64, 11, 4, 2), nn.ReLU(), nn.MaxPool2d(3, 2)]
+    layers += [nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)]
+    for into, out in ((192, 384), (384, 256), (256, 256)):
+        layers += [nn.Conv2d(into, out, 3, padding=1), nn.ReLU()]
+    layers += [nn.MaxPool2d(3, 2), nn.AdaptiveAvgPool2d(6), nn.Flatten(), nn.Linear(9216, 4096), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 1000))
+
+
+class _Fire(nn.Module):
+    def __init__(self, into: int, squeezed: int, expanded: int) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(into, squeezed, 1)
+        self.narrow, self.wide = nn.Conv2d(squeezed, expanded, 1), nn.Conv2d(squeezed, expanded, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.squeeze(x).relu()
+        return torch.cat([self.narrow(x).relu(), self.wide(x).relu()], 1)
+
+
+def squeezenet() -> nn.Module:
+    """Return SqueezeNet 1.0 (Iandola et al., arXiv:1602.07360, table 1)."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 96, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True)]
+    into = 96
+    for place, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64), start=2):
+        layers.append(_Fire(into, squeezed, 4 * squeezed))
+        into = 8 * squeezed
+        if place in (4, 8):
+            layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
+    return nn.Sequential(*layers, nn.Conv2d(into, 1000, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+class _DenseLayer(nn.Module):
+    def __init__(self, into: int) -> None:
+        super().__init__()
+        layers = (nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, 128, 1, bias=False))
+        self.body = nn.Sequential(*layers, nn.BatchNorm2d(128), nn.ReLU(), nn.Conv2d(128, 32, 3, padding=1, bias=False))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, self.body(x)], 1)
+
+
+def densenet121() -> nn.Module:
+    """Return DenseNet-121 (Huang et al., CVPR 2017, table 1; growth 32)."""
+    layers: list[nn.Module] = [conv_norm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)]
+    into = 64
+    for stage, count in enumerate((6, 12, 24, 16)):
+        for _ in range(count):
+            layers.append(_DenseLayer(into))
+            into += 32
+        if stage < 3:
+            layers += [nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, into // 2, 1, bias=False), nn.AvgPool2d(2, 2)]
+            into //= 2
+    layers += [nn.BatchNorm2d(into), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, 1000)]
+    return nn.Sequential(*layers)
+
+
+def mobilenet_v1() -> nn.Module:
+    """Return MobileNet (Howard et al., arXiv:1704.04861, table 1)."""
+    layers: list[nn.Module] = [conv_norm(3, 32, 3, 2)]
+    into = 32
+    plan = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+    for out, stride in plan:
+        layers += [conv_norm(into, into, 3, stride, into), conv_norm(into, out, 1)]
+        into = out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, 1000))
+
+
+class _Inverted(nn.Module):
+    """Sandler et al. 2018, section 3: expand, one filter a channel, (weigh the channels,) project."""
+
+    def __init__(
+        self, into: int, out: int, kernel: int, stride: int, factor: int, act: type[nn.Module], excite: bool
+    ) -> None:
+        super().__init__()
+        width = into * factor
+        layers: list[nn.Module] = [conv_norm(into, width, 1, act=act)] if factor > 1 else []
+        layers.append(conv_norm(width, width, kernel, stride, width, act))
+        if excite:
+            layers.append(SqueezeExcite(width, max(1, into // 4)))
+        self.body = nn.Sequential(*layers, conv_norm(width, out, 1, act=None))
+        self.adds = stride == 1 and into == out
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.body(x) if self.adds else self.body(x)  # type: ignore[no-any-return]
+
+
+def _inverted_stack(
+    stem: int, plan: tuple[tuple[int, int, int, int, int], ...], last: int, act: type[nn.Module], excite: bool
+) -> nn.Module:
+    layers: list[nn.Module] = [conv_norm(3, stem, 3, 2, act=act)]
+    into = stem
+    for factor, out, repeats, first_stride, kernel in plan:
+        for repeat in range(repeats):
+            layers.append(_Inverted(into, out, kernel, 1 if repeat else first_stride, factor, act, excite))
+            into = out
+    layers += [conv_norm(into, last, 1, act=act), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(last, 1000)]
+    return nn.Sequential(*layers)
+
+
+def mobilenet_v2() -> nn.Module:
+    """Return MobileNetV2 (Sandler et al., CVPR 2018, table 2)."""
+    plan = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    return _inverted_stack(32, tuple((*row, 3) for row in plan), 1280, nn.ReLU6, excite=False)
+
+
+def efficientnet_b0() -> nn.Module:
+    """Return EfficientNet-B0 (Tan & Le, ICML 2019, table 1)."""
+    plan = (
+        (1, 16, 1, 1, 3),
+        (6, 24, 2, 2, 3),
+        (6, 40, 2, 2, 5),
+        (6, 80, 3, 2, 3),
+        (6, 112, 3, 1, 5),
+        (6, 192, 4, 2, 5),
+        (6, 320, 1, 1, 3),
+    )
+    return _inverted_stack(32, plan, 1280, nn.SiLU, excite=True)

@@ -1,0 +1,393 @@
+"""A network captured from a framework: operators with counts, weights, and how much of it is understood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.precision import element_size
+from mlsys.units import Quantity, ureg
+from mlsys.workloads.operator import Network, Operator, Products
+
+if TYPE_CHECKING:
+    from mlsys.workloads.torch_import.rules.counts import Counts
+
+__all__ = ["Held", "KindTotal", "TracedOperator", "Workload"]
+
+_BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC", "param"))
+_AXES = ("depth", "height", "width")
+
+
+@dataclass(frozen=True, repr=False)
+class TracedOperator(Operator):
+    """An operator read from a graph.
+
+    ``operations`` is all its work; ``macs`` is the part in products, ``elementwise`` the rest.
+
+    Attributes
+    ----------
+    counts
+        Work and traffic in plain numbers.
+    target
+        The operator in the framework's spelling, such as ``"aten.conv2d.default"``.
+    path
+        The module it was written in, such as ``"blocks.3.attn"``.
+    """
+
+    counts: Counts = field(kw_only=True)
+    target: str = ""
+    path: str = ""
+
+    @property
+    def macs(self) -> Quantity:
+        """Multiply-accumulates of products, MAC."""
+        return ureg.Quantity(self.counts.macs, _MAC)
+
+    @property
+    def elementwise(self) -> Quantity:
+        """Work beside the products, FLOP."""
+        return ureg.Quantity(self.counts.elementwise, _FLOP)
+
+    @property
+    def read(self) -> Quantity:
+        """Bytes read, weights among them."""
+        return ureg.Quantity(self.counts.read, _BYTE)
+
+    @property
+    def written(self) -> Quantity:
+        """Bytes written."""
+        return ureg.Quantity(self.counts.written, _BYTE)
+
+    @property
+    def products(self) -> Products | None:
+        """The matrix products this operator lowers to; for transposed and 1-D convolutions too."""
+        if not self.counts.macs:
+            return None
+        if self.kind.startswith("conv"):
+            shape, transposed = self.shape, self.kind.startswith("conv_transpose")
+            pixels = math.prod(
+                shape[f"{'in' if transposed else 'out'}_{axis}"] for axis in _AXES if f"in_{axis}" in shape
+            )
+            volume = math.prod(shape.get(f"kernel_{axis}", 1) for axis in _AXES)
+            groups = shape["groups"]
+            inputs, filters = shape["in_channels"] // groups, shape["out_channels"] // groups
+            if transposed:  # each input pixel meets every weight: the volume is on the side of the output
+                return Products(shape["batch"] * pixels, filters * volume, inputs, groups)
+            return Products(shape["batch"] * pixels, filters, inputs * volume, groups)
+        if self.kind == "recurrent":
+            return None  # several products of several sizes, one after the other
+        return super().products
+
+
+class Held(NamedTuple):
+    """What a whole module holds, in plain numbers: parameters, and bytes of weights, buffers and inputs."""
+
+    parameters: int = 0
+    weights: int = 0
+    buffers: int = 0
+    inputs: int = 0
+
+
+def _counts_by_hand(operator: Operator) -> Counts:
+    from mlsys.workloads.torch_import.rules.counts import Counts
+
+    shape, lowered = operator.shape, operator.products
+    work, moved = round(operator.flops.m_as("FLOP")), round(operator.data.m_as("byte"))
+    macs = lowered.macs if lowered else work // 2 if operator.kind == "decode" else 0
+    if operator.kind == "attention":
+        made = float(shape["batch"] * shape["heads"] * shape["queries"] * shape["head_dim"])
+    elif lowered:
+        made = lowered.m * lowered.n * lowered.copies
+    else:
+        made = shape.get("elements", 0)
+    written = min(round(made * element_size(operator.precision).m_as("byte")), moved)
+    return Counts(
+        operator.kind,
+        macs,
+        work - 2 * macs,
+        moved - written,
+        written,
+        round(operator.weights.m_as("byte")),
+        written,
+        operator.parameters,
+        True,
+        tuple(shape.items()),
+    )
+
+
+@dataclass(frozen=True)
+class KindTotal:
+    """What all operators of one kind add up to."""
+
+    kind: str
+    count: int
+    macs: Quantity
+    flops: Quantity
+    elementwise: Quantity
+    data: Quantity
+
+
+@dataclass(frozen=True, repr=False)
+class Workload(Network):
+    """A captured network: a :class:`Network` that also knows its weights and its gaps.
+
+    It goes wherever a network goes, :func:`mlsys.models.roofline` included.
+
+    Attributes
+    ----------
+    operators
+        Those that move data, in the order in which they run.
+    held
+        What the whole module holds, each tensor once, used or not.
+    views
+        Nodes that only look at memory in another way, and so cost nothing.
+    source
+        Who captured it: ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``, ``"hand"``.
+    sizes
+        The free sizes and their values; see :meth:`at`.
+
+    Examples
+    --------
+    >>> from torch import nn, zeros
+    >>> mlp = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 64))
+    >>> workload = Workload.from_torch(mlp, zeros(32, 128))
+    >>> print(workload.flops, workload.elementwise_flops, workload.parameters)
+    3145728 FLOP 18432 FLOP 49472 param
+    """
+
+    held: Held = field(default=Held(), kw_only=True)
+    views: int = field(default=0, kw_only=True)
+    source: str = field(default="hand", kw_only=True)
+    sizes: FrozenDict[str, int] = field(default_factory=lambda: FrozenDict({}), kw_only=True)
+    _again: Callable[[Mapping[str, int]], Workload] | None = field(
+        default=None, kw_only=True, compare=False, repr=False
+    )
+
+    @classmethod
+    def from_torch(
+        cls,
+        module: Any,
+        example_inputs: Any,
+        *,
+        dynamic: Mapping[str, int | Mapping[str, int]] | None = None,
+        name: str | None = None,
+    ) -> Workload:
+        """Capture a torch module; see :func:`mlsys.workloads.torch_import.from_torch`."""
+        from mlsys.workloads.torch_import.build import from_torch
+
+        return from_torch(module, example_inputs, dynamic=dynamic, name=name)
+
+    @classmethod
+    def from_hf_config(
+        cls,
+        config: Any,
+        *,
+        batch: int = 1,
+        sequence: int | None = None,
+        image: int | None = None,
+        precision: str = "fp32",
+        dynamic: bool = False,
+    ) -> Workload:
+        """Build a transformers model from its configuration; see :func:`mlsys.workloads.hf.from_hf_config`."""
+        from mlsys.workloads.hf import from_hf_config
+
+        return from_hf_config(config, batch=batch, sequence=sequence, image=image, precision=precision, dynamic=dynamic)
+
+    @classmethod
+    def from_onnx(cls, model: Any, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
+        """Read an ONNX model; see :func:`mlsys.workloads.onnx_import.from_onnx`."""
+        from mlsys.workloads.onnx_import import from_onnx
+
+        return from_onnx(model, sizes=sizes, name=name)
+
+    @classmethod
+    def from_network(cls, network: Network) -> Workload:
+        """Return a network that was written down by hand as a workload, counts unchanged.
+
+        The products an operator lowers to are its MACs, the rest of its work stands beside them.
+        What it writes follows from its shape; an operator of a kind of your own is taken to read only.
+        """
+        operators = tuple(
+            operator
+            if isinstance(operator, TracedOperator)
+            else TracedOperator(
+                operator.name,
+                operator.kind,
+                operator.precision,
+                operator.operations,
+                operator.data,
+                operator.shape,
+                operator.weights,
+                operator.parameters,
+                counts=_counts_by_hand(operator),
+            )
+            for operator in network
+        )
+        parameters, weights = network.parameters.magnitude, network.weights.m_as("byte")
+        return cls(network.name, operators, held=Held(int(parameters), int(weights)))
+
+    def to_network(self) -> Network:
+        """Return the plain network: the same operators, all work of each included.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import resnet50
+        >>> Workload.from_network(resnet50()).to_network() == resnet50()
+        True
+        """
+        return Network(
+            self.name,
+            tuple(
+                Operator(op.name, op.kind, op.precision, op.operations, op.data, op.shape, op.weights, op.parameters)
+                for op in self.operators
+            ),
+        )
+
+    def at(self, **sizes: int) -> Workload:
+        """Return the same network at other sizes, without capturing it again.
+
+        Parameters
+        ----------
+        sizes
+            New values of the free sizes, such as ``batch=32``; the others stay.
+
+        Raises
+        ------
+        UnknownNameError
+            If a size is not free in this network.
+        ArgumentError
+            If a size is not a whole number above zero, or the network fixed it when it was captured.
+        """
+        if self._again is None:
+            raise ArgumentError(
+                f"at(): {self.name!r} has no free sizes. Capture it with dynamic={{'batch': 0}}, which frees axis 0"
+            )
+        return self._again(sizes)
+
+    @cached_property
+    def _totals(self) -> tuple[int, ...]:
+        counts = [operator.counts for operator in self._traced]
+        return tuple(sum(values) for values in zip(*(one[1:7] for one in counts), strict=True)) or (0,) * 6
+
+    @property
+    def _traced(self) -> tuple[TracedOperator, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, TracedOperator))
+
+    @property
+    def macs(self) -> Quantity:
+        """Multiply-accumulates of matrix products, convolutions and attention, MAC."""
+        return ureg.Quantity(self._totals[0], _MAC)
+
+    @property
+    def parameters(self) -> Quantity:
+        """Parameters of the whole module, shared ones once."""
+        return ureg.Quantity(self.held.parameters, _PARAM)
+
+    @property
+    def weight_bytes(self) -> Quantity:
+        """Bytes of all parameters."""
+        return ureg.Quantity(self.held.weights, _BYTE)
+
+    @property
+    def buffer_bytes(self) -> Quantity:
+        """Bytes of what is stored and not learned, such as the statistics of a normalisation."""
+        return ureg.Quantity(self.held.buffers, _BYTE)
+
+    @property
+    def input_bytes(self) -> Quantity:
+        """Bytes of the tensors that are handed in."""
+        return ureg.Quantity(self.held.inputs, _BYTE)
+
+    @property
+    def weights(self) -> Quantity:
+        """Bytes of weights that one pass reads; shared ones as often as they are read."""
+        return ureg.Quantity(self._totals[4], _BYTE)
+
+    @property
+    def flops(self) -> Quantity:
+        """Work as the FLOPs of a network are quoted: two for each MAC; ``elementwise_flops`` stands beside it."""
+        return ureg.Quantity(2 * self._totals[0], _FLOP)
+
+    @property
+    def elementwise_flops(self) -> Quantity:
+        """Work on single elements: biases, activations, normalisation, softmax, pooling, reductions."""
+        return ureg.Quantity(self._totals[1], _FLOP)
+
+    @property
+    def data(self) -> Quantity:
+        """Compulsory bytes of all operators, each run on its own."""
+        return ureg.Quantity(self._totals[2] + self._totals[3], _BYTE)
+
+    @property
+    def read(self) -> Quantity:
+        """Bytes that all operators read."""
+        return ureg.Quantity(self._totals[2], _BYTE)
+
+    @property
+    def written(self) -> Quantity:
+        """Bytes that all operators write."""
+        return ureg.Quantity(self._totals[3], _BYTE)
+
+    @property
+    def activation_bytes(self) -> Quantity:
+        """Bytes of every tensor that an operator makes, each once; views and work in place make none."""
+        return ureg.Quantity(self._totals[5], _BYTE)
+
+    @property
+    def unknown(self) -> tuple[TracedOperator, ...]:
+        """Operators without a rule, counted as pure traffic."""
+        return tuple(operator for operator in self._traced if not operator.counts.known)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the nodes that are understood, 0 to 1; views count as understood."""
+        nodes = len(self.operators) + self.views
+        return 1 - len(self.unknown) / nodes if nodes else 1.0
+
+    def by_kind(self) -> tuple[KindTotal, ...]:
+        """Return what each kind of operator adds up to, most work first."""
+        sums: dict[str, list[int]] = {}
+        for operator in self._traced:
+            row = sums.setdefault(operator.kind, [0, 0, 0, 0])
+            counts = operator.counts
+            for place, value in enumerate((1, counts.macs, counts.elementwise, counts.read + counts.written)):
+                row[place] += value
+        totals = [
+            KindTotal(
+                kind,
+                count,
+                ureg.Quantity(macs, _MAC),
+                ureg.Quantity(2 * macs, _FLOP),
+                ureg.Quantity(elementwise, _FLOP),
+                ureg.Quantity(moved, _BYTE),
+            )
+            for kind, (count, macs, elementwise, moved) in sums.items()
+        ]
+        return tuple(sorted(totals, key=lambda one: (-one.macs.magnitude, -one.elementwise.magnitude, one.kind)))
+
+    def explain(self) -> str:
+        """Return the work by kind, the weights, and what is not understood, as text."""
+        lines = [
+            f"{self.name}: {self.flops.to_compact():.4g} in products, {self.elementwise_flops.to_compact():.4g} beside "
+            f"them, {self.parameters.to_compact():.4g}",
+            f"captured by {self.source}; {self.coverage:.1%} of {len(self.operators) + self.views} nodes understood",
+            f"{'kind':<16} {'count':>6} {'products':>14} {'element-wise':>14} {'moved':>12}",
+        ]
+        lines += [
+            f"{row.kind:<16} {row.count:>6} {row.flops.to_compact():>14.4g} {row.elementwise.to_compact():>14.4g} "
+            f"{row.data.to_compact():>12.4g}"
+            for row in self.by_kind()
+        ]
+        lines += [f"no rule for {one.target} ({one.name}): counted as traffic alone" for one in self.unknown]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"<workload {self.name}: {len(self)} operators, {self.flops.to_compact():.4g}, "
+            f"{self.parameters.to_compact():.4g}, {self.coverage:.1%} understood>"
+        )

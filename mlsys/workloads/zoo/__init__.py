@@ -1,0 +1,160 @@
+"""The catalogue of networks: published shapes, counted exactly, without any framework.
+
+Examples
+--------
+>>> from mlsys.workloads.zoo import network, networks
+>>> "resnet50" in networks()
+True
+>>> print(f"{network('MobileNet-v2').macs.to('MMAC'):.1f}")
+300.8 MMAC
+"""
+
+from __future__ import annotations
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.workloads.operator import Network
+from mlsys.workloads.zoo.catalogue import CATALOGUE
+from mlsys.workloads.zoo.entry import Entry
+from mlsys.workloads.zoo.language import WEIGHT_FORMATS, LanguageModel, weight_bits
+from mlsys.workloads.zoo.names import resolve
+from mlsys.workloads.zoo.recurrent import recurrent_layer
+from mlsys.workloads.zoo.tape import ACTIVATION_OPERATIONS
+
+__all__ = [
+    "ACTIVATION_OPERATIONS",
+    "WEIGHT_FORMATS",
+    "Entry",
+    "LanguageModel",
+    "entry",
+    "language_model",
+    "network",
+    "networks",
+    "recurrent_layer",
+    "resolve",
+    "weight_bits",
+]
+
+
+def networks(family: str | None = None) -> tuple[str, ...]:
+    """Return the names of the catalogue, or those of one family.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such family.
+
+    Examples
+    --------
+    >>> len(networks()) > 100, networks("recommender")
+    (True, ('dlrm', 'dlrm_dcnv2'))
+    """
+    families = {found.family for found in CATALOGUE.values()}
+    if family is not None and family not in families:
+        known = ", ".join(sorted(families))
+        raise UnknownNameError(f"networks(): no family {family!r}. Known: {known}.{did_you_mean(family, families)}")
+    return tuple(name for name, found in CATALOGUE.items() if family in (None, found.family))
+
+
+def entry(name: str) -> Entry:
+    """Return the entry of a network: its source, its parameters, its usual input.
+
+    Raises
+    ------
+    UnknownNameError
+        If the catalogue has no such network.
+
+    Examples
+    --------
+    >>> entry("BERT-Large").source
+    'Devlin et al. 2019, NAACL, section 3'
+    """
+    found = resolve(str(name))
+    if found is None:
+        spellings = {spelling for item in CATALOGUE.values() for spelling in (item.name, item.title, *item.aliases)}
+        raise UnknownNameError(
+            f"no network {name!r} in the catalogue of {len(CATALOGUE)}; zoo.networks() lists them."
+            f"{did_you_mean(str(name), spellings)}"
+        )
+    return found
+
+
+def language_model(name: str) -> LanguageModel:
+    """Return the shape of a decoder language model, which has ``prefill`` and ``decode``.
+
+    Raises
+    ------
+    UnknownNameError
+        If the catalogue has no such network.
+    ArgumentError
+        If it has, but it is no decoder language model.
+
+    Examples
+    --------
+    >>> language_model("Llama 3 8B").kv_heads
+    8
+    """
+    found = entry(name)
+    if found.model is None:
+        raise ArgumentError(
+            f"language_model(): `name` must be a decoder language model, got {found.name!r}, which is a "
+            f"{found.family} network. Write e.g. network({found.name!r})"
+        )
+    return found.model
+
+
+def network(
+    name: str,
+    *,
+    batch: int = 1,
+    precision: str = "fp16",
+    image: int | None = None,
+    sequence: int | None = None,
+    phase: str | None = None,
+    weight_format: str | None = None,
+    fused: bool = True,
+) -> Network:
+    """Return a network of the catalogue as operators with real shapes.
+
+    Parameters
+    ----------
+    name
+        Any usual spelling; see :func:`resolve`.
+    batch
+        Pictures, sequences or rows that go through together.
+    precision
+        Number format of weights and activations.
+    image
+        Side of the picture in pixels, instead of the usual one.
+    sequence
+        Tokens of each sequence; for a decoding step those it attends to.
+    phase
+        ``"prefill"`` (the default) or ``"decode"``, for language models.
+    weight_format
+        Format in which a language model's weights are stored, such as ``"q4_0"``.
+    fused
+        By default normalisations are folded into products and activations, additions and
+        pooling ride along; False lists each of them as an operator of its own.
+
+    Raises
+    ------
+    UnknownNameError
+        If the catalogue has no such network, or a format does not exist.
+    ArgumentError
+        If an argument does not apply to this network, or its value makes no sense.
+
+    Examples
+    --------
+    >>> print(f"{network('resnet50', batch=32).macs.to('GMAC'):.1f}")
+    130.9 GMAC
+    >>> print(f"{network('llama-2-7b', phase='decode', sequence=1024).data.to('GB'):.2f}")
+    13.76 GB
+    """
+    return entry(name).build(
+        batch=batch,
+        precision=precision,
+        image=image,
+        sequence=sequence,
+        phase=phase,
+        weight_format=weight_format,
+        fused=fused,
+    )

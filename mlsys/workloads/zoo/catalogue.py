@@ -1,0 +1,226 @@
+"""The entries of the catalogue, by name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from mlsys.workloads.zoo import classic, detection, encoders, mobile, other, recurrent, residual, segmentation, tiny
+from mlsys.workloads.zoo.entry import Entry
+from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
+from mlsys.workloads.zoo.picture import Shape
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["CATALOGUE"]
+
+CATALOGUE: dict[str, Entry] = {}
+_RGB224: Shape = (3, 224, 224)
+
+
+def _picture(
+    name: str, title: str, source: str, draw: Any, *aliases: str, side: int = 224, shape: Shape | None = None,
+    family: str = "picture", normalised: bool = True, note: str = "",
+) -> None:  # fmt: skip
+    CATALOGUE[name] = Entry(
+        name, title, family, source, aliases, image=shape or (3, side, side), draw=draw, normalised=normalised,
+        note=note,
+    )  # fmt: skip
+
+
+_picture("alexnet", "AlexNet", "Krizhevsky 2014, arXiv:1404.5997 (one tower)", classic.alexnet, normalised=False)
+_picture("alexnet_convolutions", "AlexNet conv layers", "Krizhevsky et al. 2012, NeurIPS, section 3.5 (two towers)",
+         classic.alexnet_convolutions, side=227, normalised=False)  # fmt: skip
+_picture("vgg16_convolutions", "VGG-16 conv layers", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1",
+         partial(classic.vgg_convolutions, depth=16), normalised=False)  # fmt: skip
+for _depth in classic.VGG_STAGES:
+    _picture(f"vgg{_depth}", f"VGG-{_depth}", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1",
+             partial(classic.vgg, depth=_depth), normalised=False)  # fmt: skip
+_picture("googlenet", "GoogLeNet", "Szegedy et al. 2015, CVPR, table 1; 3 × 3 for 5 × 5 as in the code that is shipped",
+         partial(classic.googlenet, five=3), "Inception v1")  # fmt: skip
+_picture("inception_v3", "Inception v3", "Szegedy et al. 2016, CVPR, table 1", classic.inception_v3, side=299)
+_picture("inception_v4", "Inception v4", "Szegedy et al. 2017, AAAI, figures 3 to 9", classic.inception_v4, side=299)
+for _version in ("1.0", "1.1"):
+    _picture(f"squeezenet_{_version}", f"SqueezeNet {_version}", "Iandola et al. 2016, arXiv:1602.07360, table 1",
+             partial(classic.squeezenet, version=_version), f"squeezenet{_version.replace('.', '_')}",
+             *(("squeezenet",) if _version == "1.1" else ()), normalised=False)  # fmt: skip
+
+_HE = "He et al. 2016, CVPR, table 1"
+for _depth in residual.RESNETS:
+    _later = f"{_HE}; stride in the 3 × 3 (v1.5)" if _depth >= 50 else _HE
+    _picture(f"resnet{_depth}", f"ResNet-{_depth}", _later, partial(residual.resnet, depth=_depth),
+             f"ResNet-{_depth} v1.5")  # fmt: skip
+    if _depth >= 50:
+        _picture(f"resnet{_depth}_v1", f"ResNet-{_depth} v1", f"{_HE}; stride in the first 1 × 1 (v1)",
+                 partial(residual.resnet, depth=_depth, early_stride=True))  # fmt: skip
+_picture("resnext50_32x4d", "ResNeXt-50 32×4d", "Xie et al. 2017, CVPR, table 1",
+         partial(residual.resnet, depth=50, groups=32, width=4), "resnext50")  # fmt: skip
+_picture("resnext101_32x8d", "ResNeXt-101 32×8d", "Xie et al. 2017, CVPR; Mahajan et al. 2018",
+         partial(residual.resnet, depth=101, groups=32, width=8))  # fmt: skip
+_picture("wide_resnet50_2", "Wide ResNet-50-2", "Zagoruyko & Komodakis 2016, arXiv:1605.07146",
+         partial(residual.resnet, depth=50, width=128), "WideResNet50", "wide_resnet50")  # fmt: skip
+for _name, _aliases in {"x_3_2gf": ("RegNet", "regnetx_032"), "y_400mf": ("regnety_004",),
+                        "y_3_2gf": ("regnety_032",), "y_16gf": ("regnety_160",)}.items():  # fmt: skip
+    _picture(f"regnet_{_name}", f"RegNet{_name.replace('_', ' ', 1).upper().replace('_', '.')}",
+             "Radosavovic et al. 2020, CVPR, section 3.3", partial(residual.regnet, name=_name), *_aliases)  # fmt: skip
+for _depth in residual.DENSENETS:
+    _picture(f"densenet{_depth}", f"DenseNet-{_depth}", "Huang et al. 2017, CVPR, table 1",
+             partial(residual.densenet, depth=_depth))  # fmt: skip
+
+for _width in (1.0, 0.75, 0.5, 0.25):
+    _picture(f"mobilenet_v1_{_width}", f"MobileNet v1 {_width}", "Howard et al. 2017, arXiv:1704.04861, table 1",
+             partial(mobile.mobilenet_v1, width=_width),
+             *(("mobilenet_v1", "mobilenetv1_100", "mobilenet") if _width == 1 else ()))  # fmt: skip
+for _width in (1.0, 0.35, 0.5, 0.75, 1.4):
+    _short = f"mobilenetv2_{round(100 * _width):03d}"
+    _picture("mobilenet_v2" if _width == 1 else f"mobilenet_v2_{_width}", f"MobileNet v2 {_width}",
+             "Sandler et al. 2018, CVPR, table 2", partial(mobile.mobilenet_v2, width=_width), _short,
+             f"MobileNetV2 {_width} (ImageNet)", f"mobilenet v2 {_width}")  # fmt: skip
+_picture("mobilenet_v2_0.35_5", "MobileNet v2 0.35, five classes", "Sandler et al. 2018, CVPR, table 2",
+         partial(mobile.mobilenet_v2, width=0.35, classes=5), "MobileNetV2 0.35 (5-class)", side=128)  # fmt: skip
+for _size in mobile.MOBILENET_V3:
+    _picture(f"mobilenet_v3_{_size}", f"MobileNet v3 {_size}", "Howard et al. 2019, ICCV, tables 1 and 2",
+             partial(mobile.mobilenet_v3, size=_size), f"mobilenetv3_{_size}_100")  # fmt: skip
+for _width in (1.0, 0.5):
+    _picture(f"mnasnet_{_width}", f"MnasNet-B1 {_width}", "Tan et al. 2019, CVPR",
+             partial(mobile.mnasnet, width=_width),
+             f"mnasnet{_width}".replace(".", "_"), *(("mnasnet",) if _width == 1 else ()))  # fmt: skip
+for _size, (_, _, _side) in mobile.EFFICIENTNET_SCALES.items():
+    _picture(f"efficientnet_{_size}", f"EfficientNet-{_size.capitalize()}", "Tan & Le 2019, ICML, table 1",
+             partial(mobile.efficientnet, size=_size), side=_side)  # fmt: skip
+for _wide in mobile.SHUFFLENET_V2:
+    _picture(f"shufflenet_v2_{_wide}", f"ShuffleNet v2 {_wide}×", "Ma et al. 2018, ECCV, table 5",
+             partial(mobile.shufflenet_v2, width=_wide), f"shufflenet_v2_x{_wide.replace('.', '_')}",
+             *(("shufflenet_v2",) if _wide == "1.0" else ()))  # fmt: skip
+
+_VIT = "Dosovitskiy et al. 2021, ICLR, table 1"
+for _size, _patch, _side in (("tiny", 16, 224), ("small", 16, 224), ("base", 16, 224), ("base", 16, 384),
+                             ("base", 32, 224), ("base", 32, 384), ("large", 16, 224), ("large", 14, 224),
+                             ("huge", 14, 224)):  # fmt: skip
+    _same = [f"ViT-{_size[0].upper()}/{_patch} {_side}x{_side}", f"ViT-{_size[0].upper()}/{_patch} {_side}"]
+    if _side == 224:
+        _same += [f"vit_{_size[0]}_{_patch}", f"vit_{_size}_patch{_patch}"]
+    if (_size, _patch, _side) == ("small", 16, 224):
+        _same += ["timm_vision_transformer"]  # the name of this network in torchbench
+    if (_size, _patch, _side) == ("base", 16, 224):
+        _same += ["vit", "vit base"]
+    if _size in ("tiny", "small", "base") and _patch == 16 and _side == 224:
+        _same += [f"deit_{_size}_patch16_224", f"deit_{_size}", f"DeiT-{_size[0].upper()}"]
+    _picture(f"vit_{_size}_patch{_patch}_{_side}", f"ViT-{_size.capitalize()}/{_patch} at {_side}",
+             _VIT if _size in ("base", "large", "huge") else "Touvron et al. 2021, ICML, table 1",
+             partial(encoders.vit, size=_size, patch=_patch), *_same, side=_side)  # fmt: skip
+for _size in encoders.SWINS:
+    _picture(f"swin_{_size}", f"Swin-{_size[0].upper()}", "Liu et al. 2021, ICCV, section 3.3",
+             partial(encoders.swin, size=_size), f"swin_{_size}_patch4_window7_224", f"swin_{_size[0]}")  # fmt: skip
+for _size in encoders.CONVNEXTS:
+    _picture(f"convnext_{_size}", f"ConvNeXt-{_size[0].upper()}", "Liu et al. 2022, CVPR, section 3",
+             partial(encoders.convnext, size=_size))  # fmt: skip
+_MIXER = "Tolstikhin et al. 2021, NeurIPS, table 1"
+_picture("mixer_b16_224", "Mixer-B/16", _MIXER,
+         partial(encoders.mixer, patch=16, layers=12, width=768, inner=(384, 3072)), "mixer_b16")  # fmt: skip
+_picture("mixer_s32_224", "Mixer-S/32", _MIXER,
+         partial(encoders.mixer, patch=32, layers=8, width=512, inner=(256, 2048)), "mixer_s32")  # fmt: skip
+
+_picture("ssd_resnet34", "SSD-ResNet34 at 1200", "Reddi et al. 2020, ISCA, table 1; MLPerf Inference v0.5 to v1.1",
+         detection.ssd_resnet34, side=1200, family="detector",
+         note="work as in table 1; the parameters there are those of another implementation")  # fmt: skip
+_SSD = "Huang et al. 2017, CVPR (TensorFlow object detection), 300 × 300, 91 outputs a box"
+_picture("ssd_mobilenet_v1", "SSD-MobileNet v1", _SSD, partial(detection.ssd_mobilenet, version=1), side=300,
+         family="detector")  # fmt: skip
+_picture("ssd_mobilenet_v1_0.75", "SSD-MobileNet v1 0.75", _SSD,
+         partial(detection.ssd_mobilenet, version=1, width=0.75), "SSD MobileNet v1 0.75 depth", side=300,
+         family="detector", note="extra layers at full width")  # fmt: skip
+_picture("ssd_mobilenet_v2", "SSD-MobileNet v2", _SSD, partial(detection.ssd_mobilenet, version=2), side=300,
+         family="detector", note="heads of 1 × 1 assumed, as in version 1")  # fmt: skip
+_picture("retinanet_resnext50", "RetinaNet-ResNeXt50 at 800",
+         "Lin et al. 2017, ICCV; MLPerf Inference v2.1 (OpenImages)", detection.retinanet,
+         "RetinaNet-ResNeXt50", "retinanet", side=800, family="detector")  # fmt: skip
+
+_TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
+_picture("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", _TINY, tiny.ds_cnn, "KWS DS-CNN", "ds_cnn", "kws",
+         shape=(1, 49, 10), family="speech and sensors")  # fmt: skip
+_picture("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", _TINY, tiny.resnet8, "IC ResNet-8", "resnet8",
+         side=32)  # fmt: skip
+_picture("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", _TINY, tiny.visual_wake_words,
+         "VWW MobileNetV1-0.25", "vww", side=96)  # fmt: skip
+_picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
+         "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,
+         note="shape inferred from three published sums")  # fmt: skip
+
+
+def _rows(name: str, title: str, family: str, source: str, write: Any, *aliases: str, note: str = "") -> None:
+    CATALOGUE[name] = Entry(
+        name, title, family, source, aliases, write=lambda tape, batch, _: write(tape, batch), note=note
+    )
+
+
+_rows("ad_autoencoder", "MLPerf Tiny anomaly detection, autoencoder", "speech and sensors", _TINY, tiny.autoencoder,
+      "AD FC autoencoder", "ad", "toyadmos")  # fmt: skip
+for _name, _layers, _weights, _spelled in (
+    ("mlp0", 5, 20_000_000, "MLP0 (5 FC layers, 20M weights)"),
+    ("mlp1", 4, 5_000_000, "MLP1 (4 FC layers, 5M weights)"),
+    ("lstm1", 37, 34_000_000, "LSTM1 (37 FC + 19 vector layers, 34M weights)"),
+):
+    _rows(f"tpu_{_name}", f"{_name.upper()} of the first TPU", "production", "Jouppi et al. 2017, ISCA, table 1",
+          partial(other.tpu_dense, layers=_layers, weights=_weights), _spelled,
+          note="equal square layers with the published sum of weights")  # fmt: skip
+_rows("unet3d_kits19", "3D-UNet on a window of 128³", "segmentation",
+      "Isensee et al. 2021, Nature Methods; mlcommons/training", segmentation.unet3d, "3d-unet", "unet3d",
+      note="one window; a scan of MLPerf Inference is cut into many that overlap by half")  # fmt: skip
+CATALOGUE["rnn_t"] = Entry(
+    "rnn_t", "RNN-T, MLPerf Inference", "speech and sensors", "Graves 2012, arXiv:1211.3711; MLPerf Inference, rnnt",
+    ("RNN-T",), sequence=240, write=recurrent.rnn_t,
+    note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; decoding steps counted once a pair of frames",
+)  # fmt: skip
+_picture("unet", "U-Net", "Ronneberger et al. 2015, MICCAI, figure 1; padded and normalised", segmentation.unet,
+         "unet carvana", side=224, family="segmentation")  # fmt: skip
+_rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.00091; MLPerf Training v0.7 to v2.0",
+      other.dlrm)  # fmt: skip
+_rows("dlrm_dcnv2", "DLRM-DCNv2", "recommender", "Wang et al. 2021, WWW; MLPerf Training v2.1 and later",
+      partial(other.dlrm, crossed=True), "DLRM-DCNv2")  # fmt: skip
+
+_BERT_TITLES = {
+    "bert-base": ("BERT base", "Devlin et al. 2019, NAACL, section 3",
+                  ("bert", "BERT-Base phase 1", "BERT-Base phase 2")),
+    "bert-large": ("BERT large", "Devlin et al. 2019, NAACL, section 3",
+                   ("BERT-Large phase 1", "BERT-Large phase 2", "BERT-Large Ph1 HuggingFace")),
+    "distilbert": ("DistilBERT", "Sanh et al. 2019, arXiv:1910.01108", ("distilbert-base",)),
+    "roberta-base": ("RoBERTa base", "Liu et al. 2019, arXiv:1907.11692", ("roberta",)),
+    "roberta-large": ("RoBERTa large", "Liu et al. 2019, arXiv:1907.11692", ()),
+    "xlm-roberta-base": ("XLM-R base", "Conneau et al. 2020, ACL, table 6", ()),
+    "albert-base": ("ALBERT base", "Lan et al. 2020, ICLR, table 1", ("albert-base-v2", "albert")),
+    "albert-xxlarge": ("ALBERT xxlarge", "Lan et al. 2020, ICLR, table 1", ("ALBERT-XXL", "albert-xxlarge-v2")),
+    "bert-base-encoder": ("BERT base, encoder blocks alone", "FasterTransformer, docs/bert_guide.md",
+                          ("BERT-base encoder",)),
+    "bert-6b-encoder": ("BERT 6B, encoder blocks alone", "FasterTransformer, docs/bert_guide.md", ("BERT-6B",)),
+}  # fmt: skip
+
+
+def _write_bert(tape: Tape, batch: int, tokens: int, shape: encoders.TextEncoder) -> None:
+    encoders.bert(tape, batch, tokens, shape)
+
+
+for _name, (_title, _source, _others) in _BERT_TITLES.items():
+    CATALOGUE[_name] = Entry(
+        _name, _title, "text", _source, _others, sequence=384 if _name == "bert-large" else 128,
+        write=partial(_write_bert, shape=encoders.BERTS[_name]),
+    )  # fmt: skip
+
+_ALSO: dict[str, tuple[str, ...]] = {
+    "gpt2": ("gpt2-small", "gpt2-124m"),
+    "gpt3-175b": ("gpt3", "GPT3-175B"),
+    "gpt-j-6b": ("gpt-j", "gptj-99"),
+    "llama-2-7b": ("LLaMA-7B v2",),
+    "llama-3-8b": ("llama-3.1-8b",),
+    "llama-3-70b": ("llama-3.1-70b", "llama-3.3-70b"),
+    "llama-3.1-405b": ("llama-3-405b",),
+    "mistral-7b": ("mistral-7b-v0.2", "mistral-7b-v0.3"),
+    "qwen3-235b-a22b": ("Qwen3-235B-A22B (MoE, 22B active)", "qwen3-235b"),
+    "bloom-176b": ("bloom",),
+    "llama-4-maverick": ("Llama4-Maverick-17B-128E",),
+    "phi-3-mini": ("phi-3-mini-4k",),
+    **{f"maxtext-{size}b": (f"{size}B dense decoder",) for size in (16, 32, 64, 128, 256, 512, 1024)},
+}
+for _name, (_model, _source) in LANGUAGE_MODELS.items():
+    CATALOGUE[_name] = Entry(
+        _name, _model.name, "language", _source, _ALSO.get(_name, ()), sequence=512, model=_model
+    )  # fmt: skip

@@ -1,0 +1,208 @@
+"""The first convolutional networks: AlexNet, VGG, GoogLeNet, SqueezeNet, the Inceptions."""
+
+from __future__ import annotations
+
+from mlsys.workloads.zoo.picture import Picture
+
+__all__ = [
+    "alexnet",
+    "alexnet_convolutions",
+    "googlenet",
+    "inception_v3",
+    "inception_v4",
+    "squeezenet",
+    "vgg",
+    "vgg_convolutions",
+]
+
+
+def alexnet(net: Picture) -> None:
+    """Krizhevsky, "One weird trick", arXiv:1404.5997: the single-tower variant that torchvision ships."""
+    net.conv("conv1", 64, 11, 4, 2)
+    net.pool(3, 2)
+    net.conv("conv2", 192, 5)
+    net.pool(3, 2)
+    for place, out in enumerate((384, 256, 256), start=3):
+        net.conv(f"conv{place}", out, 3)
+    net.pool(3, 2)
+    _three_dense(net)
+
+
+def alexnet_convolutions(net: Picture) -> None:
+    """Krizhevsky et al., NeurIPS 2012, section 3.5: two towers, so that layers 2, 4 and 5 have two groups."""
+    net.conv("conv1", 96, 11, 4, 0)
+    net.pool(3, 2)
+    net.conv("conv2", 256, 5, groups=2)
+    net.pool(3, 2)
+    net.conv("conv3", 384, 3)
+    net.conv("conv4", 384, 3, groups=2)
+    net.conv("conv5", 256, 3, groups=2)
+
+
+def _three_dense(net: Picture) -> None:
+    channels, height, width = net.shape
+    inputs = channels * height * width
+    for name, outputs in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
+        net.dense(name, net.batch, inputs, outputs)
+        if outputs != 1000:
+            net.activation(f"{name} relu", net.batch * outputs, "relu")
+        inputs = outputs
+
+
+# Convolutions of 3 × 3 in the five stages, Simonyan & Zisserman 2015, table 1: columns A, B, D, E.
+VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+
+
+def vgg(net: Picture, depth: int) -> None:
+    """Simonyan & Zisserman, ICLR 2015, table 1."""
+    vgg_convolutions(net, depth)
+    _three_dense(net)
+
+
+def vgg_convolutions(net: Picture, depth: int) -> None:
+    """Append the convolutions of VGG alone."""
+    for stage, (convolutions, out) in enumerate(zip(VGG_STAGES[depth], (64, 128, 256, 512, 512), strict=True), 1):
+        for place in range(1, convolutions + 1):
+            net.conv(f"conv{stage}_{place}", out, 3)
+        net.pool(2, 2)
+
+
+# (squeeze, expand of each kind) of the fire modules, Iandola et al. 2016, table 1.
+FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
+
+
+def squeezenet(net: Picture, version: str) -> None:
+    """Iandola et al., arXiv:1602.07360; 1.1 is the authors' later release with a smaller first layer."""
+    early = version == "1.0"
+    net.conv("conv1", *((96, 7, 2, 0) if early else (64, 3, 2, 0)))
+    net.pool(3, 2, ceil=True)
+    pools = (4, 8) if early else (3, 5)
+    for place, (squeeze, expand) in enumerate(FIRES, start=2):
+        net.conv(f"fire{place} squeeze", squeeze, 1)
+        start = net.shape
+        net.conv(f"fire{place} expand 1×1", expand, 1)
+        net.shape = start
+        net.conv(f"fire{place} expand 3×3", expand, 3)
+        net.shape = (2 * expand, *net.shape[1:])
+        if place in pools:
+            net.pool(3, 2, ceil=True)
+    net.conv("conv10", 1000, 1)
+    net.global_pool()
+
+
+# 1×1; 3×3 reduce, 3×3; 5×5 reduce, 5×5; pool projection. Szegedy et al. 2015, table 1.
+INCEPTION_V1 = {
+    "3a": (64, 96, 128, 16, 32, 32),
+    "3b": (128, 128, 192, 32, 96, 64),
+    "4a": (192, 96, 208, 16, 48, 64),
+    "4b": (160, 112, 224, 24, 64, 64),
+    "4c": (128, 128, 256, 24, 64, 64),
+    "4d": (112, 144, 288, 32, 64, 64),
+    "4e": (256, 160, 320, 32, 128, 128),
+    "5a": (256, 160, 320, 32, 128, 128),
+    "5b": (384, 192, 384, 48, 128, 128),
+}
+
+
+def googlenet(net: Picture, five: int = 5) -> None:
+    """Szegedy et al., CVPR 2015, table 1, without the auxiliary classifiers.
+
+    ``five=3`` replaces the 5 × 5 convolutions by 3 × 3, as the code that Google and torchvision ship does.
+    """
+    net.conv("conv1", 64, 7, 2)
+    net.pool(3, 2, ceil=True)
+    net.conv("conv2 reduce", 64, 1)
+    net.conv("conv2", 192, 3)
+    net.pool(3, 2, ceil=True)
+    for name, (one, reduce3, three, reduce5, last, projection) in INCEPTION_V1.items():
+        _branches(
+            net,
+            f"inception {name}",
+            [[(one, 1)], [(reduce3, 1), (three, 3)], [(reduce5, 1), (last, five)], [(projection, 1)]],
+        )
+        if name in ("3b", "4e"):
+            net.pool(3 if name == "3b" else 2, 2, ceil=True)
+    net.classify(1000)
+
+
+# A branch is a list of (channels, kernel); a kernel may be a pair, and a third number is the stride of
+# an unpadded reduction. A tuple of branches inside a branch forks its end.
+def _branches(net: Picture, name: str, branches: list[list[tuple]], keep: int = 0) -> None:
+    """Append branches that start at the same picture and are concatenated, with ``keep`` channels pooled through."""
+    start, out, end = net.shape, keep, net.shape
+    for place, branch in enumerate(branches, start=1):
+        net.shape = start
+        for step, (channels, kernel, *stride) in enumerate(branch, start=1):
+            label = f"{name} {place}.{step}"
+            if isinstance(channels, tuple):  # a fork: both convolutions read the same picture
+                fork = net.shape
+                for number, (width, shape) in enumerate(zip(channels, kernel, strict=True)):
+                    net.shape = fork
+                    net.conv(f"{label}{'ab'[number]}", width, shape)
+                net.shape = (sum(channels), *net.shape[1:])
+            elif stride:
+                net.conv(label, channels, kernel, stride[0], 0)
+            else:
+                net.conv(label, channels, kernel)
+        out, end = out + net.channels, net.shape
+    net.shape = (out, *end[1:])
+
+
+_FORK = ((1, 3), (3, 1))
+
+
+def inception_v3(net: Picture) -> None:
+    """Szegedy et al., CVPR 2016, table 1 and figures 5 to 7, without the auxiliary classifier."""
+    net.conv("conv1", 32, 3, 2, 0)
+    net.conv("conv2", 32, 3, 1, 0)
+    net.conv("conv3", 64, 3)
+    net.pool(3, 2)
+    net.conv("conv4", 80, 1)
+    net.conv("conv5", 192, 3, 1, 0)
+    net.pool(3, 2)
+    for place, pooled in enumerate((32, 64, 64), start=1):
+        _branches(net, f"mixed 5.{place}", [[(64, 1)], [(48, 1), (64, 5)], [(64, 1), (96, 3), (96, 3)], [(pooled, 1)]])
+    _branches(net, "mixed 6.0", [[(384, 3, 2)], [(64, 1), (96, 3), (96, 3, 2)]], keep=net.channels)
+    for place, c in enumerate((128, 160, 160, 192), start=1):
+        seven = [(c, 1), (c, (1, 7)), (192, (7, 1))]
+        double = [(c, 1), (c, (7, 1)), (c, (1, 7)), (c, (7, 1)), (192, (1, 7))]
+        _branches(net, f"mixed 6.{place}", [[(192, 1)], seven, double, [(192, 1)]])
+    _branches(
+        net,
+        "mixed 7.0",
+        [[(192, 1), (320, 3, 2)], [(192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)]],
+        keep=net.channels,
+    )
+    for place in (1, 2):
+        forked = [(384, 1), ((384, 384), _FORK)]
+        deeper = [(448, 1), (384, 3), ((384, 384), _FORK)]
+        _branches(net, f"mixed 7.{place}", [[(320, 1)], forked, deeper, [(192, 1)]])
+    net.classify(1000)
+
+
+def inception_v4(net: Picture) -> None:
+    """Szegedy et al., AAAI 2017, figures 3 to 9."""
+    net.conv("stem 1", 32, 3, 2, 0)
+    net.conv("stem 2", 32, 3, 1, 0)
+    net.conv("stem 3", 64, 3)
+    _branches(net, "stem 4", [[(96, 3, 2)]], keep=64)
+    _branches(net, "stem 5", [[(64, 1), (96, 3, 1)], [(64, 1), (64, (1, 7)), (64, (7, 1)), (96, 3, 1)]])
+    _branches(net, "stem 6", [[(192, 3, 2)]], keep=192)
+    for place in range(1, 5):
+        _branches(net, f"A{place}", [[(96, 1)], [(64, 1), (96, 3)], [(64, 1), (96, 3), (96, 3)], [(96, 1)]])
+    _branches(net, "reduction A", [[(384, 3, 2)], [(192, 1), (224, 3), (256, 3, 2)]], keep=net.channels)
+    for place in range(1, 8):
+        seven = [(192, 1), (224, (1, 7)), (256, (7, 1))]
+        double = [(192, 1), (192, (7, 1)), (224, (1, 7)), (224, (7, 1)), (256, (1, 7))]
+        _branches(net, f"B{place}", [[(384, 1)], seven, double, [(128, 1)]])
+    _branches(
+        net,
+        "reduction B",
+        [[(192, 1), (192, 3, 2)], [(256, 1), (256, (1, 7)), (320, (7, 1)), (320, 3, 2)]],
+        keep=net.channels,
+    )
+    for place in range(1, 4):
+        forked = [(384, 1), ((256, 256), _FORK)]
+        deeper = [(384, 1), (448, (3, 1)), (512, (1, 3)), ((256, 256), _FORK)]
+        _branches(net, f"C{place}", [[(256, 1)], forked, deeper, [(256, 1)]])
+    net.classify(1000)

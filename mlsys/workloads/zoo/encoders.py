@@ -1,0 +1,196 @@
+"""Transformer encoders: the BERT family, vision transformers, Swin, ConvNeXt and the MLP-Mixer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsys.errors import ArgumentError
+from mlsys.workloads.zoo.picture import Picture
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["BERTS", "CONVNEXTS", "SWINS", "VITS", "TextEncoder", "bert", "block", "convnext", "mixer", "swin", "vit"]
+
+
+def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: int, act: str = "gelu") -> None:
+    """Append one standard encoder block: attention and a feed-forward layer, each with its normalisation."""
+    rows = batch * tokens
+    tape.norm("attention norm", rows, width)
+    tape.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
+    tape.attention("attention", batch, heads, tokens, tokens, width // heads)
+    tape.dense("attention output", rows, width, width)
+    tape.add("attention add", rows * width)
+    feed_forward(tape, rows, width, inner, act)
+
+
+def feed_forward(tape: Tape, rows: int, width: int, inner: int, act: str = "gelu") -> None:
+    """Append a normalisation and two dense layers with an activation between them."""
+    tape.norm("feed-forward norm", rows, width)
+    tape.dense("feed-forward up", rows, width, inner, extra=2 * width)
+    tape.activation(f"feed-forward {act}", rows * inner, act)
+    tape.dense("feed-forward down", rows, inner, width)
+    tape.add("feed-forward add", rows * width)
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """The shape of a model such as BERT.
+
+    ``vocabulary`` is 0 where only the encoder blocks are meant. ``embedding`` is the width of
+    the tables where it is not ``width``; ``shared`` says that all layers use the same weights.
+    """
+
+    layers: int
+    width: int
+    heads: int
+    inner: int
+    vocabulary: int = 30522
+    positions: int = 512
+    types: int = 2
+    pooler: bool = True
+    embedding: int = 0
+    shared: bool = False
+
+
+# Devlin et al. 2019, section 3; the sizes of tables are those of the released checkpoints.
+BERTS = {
+    "bert-base": TextEncoder(12, 768, 12, 3072),
+    "bert-large": TextEncoder(24, 1024, 16, 4096),
+    "distilbert": TextEncoder(6, 768, 12, 3072, types=0, pooler=False),
+    "roberta-base": TextEncoder(12, 768, 12, 3072, 50265, 514, 1),
+    "roberta-large": TextEncoder(24, 1024, 16, 4096, 50265, 514, 1),
+    "xlm-roberta-base": TextEncoder(12, 768, 12, 3072, 250002, 514, 1),
+    "albert-base": TextEncoder(12, 768, 12, 3072, 30000, embedding=128, shared=True),
+    "albert-xxlarge": TextEncoder(12, 4096, 64, 16384, 30000, embedding=128, shared=True),
+    "bert-base-encoder": TextEncoder(12, 768, 12, 3072, 0, pooler=False),
+    "bert-6b-encoder": TextEncoder(32, 4096, 32, 16384, 0, pooler=False),
+}
+
+
+def bert(tape: Tape, batch: int, tokens: int, shape: TextEncoder) -> None:
+    """Devlin et al., NAACL 2019; RoBERTa, ALBERT and DistilBERT change the tables and the sharing."""
+    width, rows = shape.width, batch * tokens
+    if shape.vocabulary:
+        embedding = shape.embedding or width
+        table = (shape.vocabulary + shape.positions + shape.types) * embedding + 2 * embedding
+        tape.embedding("embedding", rows, embedding, table, tables=3 if shape.types else 2)
+        tape.norm("embedding norm", rows, embedding)
+        if shape.embedding:
+            tape.dense("embedding to width", rows, embedding, width)
+    first = len(tape.operators)
+    block(tape, batch, tokens, width, shape.heads, shape.inner)
+    if shape.shared:
+        later = Tape(tape.precision, tape.fused)
+        block(later, batch, tokens, width, shape.heads, shape.inner)
+        tape.operators += [tape.without_parameters(operator) for operator in later.operators] * (shape.layers - 1)
+    else:
+        tape.repeat(first, shape.layers)
+    if shape.pooler:
+        tape.dense("pooler", batch, width, width)
+
+
+# layers, width, heads, patch: Dosovitskiy et al. 2021, table 1; tiny and small from Touvron et al. 2021, table 1.
+VITS = {
+    "tiny": (12, 192, 3),
+    "small": (12, 384, 6),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+    "huge": (32, 1280, 16),
+}
+
+
+def vit(net: Picture, size: str, patch: int) -> None:
+    """Dosovitskiy et al., ICLR 2021: patches and a class token; the classifier looks at that token alone."""
+    layers, width, heads = VITS[size]
+    net.conv("patches", width, patch, patch, 0, norm=False, act=None)
+    tokens = net.shape[1] * net.shape[2] + 1
+    net.ride_along("positions", net.batch * tokens * width, 1, parameters=width + tokens * width)
+    first = len(net.operators)
+    block(net, net.batch, tokens, width, heads, 4 * width)
+    net.repeat(first, layers)
+    net.norm("last norm", net.batch * tokens, width)
+    net.dense("classifier", net.batch, width, 1000, extra=2 * width)
+
+
+def mixer(net: Picture, patch: int, layers: int, width: int, inner: tuple[int, int]) -> None:
+    """Tolstikhin et al., NeurIPS 2021, table 1: one feed-forward layer across patches, one across channels."""
+    net.conv("patches", width, patch, patch, 0, norm=False, act=None)
+    tokens = net.shape[1] * net.shape[2]
+    first = len(net.operators)
+    for name, rows, length, hidden in (
+        ("across patches", net.batch * width, tokens, inner[0]),
+        ("across channels", net.batch * tokens, width, inner[1]),
+    ):
+        net.norm(f"{name} norm", net.batch * tokens, width)
+        net.dense(f"{name} up", rows, length, hidden, extra=2 * width)
+        net.activation(f"{name} gelu", rows * hidden, "gelu")
+        net.dense(f"{name} down", rows, hidden, length)
+        net.add(f"{name} add", net.batch * tokens * width)
+    net.repeat(first, layers)
+    net.norm("last norm", net.batch * tokens, width)
+    net.dense("classifier", net.batch, width, 1000, extra=2 * width)
+
+
+# layers in the stages, width and heads of the first: Liu et al. 2021, section 3.3.
+SWINS = {"tiny": ((2, 2, 6, 2), 96, 3), "small": ((2, 2, 18, 2), 96, 3), "base": ((2, 2, 18, 2), 128, 4)}
+
+
+def swin(net: Picture, size: str, window: int = 7) -> None:
+    """Liu et al., ICCV 2021: attention inside windows, with a table of relative positions for each block."""
+    depths, width, heads = SWINS[size]
+    net.conv("patches", width, 4, 4, 0, norm=False, act=None, extra=2 * width)
+    side = net.shape[1]
+    for stage, depth in enumerate(depths):
+        if stage:
+            side //= 2
+            rows = net.batch * side * side
+            net.norm(f"merge {stage} norm", rows, 4 * width)
+            net.dense(f"merge {stage}", rows, 4 * width, 2 * width, bias=False, extra=8 * width)
+            width, heads = 2 * width, 2 * heads
+        if side % window:
+            raise ArgumentError(
+                f"network(): `image` must be a multiple of {32 * window} for a Swin transformer, whose windows tile "
+                f"every stage, got a side of {side} at stage {stage + 1}. Write e.g. image={32 * window}"
+            )
+        rows, windows = net.batch * side * side, (side // window) ** 2
+        first = len(net.operators)
+        net.norm("attention norm", rows, width)
+        net.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
+        table = (2 * window - 1) ** 2 * heads
+        net.attention("attention", net.batch * windows, heads, window**2, window**2, width // heads, extra=table)
+        net.dense("attention output", rows, width, width)
+        net.add("attention add", rows * width)
+        feed_forward(net, rows, width, 4 * width)
+        net.repeat(first, depth)
+    net.norm("last norm", rows, width)
+    net.dense("classifier", net.batch, width, 1000, extra=2 * width)
+
+
+# blocks and widths of the stages: Liu et al. 2022, section 3.
+CONVNEXTS = {
+    "tiny": ((3, 3, 9, 3), (96, 192, 384, 768)),
+    "small": ((3, 3, 27, 3), (96, 192, 384, 768)),
+    "base": ((3, 3, 27, 3), (128, 256, 512, 1024)),
+    "large": ((3, 3, 27, 3), (192, 384, 768, 1536)),
+}
+
+
+def convnext(net: Picture, size: str) -> None:
+    """Liu et al., CVPR 2022: depthwise 7 × 7, normalisation, two pointwise layers, a learned scale."""
+    depths, widths = CONVNEXTS[size]
+    for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):
+        if stage:
+            net.norm(f"downsample {stage} norm", net.elements // net.channels, net.channels)
+            net.conv(f"downsample {stage}", width, 2, 2, 0, norm=False, act=None, extra=2 * net.channels)
+        else:
+            net.conv("stem", width, 4, 4, 0, norm=False, act=None, extra=2 * width)
+        first = len(net.operators)
+        net.conv("depthwise", width, 7, groups=width, norm=False, act=None, extra=2 * width)
+        rows = net.elements // width
+        net.norm("norm", rows, width)
+        net.dense("pointwise up", rows, width, 4 * width)
+        net.activation("gelu", 4 * rows * width, "gelu")
+        net.dense("pointwise down", rows, 4 * width, width, extra=width)
+        net.add("add", rows * width)
+        net.repeat(first, depth)
+    net.global_pool()
+    net.dense("classifier", net.batch, net.channels, 1000, extra=2 * net.channels)

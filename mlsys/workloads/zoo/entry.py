@@ -1,0 +1,125 @@
+"""One entry of the catalogue: a network's name, its source, and how it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError
+from mlsys.units import Quantity
+from mlsys.workloads.operator import Network
+from mlsys.workloads.zoo.language import LanguageModel
+from mlsys.workloads.zoo.picture import Picture, Shape
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["Entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A network of the catalogue.
+
+    Attributes
+    ----------
+    name
+        The name to ask for it by.
+    title
+        What papers call it.
+    family
+        ``"picture"``, ``"text"``, ``"language"``, ``"speech and sensors"``, ``"recommender"``, ….
+    source
+        Paper and table, or repository and file, that the shape is from.
+    aliases
+        Other spellings.
+    image
+        Channels, height and width of its input, for a network that sees a picture.
+    sequence
+        Tokens, for one that reads text, unless the caller says otherwise.
+    model
+        The shape of a decoder language model.
+    note
+        What is not exact, if anything.
+    """
+
+    name: str
+    title: str
+    family: str
+    source: str
+    aliases: tuple[str, ...] = ()
+    image: Shape | None = None
+    sequence: int | None = None
+    draw: Callable[[Picture], None] | None = None
+    write: Callable[[Tape, int, int], None] | None = None
+    model: LanguageModel | None = None
+    normalised: bool = True
+    note: str = ""
+
+    @cached_property
+    def parameters(self) -> Quantity:
+        """Parameters, param: weights, biases, scales and shifts; no running averages."""
+        return self.model.parameters() if self.model else self.build().parameters
+
+    def build(
+        self,
+        *,
+        batch: int = 1,
+        precision: str = "fp16",
+        sequence: int | None = None,
+        image: int | None = None,
+        phase: str | None = None,
+        weight_format: str | None = None,
+        fused: bool = True,
+    ) -> Network:
+        """Return the network; :func:`mlsys.workloads.zoo.network` explains the arguments."""
+        batch = self._count("batch", batch)
+        for name, value, fits, of in (
+            ("image", image, self.image, "side of its picture"),
+            ("sequence", sequence, self.sequence, "number of tokens"),
+            ("phase", phase, self.model, "phases of a language model"),
+            ("weight_format", weight_format, self.model, "quantised weights of a language model"),
+        ):
+            if value is not None and not fits:
+                raise ArgumentError(f"network(): `{name}` is the {of}, which {self.name!r} does not have. Leave it out")
+        if self.model:
+            return self._language(self.model, batch, precision, sequence, phase, weight_format, fused)
+        if self.image:
+            channels, height, width = self.image
+            if image is not None:
+                side = self._count("image", image)
+                height, width = side, side * width // height
+            net = Picture(batch, (channels, height, width), precision, fused, self.normalised)
+            assert self.draw is not None
+            self.draw(net)
+            return Network(self.title, tuple(net.operators))
+        assert self.write is not None
+        tape = Tape(precision, fused)
+        tokens = self._count("sequence", self.sequence if sequence is None else sequence) if self.sequence else 0
+        self.write(tape, batch, tokens)
+        return Network(self.title, tuple(tape.operators))
+
+    def _language(
+        self,
+        model: LanguageModel,
+        batch: int,
+        precision: str,
+        sequence: int | None,
+        phase: str | None,
+        weight_format: str | None,
+        fused: bool,
+    ) -> Network:
+        tokens = self._count("sequence", self.sequence if sequence is None else sequence)
+        if phase in (None, "prefill"):
+            return model.prefill(batch, tokens, precision, weight_format=weight_format, fused=fused)
+        if phase == "decode":
+            return model.decode(batch, tokens, precision, weight_format=weight_format, fused=fused)
+        raise ArgumentError(
+            f"network(): `phase` must be 'prefill' or 'decode', got {phase!r}. Write e.g. phase='decode'"
+        )
+
+    def _count(self, name: str, value: int | None) -> int:
+        return int(checked_number("network", name, value, count(), {}))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.title}, {self.parameters.to_compact():.4g}; {self.source}>"

@@ -1,0 +1,351 @@
+"""Decoder language models: their parameters, the cache of a token, prefill and decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlsys.door import checked_number, count
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.precision import PRECISIONS, element_size
+from mlsys.units import Q_, Quantity
+from mlsys.workloads.operator import Network
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["WEIGHT_FORMATS", "LanguageModel", "weight_bits"]
+
+# Bits that one weight takes with the scales of its block. Block formats: 8 × bytes of the block over its weights
+# (ggml-common.h of llama.cpp: q4_0 18 B of 32, q8_0 34 B of 32, q6_K 210 B of 256, …; OCP MX v1.0: one 8-bit scale
+# for 32; NVFP4: one FP8 scale for 16). Mixed "K_M", "K_S" files: measured over Llama 2 7B, the quantize README of
+# llama.cpp. "int4 g32" and "int4 g128": one 16-bit scale for 32 or 128 weights, symmetric.
+WEIGHT_FORMATS: dict[str, float] = {
+    "q4_0": 4.5, "q4_1": 5.0, "q5_0": 5.5, "q5_1": 6.0, "q8_0": 8.5,
+    "q2_k": 2.625, "q3_k": 3.4375, "q4_k": 4.5, "q5_k": 5.5, "q6_k": 6.5625,
+    "q3_k_m": 3.91, "q4_k_s": 4.58, "q4_k_m": 4.84, "q5_k_s": 5.52, "q5_k_m": 5.68,
+    "mxfp4": 4.25, "mxfp8": 8.25, "nvfp4": 4.5, "int4 g32": 4.5, "int4 g128": 4.125,
+}  # fmt: skip
+
+
+def weight_bits(weight_format: str) -> float:
+    """Return the bits that one weight takes in a number format, or in a block format of ``WEIGHT_FORMATS``.
+
+    Examples
+    --------
+    >>> weight_bits("fp16"), weight_bits("Q4_0"), weight_bits("q6_k")
+    (16, 4.5, 6.5625)
+    """
+    known: dict[str, float] = {**PRECISIONS, **WEIGHT_FORMATS}
+    name = str(weight_format).lower()
+    if name not in known:
+        raise UnknownNameError(
+            f"unknown weight format {weight_format!r}. Known: {', '.join(known)}.{did_you_mean(name, known)}"
+        )
+    return known[name]
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """The shape of a decoder-only transformer.
+
+    Attributes
+    ----------
+    name
+        What papers call it.
+    layers, hidden, heads, kv_heads, head_dim
+        Blocks, width, heads of queries, heads of keys and values, width of a head.
+    ffn
+        Inner width of the feed-forward layer, or of one expert.
+    vocabulary
+        Rows of the table of tokens.
+    gated
+        Feed-forward of three matrices (SwiGLU, GeGLU) instead of two.
+    tied
+        The classifier uses the table of tokens.
+    positions
+        Rows of a learned table of positions; 0 for rotary embeddings or ALiBi.
+    biases
+        Which layers have one: ``"qkv"``, ``"output"``, ``"ffn"``, ``"head"``.
+    norms
+        Normalisations in a block, over ``hidden``.
+    norm_size
+        Parameters of a normalisation for each of its elements: 1 (RMS), 2 (with bias).
+    sinks
+        Each head has one learned score that no key answers.
+    head_norms
+        Normalisations of ``head_dim`` in a block, for queries and keys.
+    other_norms
+        Normalisations outside the blocks.
+    experts, active_experts
+        Experts in a layer and how many a token visits; 0 for a dense model.
+    shared_ffn
+        Inner width of an expert that every token visits.
+    dense_layers, dense_ffn
+        How many of the layers have a plain feed-forward layer instead, and its inner width.
+    window, full_every
+        Reach of local attention in tokens, and that every n-th layer sees everything
+        (0: none does); window 0 means all do.
+    act
+        Activation.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.zoo import language_model
+    >>> llama = language_model("Llama 2 7B")
+    >>> print(f"{llama.parameters():,}; {llama.kv_cache_per_token().to('KiB')}")
+    6,738,415,616 param; 512 KiB
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocabulary: int
+    gated: bool = True
+    tied: bool = False
+    positions: int = 0
+    biases: tuple[str, ...] = ()
+    norms: int = 2
+    norm_size: int = 1
+    head_norms: int = 0
+    other_norms: int = 1
+    experts: int = 0
+    active_experts: int = 0
+    shared_ffn: int = 0
+    dense_layers: int = 0
+    dense_ffn: int = 0
+    window: int = 0
+    full_every: int = 0
+    sinks: bool = False
+    act: str = "silu"
+
+    # --- parameters and memory -------------------------------------------------------------
+
+    def _block_parameters(self, expert_count: float, dense: bool = False) -> float:
+        queries, shared = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        attention = self.hidden * (2 * queries + 2 * shared)
+        attention += (queries + 2 * shared) * ("qkv" in self.biases) + self.hidden * ("output" in self.biases)
+        norms = self._small
+        if self.experts and not dense:
+            router = self.experts * (self.hidden + ("ffn" in self.biases))
+            experts = expert_count * self._ffn_parameters(self.ffn)
+            return attention + norms + router + experts + self._ffn_parameters(self.shared_ffn)
+        return attention + norms + self._ffn_parameters(self.dense_ffn if dense else self.ffn)
+
+    @property
+    def _small(self) -> int:
+        """Parameters of a block's normalisations and sinks."""
+        norms = self.norms * self.norm_size * self.hidden + self.head_norms * self.head_dim
+        return norms + (self.heads if self.sinks else 0)
+
+    def _ffn_parameters(self, inner: int) -> int:
+        matrices = 3 if self.gated else 2
+        biases = ((matrices - 1) * inner + self.hidden) if "ffn" in self.biases and inner else 0
+        return matrices * self.hidden * inner + biases
+
+    def _outside(self) -> int:
+        tables = (self.vocabulary + self.positions) * self.hidden
+        head = 0 if self.tied else self.vocabulary * self.hidden
+        bias = self.vocabulary if "head" in self.biases else 0
+        return tables + head + bias + self.other_norms * self.norm_size * self.hidden
+
+    def _total(self, expert_count: float) -> int:
+        blocks = (self.layers - self.dense_layers) * self._block_parameters(expert_count)
+        return round(blocks + self.dense_layers * self._block_parameters(0, dense=True)) + self._outside()
+
+    def parameters(self, positions: int | None = None) -> Quantity:
+        """Return all parameters, param; ``positions`` replaces the length of a learned table of positions."""
+        model = self if positions is None else replace(self, positions=positions)
+        return Q_(model._total(self.experts), "param")
+
+    def active_parameters(self) -> Quantity:
+        """Return the parameters that one token uses: of the experts only those it visits."""
+        return Q_(self._total(self.active_experts), "param")
+
+    def weight_bytes(self, weight_format: str = "fp16") -> Quantity:
+        """Return the bytes of all parameters in ``weight_format``.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> print(f"{language_model('llama-2-7b').weight_bytes('q4_0').to('GB'):.2f}")
+        3.79 GB
+        """
+        return Q_(self._total(self.experts) * weight_bits(weight_format) / 8, "byte")
+
+    def kv_cache_per_token(self, precision: str = "fp16") -> Quantity:
+        """Return the bytes of keys and values that one token leaves behind, in all layers together."""
+        elements = 2 * self.layers * self.kv_heads * self.head_dim
+        return Q_(elements * element_size(precision).m_as("byte"), "byte")
+
+    # --- networks ----------------------------------------------------------------------------
+
+    def prefill(
+        self,
+        batch: int = 1,
+        prompt: int = 512,
+        precision: str = "fp16",
+        *,
+        weight_format: str | None = None,
+        causal: bool = False,
+        last_logits: bool = False,
+        fused: bool = True,
+    ) -> Network:
+        """Return one pass over prompts that are all of one length.
+
+        Parameters
+        ----------
+        batch, prompt
+            Sequences and the tokens of each.
+        precision
+            Number format of activations and cache.
+        weight_format
+            Format in which weights are stored; by default ``precision``.
+        causal
+            Count only the scores that a causal mask keeps; by default all, as most counters do.
+        last_logits
+            Compare only the last token with the vocabulary, as generating needs.
+        fused
+            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
+
+        Raises
+        ------
+        ArgumentError
+            If a count is not a whole number above zero.
+        UnknownNameError
+            If a format does not exist.
+
+        Notes
+        -----
+        A token visits ``active_experts`` of the experts. The weights read are those of the
+        experts that at least one token visits, when tokens choose evenly.
+        """
+        batch, prompt = _count("prefill", "batch", batch), _count("prefill", "prompt", prompt)
+        tape = self._tape(precision, weight_format, None, fused)
+        self._write(tape, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
+        return Network(f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators))
+
+    def decode(
+        self,
+        batch: int = 1,
+        context: int = 512,
+        precision: str = "fp16",
+        *,
+        weight_format: str | None = None,
+        cache_precision: str | None = None,
+        fused: bool = True,
+    ) -> Network:
+        """Return one decoding step: one new token for each sequence.
+
+        Parameters
+        ----------
+        batch, context
+            Sequences, and tokens each of them attends to, the new one included.
+        precision
+            Number format of activations.
+        weight_format, cache_precision
+            Formats in which weights and the key-value cache are stored; by default ``precision``.
+        fused
+            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
+
+        Raises
+        ------
+        ArgumentError
+            If a count is not a whole number above zero.
+        UnknownNameError
+            If a format does not exist.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> step = language_model("llama-3-8b").decode(context=1024, weight_format="q4_k_m")
+        >>> print(f"{step.data.to('GB'):.2f}, {step.intensity:.2f}")
+        4.68 GB, 3.32 FLOP/B
+        """
+        batch, context = _count("decode", "batch", batch), _count("decode", "context", context)
+        tape = self._tape(precision, weight_format, cache_precision, fused)
+        self._write(tape, batch, 1, context, True, batch)
+        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators))
+
+    def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool) -> Tape:
+        return Tape(precision, fused, None if weight_format is None else weight_bits(weight_format), cache)
+
+    def _write(self, tape: Tape, batch: int, queries: int, keys: int, causal: bool, judged: int) -> None:
+        rows = batch * queries
+        parameters = (self.vocabulary + self.positions) * self.hidden
+        tape.embedding("embedding", rows, self.hidden, parameters, tables=2 if self.positions else 1)
+        plain, local = _pairs(queries, keys, 0, causal), _pairs(queries, keys, self.window, causal)
+        blocks = {}
+        for layer in range(self.layers):
+            full = not self.window or (self.full_every > 0 and (layer + 1) % self.full_every == 0)
+            chosen = full, layer < self.dense_layers
+            if chosen not in blocks:
+                first = len(tape.operators)
+                seen = keys if full else min(keys, self.window + queries - 1)
+                self._block(tape, batch, queries, seen, plain if full else local, dense=chosen[1])
+                blocks[chosen] = tape.operators[first:]
+            else:
+                tape.operators += blocks[chosen]
+        tape.norm("last norm", rows, self.hidden)
+        norms = self.other_norms * self.norm_size * self.hidden
+        tape.dense("logits", judged, self.hidden, self.vocabulary, "head" in self.biases, norms)
+        if self.tied:
+            held = norms + (self.vocabulary if "head" in self.biases else 0)
+            tape.operators[-1] = replace(tape.operators[-1], parameters=held)
+
+    def _block(self, tape: Tape, batch: int, queries: int, keys: int, pairs: int, dense: bool) -> None:
+        rows, hidden, wide = batch * queries, self.hidden, self.heads * self.head_dim
+        tape.norm("attention norm", rows, hidden)
+        fused_width = wide + 2 * self.kv_heads * self.head_dim
+        tape.dense("query, key, value", rows, hidden, fused_width, "qkv" in self.biases, self._small)
+        tape.attention("attention", batch, self.heads, queries, keys, self.head_dim, self.kv_heads, pairs)
+        tape.dense("attention output", rows, wide, hidden, "output" in self.biases)
+        tape.add("attention add", rows * hidden)
+        if self.norms > 1:
+            tape.norm("feed-forward norm", rows, hidden)
+        if self.experts and not dense:
+            tape.dense("router", rows, hidden, self.experts, "ffn" in self.biases)
+            if self.shared_ffn:
+                self._feed_forward(tape, "shared expert", rows, self.shared_ffn)
+            self._experts(tape, rows)
+        else:
+            self._feed_forward(tape, "feed-forward", rows, self.dense_ffn if dense else self.ffn)
+        tape.add("feed-forward add", rows * hidden)
+
+    def _feed_forward(self, tape: Tape, name: str, rows: int, inner: int) -> None:
+        width, bias = inner * (2 if self.gated else 1), "ffn" in self.biases
+        tape.dense(f"{name} gate and up" if self.gated else f"{name} up", rows, self.hidden, width, bias)
+        tape.activation(f"{name} {self.act}", rows * inner, self.act, 2 if self.gated else 1)
+        tape.dense(f"{name} down", rows, inner, self.hidden, bias)
+
+    def _experts(self, tape: Tape, rows: int) -> None:
+        """Append the experts as two products over all visits, with the weights of those that are visited."""
+        visits = rows * self.active_experts
+        visited = self.experts * (1 - (1 - self.active_experts / self.experts) ** rows)
+        first = len(tape.operators)
+        self._feed_forward(tape, "experts", visits, self.ffn)
+        for place in range(first, len(tape.operators)):
+            operator = tape.operators[place]
+            if operator.kind == "gemm":
+                weights = operator.weights * visited
+                tape.operators[place] = replace(
+                    operator,
+                    weights=weights,
+                    data=operator.data - operator.weights + weights,
+                    parameters=operator.parameters * self.experts,
+                )
+
+
+def _pairs(queries: int, keys: int, window: int, causal: bool) -> int:
+    """Return how many scores are computed, where the last query sees the last key."""
+    reach = min(window, keys) if window else keys
+    if not causal:
+        return queries * reach
+    first = keys - queries + 1  # keys that the first query sees; each later one sees one more, up to its reach
+    growing = min(queries, max(0, reach - first))
+    return growing * first + growing * (growing - 1) // 2 + (queries - growing) * reach
+
+
+def _count(where: str, name: str, value: int) -> int:
+    return int(checked_number(where, name, value, count(), {}))

@@ -1,0 +1,205 @@
+"""Networks for phones: MobileNet 1 to 3, MnasNet, EfficientNet, ShuffleNet 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlsys.workloads.zoo.picture import Picture, divisible
+
+__all__ = ["efficientnet", "mnasnet", "mobilenet_v1", "mobilenet_v2", "mobilenet_v3", "shufflenet_v2"]
+
+# (channels, stride) of the separable convolutions, Howard et al. 2017, table 1.
+MOBILENET_V1 = (
+    (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2),
+    *[(512, 1)] * 5, (1024, 2), (1024, 1),
+)  # fmt: skip
+
+
+def mobilenet_v1(net: Picture, width: float = 1.0, classes: int = 1000, act: str = "relu6", bias: bool = False) -> None:
+    """Howard et al., arXiv:1704.04861, table 1."""
+    mobilenet_v1_stages(net, width, act, bias)
+    net.classify(classes)
+
+
+def mobilenet_v1_stages(
+    net: Picture, width: float = 1.0, act: str = "relu6", bias: bool = False
+) -> list[tuple[int, int, int]]:
+    """Append all but the classifier; return the shape after each separable convolution."""
+    net.conv("conv1", divisible(32 * width), 3, 2, "same", bias=bias, act=act)
+    after = []
+    for place, (out, stride) in enumerate(MOBILENET_V1, start=2):
+        into = net.channels
+        net.conv(f"conv{place} depthwise", into, 3, stride, "same", groups=into, bias=bias, act=act)
+        net.conv(f"conv{place} pointwise", divisible(out * width), 1, bias=bias, act=act)
+        after.append(net.shape)
+    return after
+
+
+def _inverted(
+    net: Picture,
+    label: str,
+    expanded: int,
+    out: int,
+    kernel: int,
+    stride: int,
+    act: str,
+    squeezed: int = 0,
+    gates: tuple[str, str] = ("relu", "hard sigmoid"),
+    expand: bool | None = None,
+) -> None:
+    """Append an inverted residual: expand, depthwise, (squeeze and excite,) project; a shortcut where it fits."""
+    start = net.shape
+    if expanded != net.channels if expand is None else expand:
+        net.conv(f"{label} expand", expanded, 1, act=act)
+    net.conv(f"{label} depthwise", expanded, kernel, stride, "same", groups=expanded, act=act)
+    if squeezed:
+        net.excite(label, squeezed, *gates)
+    net.conv(f"{label} project", out, 1, act=None)
+    if net.shape == start:
+        net.shortcut(label)
+
+
+# expansion, channels, repeats, stride: Sandler et al. 2018, table 2.
+MOBILENET_V2 = (
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+)  # fmt: skip
+
+
+def mobilenet_v2(net: Picture, width: float = 1.0, classes: int = 1000) -> None:
+    """Sandler et al., CVPR 2018, table 2; the last convolution is not thinned."""
+    mobilenet_v2_stages(net, width)
+    net.conv("last", divisible(1280 * max(width, 1.0)), 1, act="relu6")
+    net.classify(classes)
+
+
+def mobilenet_v2_stages(net: Picture, width: float = 1.0) -> list[tuple[int, int, int]]:
+    """Append the inverted residuals; return the shape after each stage."""
+    net.conv("conv1", divisible(32 * width), 3, 2, "same", act="relu6")
+    after = []
+    for stage, (expansion, out, repeats, first_stride) in enumerate(MOBILENET_V2, start=1):
+        for repeat in range(1, repeats + 1):
+            stride = first_stride if repeat == 1 else 1
+            expanded = expansion * net.channels
+            _inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), 3, stride, "relu6")
+        after.append(net.shape)
+    return after
+
+
+# kernel, expanded, out, squeeze and excite, activation, stride: Howard et al. 2019, tables 1 and 2.
+_RE, _HS = "relu", "hard swish"
+MOBILENET_V3 = {
+    "large": (
+        (3, 16, 16, 0, _RE, 1), (3, 64, 24, 0, _RE, 2), (3, 72, 24, 0, _RE, 1), (5, 72, 40, 1, _RE, 2),
+        (5, 120, 40, 1, _RE, 1), (5, 120, 40, 1, _RE, 1), (3, 240, 80, 0, _HS, 2), (3, 200, 80, 0, _HS, 1),
+        (3, 184, 80, 0, _HS, 1), (3, 184, 80, 0, _HS, 1), (3, 480, 112, 1, _HS, 1), (3, 672, 112, 1, _HS, 1),
+        (5, 672, 160, 1, _HS, 2), (5, 960, 160, 1, _HS, 1), (5, 960, 160, 1, _HS, 1),
+    ),
+    "small": (
+        (3, 16, 16, 1, _RE, 2), (3, 72, 24, 0, _RE, 2), (3, 88, 24, 0, _RE, 1), (5, 96, 40, 1, _HS, 2),
+        (5, 240, 40, 1, _HS, 1), (5, 240, 40, 1, _HS, 1), (5, 120, 48, 1, _HS, 1), (5, 144, 48, 1, _HS, 1),
+        (5, 288, 96, 1, _HS, 2), (5, 576, 96, 1, _HS, 1), (5, 576, 96, 1, _HS, 1),
+    ),
+}  # fmt: skip
+
+
+def mobilenet_v3(net: Picture, size: str) -> None:
+    """Howard et al., ICCV 2019, table 1 (large) and 2 (small)."""
+    net.conv("conv1", 16, 3, 2, act=_HS)
+    for place, (kernel, expanded, out, excited, act, stride) in enumerate(MOBILENET_V3[size], start=1):
+        squeezed = divisible(expanded / 4) if excited else 0
+        _inverted(net, f"block {place}", expanded, out, kernel, stride, act, squeezed)
+    net.conv("last", 6 * net.channels, 1, act=_HS)
+    net.global_pool()
+    hidden = 1280 if size == "large" else 1024
+    net.dense("hidden", net.batch, net.channels, hidden)
+    net.activation("hidden hard swish", net.batch * hidden, _HS)
+    net.dense("classifier", net.batch, hidden, 1000)
+
+
+# kernel, expansion, channels, repeats, stride: Tan et al. 2019 (MnasNet-B1).
+MNASNET = ((3, 3, 24, 3, 2), (5, 3, 40, 3, 2), (5, 6, 80, 3, 2), (3, 6, 96, 2, 1), (5, 6, 192, 4, 2), (3, 6, 320, 1, 1))
+
+
+def mnasnet(net: Picture, width: float = 1.0) -> None:
+    """Tan et al., CVPR 2019, the B1 variant without squeeze and excitation."""
+    net.conv("conv1", divisible(32 * width), 3, 2)
+    net.conv("separable depthwise", net.channels, 3, groups=net.channels)
+    net.conv("separable project", divisible(16 * width), 1, act=None)
+    for stage, (kernel, expansion, out, repeats, first_stride) in enumerate(MNASNET, start=1):
+        for repeat in range(1, repeats + 1):
+            stride = first_stride if repeat == 1 else 1
+            expanded = expansion * net.channels
+            _inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), kernel, stride, "relu")
+    net.conv("last", 1280, 1)
+    net.classify(1000)
+
+
+# kernel, expansion, channels, repeats, stride: Tan & Le 2019, table 1.
+EFFICIENTNET = (
+    (3, 1, 16, 1, 1), (3, 6, 24, 2, 2), (5, 6, 40, 2, 2), (3, 6, 80, 3, 2),
+    (5, 6, 112, 3, 1), (5, 6, 192, 4, 2), (3, 6, 320, 1, 1),
+)  # fmt: skip
+# width, depth, side of the picture: the authors' released scaling coefficients.
+EFFICIENTNET_SCALES: dict[str, tuple[float, float, int]] = {
+    "b0": (1.0, 1.0, 224),
+    "b1": (1.0, 1.1, 240),
+    "b2": (1.1, 1.2, 260),
+    "b3": (1.2, 1.4, 300),
+    "b4": (1.4, 1.8, 380),
+    "lite0": (1.0, 1.0, 224),
+}
+
+
+def efficientnet(net: Picture, size: str) -> None:
+    """Tan & Le, ICML 2019, table 1; Lite leaves out squeeze and excitation and clips instead of swish."""
+    width, depth, _ = EFFICIENTNET_SCALES[size]
+    lite = size.startswith("lite")
+    act = "relu6" if lite else "silu"
+    net.conv("conv1", divisible(32 * width), 3, 2, "same", act=act)
+    for stage, (kernel, expansion, out, repeats, first_stride) in enumerate(EFFICIENTNET, start=1):
+        once = lite and stage in (1, len(EFFICIENTNET))
+        for repeat in range(1, (repeats if once else math.ceil(repeats * depth)) + 1):
+            stride = first_stride if repeat == 1 else 1
+            start = net.channels
+            squeezed = 0 if lite else max(1, start // 4)
+            _inverted(
+                net,
+                f"block {stage}.{repeat}",
+                expansion * start,
+                divisible(out * width),
+                kernel,
+                stride,
+                act,
+                squeezed,
+                ("silu", "sigmoid"),
+            )
+    net.conv("last", 4 * net.channels if not lite else 1280, 1, act=act)
+    net.classify(1000)
+
+
+# Channels of the stages: Ma et al. 2018, table 5.
+SHUFFLENET_V2: dict[str, Sequence[int]] = {"0.5": (48, 96, 192, 1024), "1.0": (116, 232, 464, 1024)}
+
+
+def shufflenet_v2(net: Picture, width: str) -> None:
+    """Ma et al., ECCV 2018, table 5 and figure 3 (c) and (d)."""
+    *stages, last = SHUFFLENET_V2[width]
+    net.conv("conv1", 24, 3, 2)
+    net.pool(3, 2, 1)
+    for stage, (out, repeats) in enumerate(zip(stages, (4, 8, 4), strict=True), start=2):
+        half = out // 2
+        for repeat in range(1, repeats + 1):
+            label, stride, start = f"stage {stage}.{repeat}", 2 if repeat == 1 else 1, net.shape
+            if repeat == 1:
+                net.conv(f"{label} left depthwise", start[0], 3, 2, groups=start[0], act=None)
+                net.conv(f"{label} left", half, 1)
+                net.shape = start
+            else:
+                net.shape = (half, *start[1:])
+            net.conv(f"{label} a", half, 1)
+            net.conv(f"{label} depthwise", half, 3, stride, groups=half, act=None)
+            net.conv(f"{label} b", half, 1)
+            net.shape = (out, *net.shape[1:])
+    net.conv("conv5", last, 1)
+    net.classify(1000)

@@ -1,0 +1,68 @@
+"""Recommenders, and the networks of the first TPU."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from mlsys.workloads.zoo.picture import Picture
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["DLRM_ROWS", "dlrm", "tpu_cnn0", "tpu_dense"]
+
+# Rows of the 26 tables: Criteo Terabyte with at most 40 million each (MLPerf Training v1, recommendation).
+DLRM_ROWS = (
+    39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10,
+    2208, 11938, 155, 4, 976, 14, 39979771, 25641295, 39664984, 585935, 12972, 108, 36,
+)  # fmt: skip
+# Look-ups in each table of the multi-hot data set of MLPerf Training v2.1 (DLRM-DCNv2).
+DLRM_HOT = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
+
+
+def dlrm(tape: Tape, batch: int, crossed: bool = False) -> None:
+    """Naumov et al., arXiv:1906.00091, with the sizes of MLPerf.
+
+    ``crossed`` replaces the dot products by a low-rank cross network of three layers
+    (Wang et al. 2021, DCN V2) and looks up several rows of a table.
+    """
+    width = 128
+
+    def mlp(name: str, widths: tuple[int, ...]) -> None:
+        for place, (inputs, outputs) in enumerate(pairwise(widths), start=1):
+            tape.dense(f"{name} {place}", batch, inputs, outputs)
+            tape.activation(f"{name} {place} relu", batch * outputs, "relu")
+
+    mlp("bottom", (13, 512, 256, width))
+    for place, (rows, hot) in enumerate(zip(DLRM_ROWS, DLRM_HOT, strict=True), start=1):
+        tape.embedding(f"table {place}", batch, width, rows * width, tables=hot if crossed else 1)
+    vectors = len(DLRM_ROWS) + 1
+    if crossed:
+        joined = vectors * width
+        for place in range(1, 4):
+            tape.dense(f"cross {place} down", batch, joined, 512, bias=False)
+            tape.dense(f"cross {place} up", batch, 512, joined)
+            tape.ride_along(f"cross {place} multiply", batch * joined, 2, inputs=3)
+    else:
+        tape.batched("interaction", vectors, vectors, width, batch)
+        joined = width + vectors * (vectors - 1) // 2
+    mlp("top", (joined, 1024, 1024, 512, 256, 1))
+
+
+def tpu_dense(tape: Tape, batch: int, layers: int, weights: int) -> None:
+    """Append equal square dense layers whose weights add up to what Jouppi et al. publish.
+
+    The paper (ISCA 2017, table 1) gives the layers, the weights and the batch of each network,
+    not the widths; a roofline needs no more than the sums.
+    """
+    width = round((weights / layers) ** 0.5)
+    for place in range(1, layers + 1):
+        tape.dense(f"dense {place}", batch, width, width, bias=False)
+
+
+def tpu_cnn0(net: Picture) -> None:
+    """Append the 16 convolutions of CNN0, whose shape follows from three published numbers.
+
+    2888 operations for each weight byte at batch 8 are 361 uses of a weight in a picture: 19 × 19,
+    a board of Go. Eight million weights in 16 layers of 3 × 3 are then 236 channels.
+    """
+    for place in range(1, 17):
+        net.conv(f"conv{place}", 236, 3, norm=False, bias=False)

@@ -1,0 +1,198 @@
+"""A tape that follows the shape of a picture through convolutions and pooling."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from mlsys.errors import ArgumentError
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["Picture", "Shape", "divisible"]
+
+Shape: TypeAlias = tuple[int, int, int]  # channels, height, width
+Pair: TypeAlias = int | tuple[int, int]
+
+
+def divisible(channels: float, divisor: int = 8, floor: int | None = None) -> int:
+    """Return ``channels`` rounded to a multiple of ``divisor``, never more than a tenth below.
+
+    The rounding of the MobileNet papers' reference code, which EfficientNet and MnasNet share.
+
+    Examples
+    --------
+    >>> divisible(32 * 0.75), divisible(16 * 0.35), divisible(24 * 1.1)
+    (24, 8, 24)
+    """
+    rounded = max(floor or divisor, int(channels + divisor / 2) // divisor * divisor)
+    return rounded + divisor if rounded < 0.9 * channels else rounded
+
+
+def _pair(value: Pair) -> tuple[int, int]:
+    return value if isinstance(value, tuple) else (value, value)
+
+
+class Picture(Tape):
+    """Convolutional networks: each call appends a layer and moves ``shape`` on.
+
+    Parameters
+    ----------
+    batch
+        Pictures.
+    shape
+        Channels, height and width of the input.
+    precision, fused
+        As in :class:`Tape`.
+    norm
+        Whether convolutions are followed by a normalisation unless they say otherwise.
+    """
+
+    def __init__(self, batch: int, shape: Shape, precision: str, fused: bool, norm: bool = True) -> None:
+        super().__init__(precision, fused)
+        self.batch, self.shape, self.norm_by_default = batch, shape, norm
+
+    @property
+    def channels(self) -> int:
+        """Channels of the picture as it is now."""
+        return self.shape[0]
+
+    def conv(
+        self,
+        name: str,
+        out: int,
+        kernel: Pair,
+        stride: int = 1,
+        padding: Pair | str | None = None,
+        groups: int = 1,
+        dilation: int = 1,
+        bias: bool | None = None,
+        norm: bool | None = None,
+        act: str | None = "relu",
+        extra: int = 0,
+    ) -> None:
+        """Append a convolution with its normalisation and activation.
+
+        ``padding`` is by default what keeps the size at stride 1, and may be ``"same"`` for
+        TensorFlow's rule (output = input over stride, rounded up).
+        """
+        normed = self.norm_by_default if norm is None else norm
+        biased = not normed if bias is None else bias
+        into, height, width = self.shape
+        kh, kw = _pair(kernel)
+        ph, pw = (dilation * (kh // 2), dilation * (kw // 2)) if padding is None else (0, 0)
+        if isinstance(padding, str):
+            oh, ow = -(-height // stride), -(-width // stride)
+        else:
+            ph, pw = (ph, pw) if padding is None else _pair(padding)
+            oh = (height + 2 * ph - dilation * (kh - 1) - 1) // stride + 1
+            ow = (width + 2 * pw - dilation * (kw - 1) - 1) // stride + 1
+        self._must_fit(name, oh, ow)
+        stored = out * (into // groups) * kh * kw
+        shape = {"batch": self.batch, "in_channels": into, "out_channels": out}
+        if height == width and kh == kw and oh == ow:
+            shape |= {"size": height, "out_size": oh, "kernel": kh, "stride": stride, "groups": groups}
+        else:
+            shape |= {"height": height, "width": width, "out_height": oh, "out_width": ow}
+            shape |= {"kernel_height": kh, "kernel_width": kw, "stride": stride, "groups": groups}
+        self.write(
+            name,
+            "conv2d",
+            2 * self.batch * oh * ow * stored,
+            (self.batch * (into * height * width + out * oh * ow) + stored) * self.size,
+            stored * self.size,
+            stored + (out if biased else 0) + extra,
+            shape,
+        )
+        self.shape = (out, oh, ow)
+        if normed:
+            self.ride_along(f"{name} norm", self.elements, 2, parameters=2 * out)
+        if act:
+            self.activation(f"{name} {act}", self.elements, act)
+
+    def _must_fit(self, name: str, height: int, width: int) -> None:
+        if height < 1 or width < 1:
+            before = " × ".join(map(str, self.shape[1:]))
+            raise ArgumentError(
+                f"network(): `image` must be larger: nothing of it is left at {name!r}, which sees {before}. "
+                "Leave `image` out for the usual size"
+            )
+
+    @property
+    def elements(self) -> int:
+        """Elements of the picture as it is now, the whole batch."""
+        channels, height, width = self.shape
+        return self.batch * channels * height * width
+
+    def transposed(self, name: str, out: int, kernel: int, bias: bool = True) -> None:
+        """Append a transposed convolution whose stride is its kernel, so that outputs do not overlap."""
+        into, height, width = self.shape
+        stored = into * out * kernel * kernel
+        rows = self.batch * height * width
+        self.write(
+            name,
+            "gemm",
+            2 * rows * stored,
+            (rows * (into + out * kernel * kernel) + stored) * self.size,
+            stored * self.size,
+            stored + (out if bias else 0),
+            {"m": rows, "n": out * kernel * kernel, "k": into},
+        )
+        self.shape = (out, height * kernel, width * kernel)
+
+    def pool(self, kernel: int, stride: int, padding: int | str = 0, ceil: bool = False, name: str = "pool") -> None:
+        """Pool: move the shape on, and unfused append the comparisons."""
+        channels, height, width = self.shape
+
+        def out(size: int) -> int:
+            if isinstance(padding, str):
+                return -(-size // stride)
+            whole = size + 2 * padding - kernel
+            steps = -(-whole // stride) if ceil else whole // stride
+            if ceil and steps * stride >= size + padding:  # a window must start inside the input or its left padding
+                steps -= 1
+            return steps + 1
+
+        before, after = self.elements, (out(height), out(width))
+        self._must_fit(name, *after)
+        self.shape = (channels, *after)
+        self._reduce(name, before, self.elements * kernel * kernel)
+
+    def global_pool(self) -> None:
+        """Average each channel."""
+        before = self.elements
+        self.shape = (self.channels, 1, 1)
+        self._reduce("global pool", before, before)
+
+    def _reduce(self, name: str, before: int, operations: int) -> None:
+        if not self.fused:
+            moved = (before + self.elements) * self.size
+            self.write(name, "elementwise", operations, moved, shape={"elements": before})
+
+    def upsample(self, factor: int = 2) -> None:
+        """Repeat pixels: only the shape changes."""
+        channels, height, width = self.shape
+        self.shape = (channels, height * factor, width * factor)
+
+    def shortcut(self, name: str, act: str | None = None) -> None:
+        """Add the input of a block to its output."""
+        self.ride_along(f"{name} add", self.elements, 1, inputs=2)
+        if act:
+            self.activation(f"{name} {act}", self.elements, act)
+
+    def excite(self, name: str, squeezed: int, act: str = "relu", gate: str = "sigmoid") -> None:
+        """Append squeeze and excitation: two dense layers on the pooled picture that scale its channels."""
+        channels, shape = self.channels, self.shape
+        self.global_pool()
+        self.dense(f"{name} squeeze", self.batch, channels, squeezed)
+        self.activation(f"{name} squeeze {act}", self.batch * squeezed, act)
+        self.dense(f"{name} excite", self.batch, squeezed, channels)
+        self.activation(f"{name} excite {gate}", self.batch * channels, gate)
+        self.shape = shape
+        self.ride_along(f"{name} scale", self.elements, 1)
+
+    def classify(self, classes: int, name: str = "classifier", pooled: bool = True) -> None:
+        """Average the picture unless ``pooled`` is false, and append a dense layer."""
+        if pooled:
+            self.global_pool()
+        channels, height, width = self.shape
+        self.dense(name, self.batch, channels * height * width, classes)
+        self.shape = (classes, 1, 1)

@@ -1,0 +1,96 @@
+"""Recurrent networks: LSTM and GRU layers, and the speech recogniser of MLPerf."""
+
+from __future__ import annotations
+
+from mlsys.door import checked_number, count
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.workloads.operator import Network
+from mlsys.workloads.zoo.tape import Tape
+
+__all__ = ["CELLS", "recurrent_layer", "rnn_t", "write_layer"]
+
+# Matrices that a cell multiplies its input with, and its state with.
+CELLS = {"vanilla": 1, "gru": 3, "lstm": 4}
+
+
+def write_layer(tape: Tape, name: str, cell: str, batch: int, steps: int, inputs: int, hidden: int) -> None:
+    """Append a recurrent layer: all steps' inputs in one product, then a product for each step's state.
+
+    The second is one operator with a copy for each step, because the steps cannot run together;
+    its weights are counted once, as if they stayed on the chip.
+    """
+    width = CELLS[cell] * hidden
+    tape.dense(f"{name} input", batch * steps, inputs, width)
+    weights = hidden * width * tape.weight_size
+    tape.write(
+        f"{name} state",
+        "gemm",
+        2 * batch * steps * hidden * width,
+        weights + batch * steps * (hidden + width) * tape.size,
+        weights,
+        hidden * width + width,
+        {"m": batch, "n": width, "k": hidden, "copies": steps},
+    )
+    tape.activation(f"{name} gates", batch * steps * width, "sigmoid")
+
+
+def recurrent_layer(
+    cell: str, batch: int, steps: int, inputs: int, hidden: int, precision: str = "fp16", fused: bool = True
+) -> Network:
+    """Return one recurrent layer, such as the rows of DeepBench.
+
+    Parameters
+    ----------
+    cell
+        ``"vanilla"``, ``"gru"`` or ``"lstm"``.
+    batch, steps
+        Sequences, and the length of each.
+    inputs, hidden
+        Widths of the input and of the state.
+    precision, fused
+        As in :func:`mlsys.workloads.zoo.network`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such cell.
+    ArgumentError
+        If a size is not a whole number above zero.
+
+    Examples
+    --------
+    >>> print(recurrent_layer("LSTM", batch=16, steps=25, inputs=512, hidden=512).macs.to("MMAC"))
+    838.8608 MMAC
+    """
+    kind = str(cell).lower()
+    if kind not in CELLS:
+        raise UnknownNameError(
+            f"recurrent_layer(): no cell {cell!r}. Known: {', '.join(CELLS)}.{did_you_mean(kind, CELLS)}"
+        )
+    sizes = {"batch": batch, "steps": steps, "inputs": inputs, "hidden": hidden}
+    for name, value in sizes.items():
+        sizes[name] = int(checked_number("recurrent_layer", name, value, count(), {}))
+    tape = Tape(precision, fused)
+    write_layer(tape, kind.upper(), kind, **sizes)
+    return Network(f"{kind.upper()} {inputs}→{hidden}, {steps} steps of {batch}", tuple(tape.operators))
+
+
+def rnn_t(tape: Tape, batch: int, frames: int) -> None:
+    """Append MLPerf Inference's RNN-T: encoder of five LSTM layers, prediction of two, a joint network.
+
+    ``frames`` are 240 wide and 30 ms long. The prediction and joint networks run once for each pair of
+    frames here; greedy decoding runs them as often as there are pairs and letters together.
+    """
+    for layer, inputs in enumerate((240, 1024), start=1):
+        write_layer(tape, f"encoder {layer}", "lstm", batch, frames, inputs, 1024)
+    pairs = -(-frames // 2)
+    for layer, inputs in enumerate((2048, 1024, 1024), start=3):
+        write_layer(tape, f"encoder {layer}", "lstm", batch, pairs, inputs, 1024)
+    tape.embedding("letters", batch * pairs, 320, 28 * 320)
+    for layer in (1, 2):
+        write_layer(tape, f"prediction {layer}", "lstm", batch, pairs, 320, 320)
+    rows = batch * pairs
+    tape.dense("joint encoder", rows, 1024, 512)
+    tape.dense("joint prediction", rows, 320, 512)
+    tape.activation("joint relu", rows * 512, "relu")
+    tape.dense("joint letters", rows, 512, 29)

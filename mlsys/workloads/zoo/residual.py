@@ -1,0 +1,129 @@
+"""Networks with shortcuts: ResNet, ResNeXt, wide ResNet, RegNet, DenseNet."""
+
+from __future__ import annotations
+
+import math
+
+from mlsys.workloads.zoo.picture import Picture
+
+__all__ = ["densenet", "regnet", "resnet", "resnet_stages"]
+
+# Blocks in each stage, and whether they are bottlenecks: He et al. 2016, table 1.
+RESNETS = {
+    18: ((2, 2, 2, 2), False),
+    34: ((3, 4, 6, 3), False),
+    50: ((3, 4, 6, 3), True),
+    101: ((3, 4, 23, 3), True),
+    152: ((3, 8, 36, 3), True),
+}
+
+
+def resnet(net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False) -> None:
+    """He et al., CVPR 2016, table 1; ``groups`` and ``width`` a group as in ResNeXt (Xie et al. 2017).
+
+    ``early_stride`` puts the stride of a bottleneck in its first convolution, as in the paper (v1);
+    otherwise it sits in the 3 × 3 (v1.5).
+    """
+    resnet_stages(net, depth, groups=groups, width=width, early_stride=early_stride)
+    net.classify(1000)
+
+
+def resnet_stages(
+    net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False, stages: int = 4
+) -> list[tuple[int, int, int]]:
+    """Append the stem and the first ``stages`` stages; return the shape after each."""
+    net.conv("conv1", 64, 7, 2)
+    net.pool(3, 2, 1)
+    after = []
+    blocks, bottleneck = RESNETS[depth]
+    for stage, count in enumerate(blocks[:stages], start=2):
+        base = 64 * 2 ** (stage - 2)
+        inner = base * width // 64 * groups if bottleneck else base
+        out = 4 * base if bottleneck else base
+        for block in range(1, count + 1):
+            label, start = f"conv{stage}_{block}", net.shape
+            stride = 2 if block == 1 and stage > 2 else 1
+            if bottleneck:
+                net.conv(f"{label}a", inner, 1, stride if early_stride else 1)
+                net.conv(f"{label}b", inner, 3, 1 if early_stride else stride, groups=groups)
+                net.conv(f"{label}c", out, 1, act=None)
+            else:
+                net.conv(f"{label}a", out, 3, stride)
+                net.conv(f"{label}b", out, 3, act=None)
+            if start != net.shape:
+                net.shape = start
+                net.conv(f"{label} shortcut", out, 1, stride, act=None)
+            net.shortcut(label, "relu")
+        after.append(net.shape)
+    return after
+
+
+# depth, w0, wa, wm, width of a group: Radosavovic et al. 2020, with the rounding of the released models.
+REGNETS = {
+    "x_3_2gf": (25, 88, 26.31, 2.25, 48),
+    "y_400mf": (16, 48, 27.89, 2.09, 8),
+    "y_3_2gf": (21, 80, 42.63, 2.66, 24),
+    "y_16gf": (18, 200, 106.23, 2.48, 112),
+}
+
+
+def regnet(net: Picture, name: str) -> None:
+    """Radosavovic et al., CVPR 2020: widths on a quantised line (section 3.3); Y adds squeeze and excitation."""
+    depth, first, slope, step, group = REGNETS[name]
+    widths = []
+    for block in range(depth):
+        power = round(math.log((first + slope * block) / first) / math.log(step))
+        exact = first * step**power
+        fitted = round(exact / 8) * 8
+        widths.append(round(fitted / group) * group)
+    net.conv("stem", 32, 3, 2)
+    for place, width in enumerate(widths, start=1):
+        label, start = f"block {place}", net.shape
+        stride = 2 if place == 1 or width != widths[place - 2] else 1
+        net.conv(f"{label} a", width, 1)
+        net.conv(f"{label} b", width, 3, stride, groups=width // group)
+        if name.startswith("y"):
+            net.excite(label, round(0.25 * start[0]))
+        net.conv(f"{label} c", width, 1, act=None)
+        if start != net.shape:
+            net.shape = start
+            net.conv(f"{label} shortcut", width, 1, stride, act=None)
+        net.shortcut(label, "relu")
+    net.classify(1000)
+
+
+# Growth, channels of the stem, layers in each block: Huang et al. 2017, table 1.
+DENSENETS = {
+    121: (32, 64, (6, 12, 24, 16)),
+    161: (48, 96, (6, 12, 36, 24)),
+    169: (32, 64, (6, 12, 32, 32)),
+    201: (32, 64, (6, 12, 48, 32)),
+}
+
+
+def densenet(net: Picture, depth: int) -> None:
+    """Huang et al., CVPR 2017, table 1, the BC form.
+
+    The normalisation before a convolution belongs to its input, which others read too: it is an
+    operator of its own, and fused it rides along with the reading convolution.
+    """
+    growth, stem, blocks = DENSENETS[depth]
+    net.conv("conv0", stem, 7, 2)
+    net.pool(3, 2, 1)
+    for block, layers in enumerate(blocks, start=1):
+        for layer in range(1, layers + 1):
+            start, label = net.shape, f"dense {block}.{layer}"
+            _normalised(net, f"{label} norm")
+            net.conv(f"{label} 1×1", 4 * growth, 1)
+            net.conv(f"{label} 3×3", growth, 3, norm=False, bias=False, act=None)
+            net.shape = (start[0] + growth, *start[1:])
+        _normalised(net, f"norm {block}")
+        if block < len(blocks):
+            net.conv(f"transition {block}", net.channels // 2, 1, norm=False, bias=False, act=None)
+            net.pool(2, 2)
+    net.classify(1000)
+
+
+def _normalised(net: Picture, name: str) -> None:
+    net.ride_along(name, net.elements, 2, parameters=2 * net.channels)
+    net.activation(f"{name} relu", net.elements, "relu")

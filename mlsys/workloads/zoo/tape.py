@@ -1,0 +1,200 @@
+"""Writes networks down operator by operator, in plain integers.
+
+The makers of :mod:`mlsys.workloads.operators` check every argument and remember where a
+number came from; that costs a tenth of a millisecond each. The networks of the catalogue
+have known shapes and hundreds of operators, so they are counted here in integers, by the
+same formulas (a test holds the two together).
+
+What is counted. By default normalisation is folded into the product before it, and
+activations, additions, pooling and rearranging ride along in registers: the tape holds the
+matrix products, attention and table look-ups, and nothing else. With ``fused=False`` each
+of the others is an operator of its own that reads and writes whole tensors, and the scores
+of attention cross memory. Biases and folded normalisation count as parameters; their few
+bytes do not count as traffic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlsys.frozen import FrozenDict
+from mlsys.precision import PRECISIONS, precision_name
+from mlsys.units import ureg
+from mlsys.workloads.operator import Operator
+from mlsys.workloads.operators import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
+
+__all__ = ["ACTIVATION_OPERATIONS", "Tape"]
+
+_FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
+_SOFTMAX = sum(SOFTMAX_OPERATIONS.values())
+_LAYER_NORM = sum(LAYER_NORM_OPERATIONS.values())
+
+# FLOP per element, each comparison, addition, multiplication, division or exponential counted as one.
+ACTIVATION_OPERATIONS = FrozenDict(
+    {
+        "relu": 1,
+        "relu6": 2,
+        "hard sigmoid": 4,  # add, two comparisons, scale
+        "sigmoid": 4,  # negate, exponential, add, divide
+        "tanh": 5,  # two exponentials' worth: scale, exponential, add, subtract, divide
+        "hard swish": 5,
+        "silu": 5,
+        "gelu": 10,  # of the tanh form: cube and scale (4), tanh (4), add, multiply
+    }
+)
+
+
+class Tape:
+    """A list of operators in the making.
+
+    Parameters
+    ----------
+    precision
+        Number format of activations, and of weights unless ``weight_bits`` says otherwise.
+    fused
+        Leave out what can ride along with a product.
+    weight_bits
+        Bits that one stored weight takes, scales of its block included.
+    cache_precision
+        Number format of keys and values kept from earlier steps; by default ``precision``.
+    """
+
+    def __init__(
+        self,
+        precision: str = "fp16",
+        fused: bool = True,
+        weight_bits: float | None = None,
+        cache_precision: str | None = None,
+    ) -> None:
+        self.precision = precision_name(precision)
+        self.fused = fused
+        self.size = PRECISIONS[self.precision] / 8
+        self.weight_size = self.size if weight_bits is None else weight_bits / 8
+        self.cache_size = self.size if cache_precision is None else PRECISIONS[precision_name(cache_precision)] / 8
+        self.operators: list[Operator] = []
+
+    def write(
+        self,
+        name: str,
+        kind: str,
+        flops: int,
+        moved: float,
+        weights: float = 0,
+        parameters: int = 0,
+        shape: dict[str, int] | None = None,
+    ) -> None:
+        """Append an operator of ``flops`` that moves ``moved`` bytes, ``weights`` of them parameters."""
+        self.operators.append(
+            Operator(
+                name=name,
+                kind=kind,
+                precision=self.precision,
+                operations=ureg.Quantity(flops, _FLOP),
+                data=ureg.Quantity(moved, _BYTE),
+                shape=FrozenDict(shape or {}),
+                weights=ureg.Quantity(weights, _BYTE),
+                parameters=parameters,
+            )
+        )
+
+    def repeat(self, first: int, times: int) -> None:
+        """Let everything from the operator at ``first`` on run ``times`` times in all, as the same objects."""
+        self.operators += self.operators[first:] * (times - 1)
+
+    @staticmethod
+    def without_parameters(operator: Operator) -> Operator:
+        """Return the same operator with weights that another one holds."""
+        return replace(operator, parameters=0)
+
+    def dense(self, name: str, rows: int, inputs: int, outputs: int, bias: bool = True, extra: int = 0) -> None:
+        """Append rows × inputs by inputs × outputs, the second a weight; ``extra`` parameters fold into it."""
+        stored = inputs * outputs
+        weights = stored * self.weight_size
+        self.write(
+            name,
+            "gemm",
+            2 * rows * stored,
+            weights + rows * (inputs + outputs) * self.size,
+            weights,
+            stored + (outputs if bias else 0) + extra,
+            {"m": rows, "n": outputs, "k": inputs},
+        )
+
+    def batched(self, name: str, m: int, n: int, k: int, copies: int) -> None:
+        """Append ``copies`` products of two activations."""
+        self.write(
+            name,
+            "gemm",
+            2 * m * n * k * copies,
+            copies * (m * k + k * n + m * n) * self.size,
+            shape={"m": m, "n": n, "k": k, "copies": copies},
+        )
+
+    def attention(
+        self,
+        name: str,
+        batch: int,
+        heads: int,
+        queries: int,
+        keys: int,
+        head_dim: int,
+        kv_heads: int | None = None,
+        pairs: int | None = None,
+        extra: int = 0,
+    ) -> None:
+        """Append scaled-dot-product attention.
+
+        ``pairs`` is how many of the queries × keys scores are computed (a causal mask halves them).
+        """
+        shared = heads if kv_heads is None else kv_heads
+        scores = batch * heads * (queries * keys if pairs is None else pairs)
+        moved = batch * head_dim * (2 * heads * queries * self.size + 2 * shared * keys * self.cache_size)
+        if not self.fused:
+            moved += 4 * scores * self.size
+        self.write(
+            name,
+            "attention",
+            (4 * head_dim + _SOFTMAX) * scores,
+            moved,
+            parameters=extra,
+            shape={"batch": batch, "heads": heads, "queries": queries, "keys": keys, "head_dim": head_dim},
+        )
+        if pairs is not None and pairs != queries * keys:
+            last = self.operators[-1]
+            self.operators[-1] = replace(last, shape=FrozenDict({**last.shape, "pairs": pairs}))
+
+    def embedding(self, name: str, rows: int, width: int, parameters: int, tables: int = 1) -> None:
+        """Append ``rows`` look-ups in each of ``tables`` tables, whose rows are summed."""
+        read = rows * width * tables * self.weight_size
+        self.write(
+            name,
+            "embedding",
+            rows * width * (tables - 1),
+            read + rows * width * self.size,
+            read,
+            parameters,
+            {"rows": rows, "width": width, "tables": tables},
+        )
+
+    def norm(self, name: str, rows: int, width: int) -> None:
+        """Append a layer normalisation, whose parameters the product that reads it counts as ``extra``."""
+        self.ride_along(name, rows * width, _LAYER_NORM)
+
+    def add(self, name: str, elements: int) -> None:
+        """Add a shortcut."""
+        self.ride_along(name, elements, 1, inputs=2)
+
+    def activation(self, name: str, elements: int, kind: str, inputs: int = 1) -> None:
+        """Append an activation; a gate multiplies it with a second input."""
+        self.ride_along(name, elements, ACTIVATION_OPERATIONS[kind] + inputs - 1, inputs)
+
+    def ride_along(self, name: str, elements: int, per_element: int, inputs: int = 1, parameters: int = 0) -> None:
+        """Append an element-wise operator; fused, only its parameters stay, with the operator before it."""
+        if not self.fused:
+            moved = elements * (inputs + 1) * self.size
+            self.write(
+                name, "elementwise", elements * per_element, moved, parameters=parameters, shape={"elements": elements}
+            )
+        elif parameters:
+            last = self.operators[-1]
+            self.operators[-1] = replace(last, parameters=last.parameters + parameters)

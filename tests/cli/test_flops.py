@@ -1,0 +1,166 @@
+"""``mlsys flops``: one object, one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+
+from mlsys.cli import main
+
+KEYS = {
+    *("model", "source", "flops", "macs", "elementwise_flops", "flops_by_kind", "elementwise_flops_by_kind"),
+    *("operators", "params", "bytes", "coverage", "unknown"),
+}
+FACTORY = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 5)
+    def forward(self, x):
+        return torch.linalg.svd(self.layer(x))[1]
+
+def with_inputs():
+    return nn.Conv2d(3, 8, 3), torch.zeros(1, 3, 10, 10)
+
+def convolution():
+    return nn.Conv2d(3, 8, 3)
+
+def recurrent():
+    return nn.LSTM(4, 8)
+
+def tokens():
+    return nn.Embedding(10, 4)
+
+def number():
+    return 3
+
+def wants(width):
+    return nn.ReLU()
+"""
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["flops", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def report(*arguments: object) -> dict[str, object]:
+    code, output = run(*arguments, "--json")
+    assert code == 0, output
+    return json.loads(output)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "nets_for_flops.py").write_text(FACTORY)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_a_network_by_name() -> None:
+    """ResNet-50 as recorded by independent counters (tests/oracles/data)."""
+    found = report("ResNet-50", "--batch", 2)
+    assert set(found) == KEYS
+    assert found["flops"] == 2 * found["macs"] == 2 * 8_178_368_512
+    assert sum(found["flops_by_kind"].values()) == found["flops"]
+    assert sum(found["elementwise_flops_by_kind"].values()) == found["elementwise_flops"] > 0
+    assert found["params"] == 25_557_032
+    assert found["bytes"]["weights"] == 4 * 25_557_032
+    assert found["bytes"]["inputs"] == 4 * 2 * 3 * 224 * 224
+    assert found["coverage"]["percent"] == 100
+    assert found["unknown"] == []
+
+
+def test_options_that_change_a_network() -> None:
+    found = report("gpt2", "--sequence", 16, "--precision", "fp16")
+    assert found["bytes"]["weights"] == 2 * found["params"] == 2 * 124_439_808
+    assert found["macs"] == 12 * (12 * 768**2 * 16 + 2 * 16**2 * 768) + 16 * 768 * 50257
+    assert report("vit-b32", "--image", 64)["flops"] < report("vit-b32")["flops"]
+
+
+def test_a_network_of_the_catalogue_that_is_not_in_torch() -> None:
+    found = report("mobilenet_v3_large")
+    assert (found["source"], found["params"]) == ("hand", 5_483_032)
+    assert found["elementwise_flops"] > 0
+
+
+def test_factories(folder: Path) -> None:
+    by_hand = 2 * 8 * 64 * 27
+    assert report("nets_for_flops:with_inputs")["flops"] == by_hand
+    assert report("nets_for_flops:with_inputs", "--batch", 3)["flops"] == 3 * by_hand
+    assert report("nets_for_flops:convolution", "--shape", "1,3,10,10")["flops"] == by_hand
+    assert report("nets_for_flops:convolution", "--image", 10, "--batch", 2)["flops"] == 2 * by_hand
+    assert report("nets_for_flops:recurrent", "--shape", "5,1,4")["macs"] == 5 * 32 * 12
+    assert report("nets_for_flops:tokens", "--sequence", 7)["bytes"]["inputs"] == 7 * 8
+    half = report("nets_for_flops:with_inputs", "--precision", "bf16")
+    assert half["bytes"]["weights"] == 2 * half["params"]
+    found = report("nets_for_flops:Net")
+    assert [one["operator"].partition(" ")[0] for one in found["unknown"]] == ["aten.linalg_svd.default"]
+    assert found["unknown"][0]["bytes"] > 0
+    assert found["coverage"]["percent"] == 50
+
+
+def test_onnx_files(tmp_path: Path) -> None:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("batch_size", "seq", "w"))]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    weight = helper.make_tensor("k", TensorProto.FLOAT, (8, 4), [0.0] * 32)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "k"], ["y"])], "net", inputs, [output], [weight])
+    path = tmp_path / "net.onnx"
+    onnx.save(helper.make_model(graph), str(path))
+    found = report(path, "--batch", 3, "--sequence", 5, "--size", "w=8")
+    assert (found["macs"], found["params"]) == (15 * 32, 32)
+    assert run(path, "--size", "w") == (1, "Error: --size must be NAME=NUMBER, such as batch=8, got 'w'\n")
+    assert "leaves a size open: w. Give sizes={'w': 1}" in run(path)[1]
+    assert "--image does not go with an ONNX file" in run(path, "--image", 3)[1]
+
+
+def test_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 10})
+    )
+    for place in (tmp_path / "config.json", tmp_path):
+        assert report(place, "--sequence", 4)["macs"] == 12 * 64 * 4 + 2 * 16 * 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["resnet5O"], ["unknown network 'resnet5O'. Did you mean 'resnet50'?", "config.json or a .onnx file"]),
+        (["resnet50", "--batch", "0"], ["--batch must be a whole number above zero, got 0"]),
+        (["resnet50", "--sequence", "8"], ["`sequence` was given, but resnet50 takes image"]),
+        (["resnet50", "--precision", "fp61"], ["unknown precision 'fp61'", "Did you mean 'fp6'?"]),
+        (["resnet50", "--shape", "1,3"], ["--shape does not go with a network of the catalogue"]),
+        (["resnet50", "--size", "n=1"], ["--size is for the open sizes of an ONNX file"]),
+        (["absent.onnx"], ["there is no file 'absent.onnx'"]),
+        (["absent.json"], ["there is no file 'absent.json'"]),
+        (["absent_module:net"], ["cannot import 'absent_module'"]),
+        (["nets_for_flops:convolutoin"], ["has no 'convolutoin'. Did you mean 'convolution'?"]),
+        (["nets_for_flops:number"], ["gave int; wanted a torch.nn.Module"]),
+        (["nets_for_flops:wants"], ["cannot be called without arguments"]),
+        (["nets_for_flops:recurrent"], ["cannot be guessed from a first layer LSTM: give --shape"]),
+        (["nets_for_flops:convolution", "--shape", "1,x"], ["--shape must be whole numbers with commas"]),
+        (["nets_for_flops:convolution", "--shape", "1,4,9,9"], ["expected input[1, 4, 9, 9] to have 3 channels"]),
+    ],
+)
+def test_mistakes_get_one_line(folder: Path, arguments: list[str], words: list[str]) -> None:
+    code, output = run(*arguments)
+    assert code == 1
+    assert output.startswith("Error: ")
+    assert output.count("\n") == 1
+    for word in words:
+        assert word in output
+
+
+def test_the_table_for_people() -> None:
+    code, output = run("small-cnn")
+    assert code == 0
+    assert "captured by torch.export; 100.0% of 8 nodes understood" in output
+    assert output.splitlines()[2].split() == ["kind", "count", "products", "element-wise", "moved"]

@@ -1,0 +1,155 @@
+"""Laws between the values of a device, and between devices that share a chip.
+
+Energy by process node comes from two published columns: 45 nm, M. Horowitz, Computing's Energy
+Problem, ISSCC 2014, Fig. 1.1.9 (the constants of the package), and 7 nm, N. Jouppi et al., Ten
+Lessons From Three Generations Shaped Google's TPUv4i, ISCA 2021, Table 2. Between the two, energy is
+interpolated as a power of the feature size; below 7 nm the 7 nm value stands, and above 45 nm, or
+where no node is known, it grows on by the same power or stands at 45 nm.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+import pytest
+
+from mlsys import constants
+from mlsys.hardware import Device, Hardware
+from mlsys.testing import assert_quantity_close
+from mlsys.units import Q_, Quantity
+
+DEVICES = [*Hardware, *Hardware.Generic]
+each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
+
+# picojoule for one addition and one multiplication at 7 nm (Jouppi et al., ISCA 2021, Table 2)
+AT_7_NM = {"int8": (0.007, 0.07), "bf16": (0.11, 0.21), "fp16": (0.16, 0.34), "fp32": (0.38, 1.31)}
+
+
+def _at_45_nm(precision: str) -> float:
+    """Return picojoule for one multiply-add; Horowitz has no BF16, whose FP16 is an upper bound."""
+    name = {"bf16": "FP16"}.get(precision, precision.upper())
+    return float(getattr(constants, f"ENERGY_MAC_{name}_PJ").m_as("pJ"))
+
+
+def _nanometres(device: Device) -> float:
+    """Return the largest feature size that the name of the process gives: "7 nm", "N5P", "4NP", "Intel 7"."""
+    found = re.findall(r"(\d+) nm|\bN(\d+)|\b(\d+)N|Intel (\d+)", device.process_node)
+    return max((float(size) for sizes in found for size in sizes if size), default=45.0)
+
+
+def energy_of_an_operation(precision: str, nanometres: float) -> Quantity:
+    """Return the energy of one operation, half a multiply-add, at a process node."""
+    small, large = sum(AT_7_NM[precision]), _at_45_nm(precision)
+    power = math.log(large / small) / math.log(45 / 7)
+    return Q_(small * max(nanometres / 7, 1.0) ** power / 2, "pJ/FLOP")
+
+
+def test_the_interpolation_meets_both_published_columns() -> None:
+    for precision, parts in AT_7_NM.items():
+        assert_quantity_close(energy_of_an_operation(precision, 7), Q_(sum(parts) / 2, "pJ/FLOP"))
+        assert_quantity_close(energy_of_an_operation(precision, 45), Q_(_at_45_nm(precision) / 2, "pJ/FLOP"))
+        assert energy_of_an_operation(precision, 5) == energy_of_an_operation(precision, 7)
+    assert [_nanometres(Hardware[name]) for name in ("A100", "H100", "B200", "TPUv1", "Apple_M2")] == [7, 4, 4, 28, 5]
+    at_28 = energy_of_an_operation("int8", 28)
+    assert Q_(0.0385, "pJ/FLOP") < at_28 < Q_(0.115, "pJ/FLOP")
+
+
+# Devices whose arithmetic alone would need more than their rated power, with the reason.
+ABOVE_TDP: dict[tuple[str, str], str] = {}
+
+
+@each_device
+def test_arithmetic_at_full_rate_stays_within_the_rated_power(device: Device) -> None:
+    """Energy per operation times the dense peak is at most the TDP: the rest moves data and waits."""
+    if device._tdp is None:
+        return
+    for precision in set(AT_7_NM) & set(device.precisions):
+        needed = energy_of_an_operation(precision, _nanometres(device)) * device.fastest(precision)
+        within = needed <= device.tdp
+        assert within or (device.id, precision) in ABOVE_TDP, f"{precision}: {needed.to('W'):.3g} above {device.tdp}"
+        assert not (within and (device.id, precision) in ABOVE_TDP), "an exception that is none any more"
+
+
+@each_device
+def test_rates_without_qualification_are_dense(device: Device) -> None:
+    """What a page gets by default is never a 2:4 rate, and no precision is sparse without being dense."""
+    for (precision, unit, sparsity), rate in device._peaks.items():
+        if sparsity == "2:4":
+            dense = device._peaks[precision, unit, "dense"]
+            assert rate > dense * 1.9
+            assert device.peak(precision, unit=unit) == dense != rate
+            assert device.fastest(precision) < rate
+    assert device.peak_flops <= device.fastest()
+    assert "sparse" not in device.peak_flops.origin.meaning
+
+
+@each_device
+def test_links_are_per_direction(device: Device) -> None:
+    """NVLink by generation, one direction: 80, 150, 300, 450 GB/s (NVIDIA, TensorRT-LLM, cluster_info.py), then 900."""
+    for link in device.links.values():
+        if link._per_direction is None:
+            continue
+        assert_quantity_close(link.both_directions, 2 * link.per_direction)
+        found = re.fullmatch(r"NVLink (\d)", link.kind)
+        if found:
+            full = Q_({1: 80, 2: 150, 3: 300, 4: 450, 5: 900}[int(found.group(1))], "GB/s")
+            assert_quantity_close(link.per_direction, full)
+
+
+# --- one chip in several modules: they differ in what is listed and in nothing else --------------
+
+_RATES = r"peaks/.*"
+SAME_CHIP = {
+    ("A100_40GB", "A100_80GB"): r"memory/HBM/(capacity|bandwidth)",  # NVIDIA: HBM2 and HBM2e, all else alike
+    ("A100_80GB", "A100_80GB_PCIe"): r"memory/HBM/bandwidth|power/tdp",  # 400 W in SXM, 300 W on the card
+    # 132 of the SMs against 114, a lower clock, HBM2e, a bridge for NVLink, half the power
+    ("H100_SXM", "H100_PCIe"): _RATES
+    + r"|memory/HBM/bandwidth|memory/L[12]/bandwidth|links/NVLink/.*|power/tdp|chip/(units|clock|macs_per_cycle)",
+    ("H100_SXM", "H200_SXM"): r"memory/HBM/(capacity|bandwidth)",  # NVIDIA: the same chip with HBM3e
+    ("V100", "V100_16GB"): r"memory/HBM/capacity",
+    ("V100_16GB", "V100_PCIe_16GB"): _RATES + r"|memory/L1/bandwidth|chip/clock|power/tdp",  # clock and power
+    ("MI300X", "MI325X"): r"memory/HBM/(capacity|bandwidth)|power/tdp",  # AMD: HBM3e on the same chiplets
+}
+
+
+@pytest.mark.parametrize("pair", SAME_CHIP, ids="-".join)
+def test_modules_of_one_chip_differ_only_where_the_sources_say_so(pair: tuple[str, str]) -> None:
+    one, other = (
+        {value.facts[0].name.partition("/")[2]: value for value in Hardware[name].recorded()} for name in pair
+    )
+    differing = {name for name in one.keys() & other.keys() if one[name] != other[name]}
+    assert differing, "two names for one device"
+    assert {name for name in differing if not re.fullmatch(SAME_CHIP[pair], name)} == set()
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_no_two_devices_share_an_id_a_name_or_an_alias() -> None:
+    for names in (
+        [device.id.lower() for device in DEVICES],
+        [device.name.lower() for device in DEVICES],
+        [name.lower() for device in DEVICES for name in (device.id, *(() if device.generic else device.aliases))],
+    ):
+        assert [name for name, times in Counter(names).items() if times > 1] == []
+    assert all(1980 <= device.release_year <= 2026 for device in DEVICES)
+
+
+# --- teaching profiles -----------------------------------------------------------------------------
+
+
+def test_teaching_profiles_are_assumed_and_stay_apart() -> None:
+    profiles = list(Hardware.Generic)
+    assert {profile.id for profile in profiles} == {"GenericCPU", "GenericGPU", "GenericTPU", "GenericKPU"}
+    assert not any(device.generic for device in Hardware)
+    assert not {profile.id for profile in profiles} & {device.id for device in Hardware.find()}
+    assert {profile.id for profile in profiles} <= {device.id for device in Hardware.find(generic=True)}
+    for profile in profiles:
+        assert profile.generic
+        assert {value.origin.confidence for value in profile.recorded()} == {"assumed"}
+        assert Hardware[profile.id] is profile
+        assert profile.inner_levels
+        macs = profile.chip("macs_per_cycle").to("FLOP/cycle")
+        assert_quantity_close(macs * profile.chip("clock"), profile.peak_flops, rtol=1e-3)

@@ -1,0 +1,169 @@
+"""The mapper as it is called: objectives, the cache, interruption, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlsys import Hardware
+from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.mapping import gemm_space
+from mlsys.models.dataflow import Machine, Memory, buffer_words, machine_of, nest_cost
+from mlsys.planner.mapper import best_mapping, best_two_level, cache, map_network
+from mlsys.planner.mapper.hierarchy import search
+from mlsys.units import Q_
+from mlsys.workloads import conv2d, gemm, relu, resnet50
+
+A100 = Hardware.Cloud.A100
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache.clear()
+    return tmp_path / "mlsys" / "mapper"
+
+
+def small_machine(outer: int = 2000, inner: int = 200) -> Machine:
+    memories = (
+        Memory("DRAM", Q_(1, "GB"), Q_(1, "GB/s"), Q_(160, "pJ/byte")),
+        Memory("L2", Q_(outer, "byte"), Q_(4, "GB/s"), Q_(12, "pJ/byte")),
+        Memory("L1", Q_(inner, "byte"), None, Q_(1, "pJ/byte")),
+    )
+    return Machine("small", "int8", memories, Q_(10, "GFLOP/s"), Q_(0.2, "pJ"))
+
+
+def test_each_objective_is_best_at_its_own() -> None:
+    machine, space = small_machine(), gemm_space(96, 80, 70)
+    found = {name: best_mapping(machine, space, name) for name in ("traffic", "energy", "latency", "edp")}
+    assert all(item.proven for item in found.values())
+    figures = {
+        name: (
+            item.words[0],
+            item.result.figures["energy"].m_as("J"),
+            item.result.time.m_as("s"),
+            item.result.figures["energy-delay product"].m_as("J*s"),
+        )
+        for name, item in found.items()
+    }
+    for place, name in enumerate(figures):
+        assert figures[name][place] == pytest.approx(min(values[place] for values in figures.values()), rel=1e-12)
+
+
+def test_result_and_words_are_those_of_the_nest() -> None:
+    machine, space = small_machine(), gemm_space(33, 47, 65)
+    best = best_mapping(machine, space, "energy")
+    assert nest_cost(machine, space, best.nest) == best.result
+    assert all(used <= room for used, room in zip(buffer_words(space, best.nest), machine.capacities(), strict=True))
+    assert best.words[0] >= best.bound
+    assert best.ratio == best.words[0] / best.bound
+
+
+def test_traffic_equals_the_two_level_optimum() -> None:
+    machine, space = small_machine(), gemm_space(120, 90, 100)
+    best = best_mapping(machine, space, "traffic")
+    assert best.words[0] == best_two_level(120, 90, 100, machine.capacities()[0]).words
+
+
+def test_a_proven_result_is_kept_and_names_do_not_matter(own_cache: Path) -> None:
+    machine = small_machine()
+    first = best_mapping(machine, gemm_space(40, 40, 40, name="one"), disk_cache=True)
+    (file,) = own_cache.glob("*.json")
+    cache.clear()
+    kept = json.loads(file.read_text())
+    kept["tried"] = 123_456
+    file.write_text(json.dumps(kept))
+    again = best_mapping(machine, gemm_space(40, 40, 40, name="two"), disk_cache=True)
+    assert (again.nest, again.words, again.tried) == (first.nest, first.words, 123_456)
+
+
+def test_another_question_or_other_code_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, other = gemm_space(40, 40, 40), gemm_space(40, 41, 40)
+    keys = {
+        cache.key_of(space, (64,), ("L1",), "energy"),
+        cache.key_of(other, (64,), ("L1",), "energy"),
+        cache.key_of(space, (65,), ("L1",), "energy"),
+        cache.key_of(space, (64,), ("L2",), "energy"),
+        cache.key_of(space, (64,), ("L1",), "edp"),
+    }
+    monkeypatch.setattr(cache, "_code", lambda: "other code")
+    keys.add(cache.key_of(space, (64,), ("L1",), "energy"))
+    assert len(keys) == 6
+
+
+def test_a_damaged_file_counts_as_none(own_cache: Path) -> None:
+    machine, space = small_machine(), gemm_space(40, 40, 40)
+    first = best_mapping(machine, space, disk_cache=True)
+    (file,) = own_cache.glob("*.json")
+    cache.clear()
+    file.write_text("{")
+    assert best_mapping(machine, space, disk_cache=True).words == first.words
+
+
+def test_an_interrupt_leaves_the_best_found_unproven_and_unkept() -> None:
+    calls = []
+
+    def stop(best, share):  # type: ignore[no-untyped-def]
+        calls.append((best.value, share))
+        raise KeyboardInterrupt
+
+    machine, space = small_machine(), gemm_space(960, 800, 700)
+    best = best_mapping(machine, space, "energy", progress=stop)
+    assert calls and not best.proven
+    assert "nothing is proven" in best.explain()
+    proven = best_mapping(machine, space, "energy")
+    assert proven.proven and "proven best" in proven.explain()
+    assert proven.result.figures["energy"] <= best.result.figures["energy"]
+
+
+def test_a_time_limit_ends_a_search() -> None:
+    best = best_mapping(small_machine(), gemm_space(960, 800, 700), "energy", seconds=1e-9)
+    assert not best.proven
+
+
+def test_the_best_so_far_never_gets_worse() -> None:
+    seen = []
+    search(
+        gemm_space(200, 300, 250),
+        (2000, 200),
+        ("L2", "L1"),
+        lambda w: 10.0 * w[0] + w[1],
+        lambda b, _: seen.append(b.value),
+    )
+    assert seen == sorted(seen, reverse=True) and np.isfinite(seen).all()
+
+
+def test_a_network_is_mapped_layer_by_layer() -> None:
+    layers = map_network(A100, resnet50())
+    assert len(layers) == 54 and all(layer.proven for layer in layers)
+    assert all(layer.words[0] >= layer.bound for layer in layers)
+
+
+def test_convolutions_that_fit_move_what_they_must() -> None:
+    best = best_mapping(A100, conv2d(1, 64, 64, size=56, kernel=3))
+    assert best.words[0] == best.space.compulsory
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    with pytest.raises(UnknownNameError, match="must be one of traffic, energy, latency, edp, got 'enrgy'.*'energy'"):
+        best_mapping(A100, gemm(8, 8, 8), "enrgy")
+    with pytest.raises(ArgumentError, match="must be a gemm or a conv2d"):
+        best_mapping(A100, relu(64))
+    with pytest.raises(ArgumentError, match="L1 of small holds 2 words in int8; it must hold one word of each operand"):
+        best_mapping(small_machine(inner=2), gemm_space(4, 4, 4))
+    with pytest.raises(ArgumentError, match="`capacity` must hold one word of A, of B and of C, got 2"):
+        best_two_level(4, 4, 4, 2)
+    with pytest.raises(UnknownNameError, match="`tile_set` must be one of all, div, got 'some'"):
+        best_two_level(4, 4, 4, 8, "some")
+    for bad in (0, -3, 1.5, True, None):
+        with pytest.raises(ArgumentError, match="best_two_level.*`n` must be"):
+            best_two_level(4, bad, 4, 8)  # type: ignore[arg-type]
+
+
+def test_the_machine_of_a_device_names_what_it_assumes() -> None:
+    machine = machine_of(A100)
+    assert "dense fp16 peak" in machine.assumptions[0]
+    assert best_mapping(machine, gemm(64, 64, 64)).result.assumptions[:2] == machine.assumptions[:2]

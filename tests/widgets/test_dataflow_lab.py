@@ -1,0 +1,62 @@
+"""The dataflow lab: one right answer to each question, and it is the counted one."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("ipywidgets")
+
+from mlsys.viz.views.dataflow import words_of
+from mlsys.widgets import DataflowLab
+from mlsys.widgets.questions import ChoiceQuestion
+
+
+@pytest.fixture(scope="module")
+def lab() -> DataflowLab:
+    return DataflowLab()
+
+
+def question(lab: DataflowLab, name: str):  # type: ignore[no-untyped-def]
+    return next(item for item in lab._questions() if item.name == name)
+
+
+def test_every_choice_has_exactly_one_right_answer(lab: DataflowLab) -> None:
+    for item in (lab._prediction(), *lab._questions()):
+        if isinstance(item, ChoiceQuestion):
+            assert sum(choice.right for choice in item.choices) == 1, item.name
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("batch-one", "Hardly at all"),
+        ("short-sum", "Output stationary"),
+        ("larger-tile", "About a half"),
+        ("thirty-six", "It forgets the partial sums"),
+        ("perfect", "One row has no reuse, so nothing is compromised"),
+    ],
+)
+def test_the_right_answers(lab: DataflowLab, name: str, right: str) -> None:
+    asked = question(lab, name)
+    assert next(choice.text for choice in asked.choices if choice.right) == right
+
+
+def test_answers_name_the_counted_words(lab: DataflowLab) -> None:
+    words = words_of(32, 256, 512, 32)
+    why = lab._prediction().choices[0].why
+    assert all(f"{words.total(flow):,}" in why for flow in ("ws", "os", "is"))
+    assert "15,120 against 10,944" in question(lab, "thirty-six").choices[0].why
+
+
+def test_the_sliders_move_the_picture() -> None:
+    lab = DataflowLab()
+    lab.predict("Output stationary")
+    before = lab.view.values["words"]
+    lab.controls["m"].widget.value = 1
+    assert lab.view.values["words"] != before
+    lab.controls["flow"].widget.value = "is"
+    assert lab.view.summary.startswith("Input stationary")
+
+
+def test_two_questions_are_for_the_page(lab: DataflowLab) -> None:
+    assert [item.name for item in lab._questions() if not item.in_app] == ["thirty-six", "perfect"]

@@ -1,0 +1,101 @@
+"""Lab 4: closed before the prediction, honest answers, a picture that follows, a state that comes back."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ipywidgets")
+
+from mlsys.models.systolic import count_systolic
+from mlsys.widgets import SystolicLab
+from mlsys.widgets.parts import GROUPS, offered
+from mlsys.widgets.questions import ChoiceQuestion
+
+
+@pytest.fixture
+def lab() -> SystolicLab:
+    return SystolicLab()
+
+
+@pytest.fixture
+def opened(lab: SystolicLab) -> SystolicLab:
+    lab.predict("About half")
+    return lab
+
+
+def said(widget) -> str:
+    return html.unescape(re.sub("<[^>]+>", "", widget.value))
+
+
+def test_it_is_closed_until_the_prediction_is_locked(lab: SystolicLab) -> None:
+    assert all(control.widget.disabled for control in lab.controls.values())
+    assert "0.389%" not in said(lab.summary)
+    lab.predict("Nearly all")
+    assert not any(control.widget.disabled for control in lab.controls.values())
+    assert "You predicted “nearly all”" in said(lab.comparison) and "0.389%" in said(lab.comparison)
+    assert "0.389% of the array" in said(lab.summary), "the predicted situation is shown"
+
+
+def test_the_right_prediction_is_the_computed_one(lab: SystolicLab) -> None:
+    share = count_systolic(1, 1024, 1024, 128, 128, overlap="load").utilisation
+    assert share < 0.01
+    assert lab.prediction.judge("Less than a hundredth")[0]
+
+
+def test_controls_stand_in_the_order_of_every_lab(lab: SystolicLab) -> None:
+    order = [GROUPS.index(control.group) for control in lab.controls.values()]
+    assert order == sorted(order)
+
+
+def test_every_control_changes_the_picture(opened: SystolicLab) -> None:
+    start = {"m": 192, "n": 300, "k": 512, "side": 64, "dataflow": "ws", "overlap": "load", "along": "N"}
+    for name, control in opened.controls.items():
+        opened._set(start)
+        before = opened.png
+        control.widget.value = next(value for value in offered(control.widget) if value != control.value)
+        assert opened.png != before, name
+        assert opened.view.summary in html.unescape(opened.picture.value)
+
+
+def test_answers_are_what_the_model_says(opened: SystolicLab) -> None:
+    assert list(opened.questions) == ["streamed", "fringe", "reuse", "remedy", "larger", "column", "cores", "saving"]
+    share = 100 * count_systolic(512, 1024, 1024, 128, 128, overlap="load").utilisation
+    assert opened.questions["streamed"].judge(share) == (True, opened.questions["streamed"].explain(share, True))
+    assert share == pytest.approx(66.7, abs=0.05)
+    assert not opened.questions["streamed"].judge(80)[0]
+    right = {
+        name: next(choice.text for choice in question.choices if choice.right)
+        for name, question in opened.questions.items()
+        if isinstance(question, ChoiceQuestion)
+    }
+    assert right == {
+        "fringe": "They nearly double",
+        "reuse": "The activation",
+        "remedy": "64 requests in one batch",
+        "larger": "Twice to three times",
+        "column": "A weight serves one place; it is the activation that is shared",
+        "cores": "Each core has more arrays",
+        "saving": "The processor of the comparison has neither registers nor a cache",
+    }
+
+
+def test_errors_found_in_print_are_asked_on_the_page(opened: SystolicLab) -> None:
+    on_page = [name for name, question in opened.questions.items() if not question.in_app]
+    assert on_page == ["column", "cores", "saving"]
+    for name, number in {"column": "300 times", "cores": "68.8 TFLOP/s", "saving": "3.73"}.items():
+        assert all(number in choice.why for choice in opened.questions[name].choices), name
+
+
+def test_the_state_comes_back(opened: SystolicLab, tmp_path: Path) -> None:
+    opened.controls["side"].widget.value = 32
+    opened.boxes["reuse"].field.value = "The activation"
+    opened.boxes["reuse"].button.click()
+    path = opened.save(tmp_path / "state.json")
+    other = SystolicLab()
+    other.restore(path)
+    assert other.state() == opened.state() and other.boxes["reuse"].right
+    assert other.png == opened.png

@@ -1,0 +1,128 @@
+"""Transformers models from their configurations, against the recorded references; nothing is downloaded."""
+
+from __future__ import annotations
+
+import csv
+import json
+import socket
+from pathlib import Path
+
+import pytest
+import transformers
+
+from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.units import Q_
+from mlsys.workloads import Workload
+from mlsys.workloads.torch_models import workload
+
+with (Path(__file__).parents[1] / "oracles" / "data" / "flop_counters.csv").open(newline="") as file:
+    REFERENCES = {row["model"]: row for row in csv.DictReader(file) if row["params"]}
+
+CONFIGURATIONS = {
+    "gpt2": ({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}, {"sequence": 1024}),
+    "bert_base": ({"model_type": "bert"}, {"sequence": 128}),
+    "resnet50": (
+        {"model_type": "resnet", "architectures": ["ResNetForImageClassification"], "num_labels": 1000},
+        {"image": 224},
+    ),
+    "mobilenet_v2": (
+        {"model_type": "mobilenet_v2", "architectures": ["MobileNetV2ForImageClassification"], "num_labels": 1000},
+        {"image": 224},
+    ),
+}
+SMALL = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 64}
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a connection was asked for")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.parametrize("model", CONFIGURATIONS)
+def test_hand_derived_references(model: str) -> None:
+    config, sizes = CONFIGURATIONS[model]
+    network = Workload.from_hf_config(config, **sizes)
+    assert network.macs == Q_(int(REFERENCES[model]["ref_macs"]), "MAC")
+    assert network.parameters == Q_(int(REFERENCES[model]["params"]), "param")
+    assert (network.coverage, network.source) == (1, "torch.export")
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_both_forms_of_attention_have_the_same_products(attention: str) -> None:
+    config = transformers.GPT2Config(n_layer=2, attn_implementation=attention)
+    network = Workload.from_hf_config(config, sequence=32)
+    width, tokens = 768, 32
+    assert network.macs == Q_(2 * (12 * width * width * tokens + 2 * tokens * tokens * width), "MAC")
+    kinds = {row.kind for row in network.by_kind()}
+    assert ("attention" in kinds, "softmax" in kinds) == (attention == "sdpa", attention == "eager")
+
+
+def test_detr_is_ours_but_for_the_number_of_classes() -> None:
+    config = {
+        "model_type": "detr", "architectures": ["DetrForObjectDetection"], "use_timm_backbone": False, "num_labels": 91,
+        "use_pretrained_backbone": False, "backbone": None,
+        "backbone_config": {"model_type": "resnet", "out_features": ["stage4"]},
+    }  # fmt: skip
+    network = Workload.from_hf_config(config, image=800)
+    assert network.macs == workload("detr-r50").macs
+    # their normalisations in the backbone are frozen, which makes 53,120 parameters buffers
+    assert network.parameters + Q_(53_120, "param") == workload("detr-r50").parameters
+
+
+def test_experts_are_counted_as_often_as_they_are_asked() -> None:
+    """Mixtral: each token visits 2 of 8 experts, so the work is that of 2 and the weights are those of 8."""
+    config = {"model_type": "mixtral", "num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 128,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}  # fmt: skip
+    network = Workload.from_hf_config(config, sequence=16)
+    tokens, width, inner = 16, 64, 128
+    projections = tokens * (2 * width * width + 2 * width * width // 2)
+    attention = 2 * tokens * tokens * width
+    router, experts = tokens * width * 8, tokens * 2 * 3 * width * inner
+    assert network.macs == Q_(projections + attention + router + experts, "MAC")
+    assert network.coverage == 1
+
+
+def test_a_file_a_dict_and_an_object_are_one_model(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(SMALL))
+    found = [
+        Workload.from_hf_config(given, sequence=16)
+        for given in (SMALL, path, tmp_path, transformers.GPT2Config(**SMALL))
+    ]
+    assert len({(one.flops, one.parameters, one.data) for one in found}) == 1
+
+
+def test_free_sizes_and_precisions() -> None:
+    free = Workload.from_hf_config(SMALL, dynamic=True, precision="bf16")
+    anew = Workload.from_hf_config(SMALL, batch=3, sequence=20, precision="bf16")
+    assert free.at(batch=3, sequence=20).flops == anew.flops
+    assert free.weight_bytes == 2 * Q_(anew.parameters.magnitude, "byte")
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    for make, complaint in (
+        (
+            lambda: Workload.from_hf_config(tmp_path / "absent.json"),
+            r"there is no file .* Names of models are not looked up",
+        ),
+        (lambda: Workload.from_hf_config(tmp_path / "broken.json"), r"is not JSON"),
+        (lambda: Workload.from_hf_config(3), r"must be a transformers configuration, its dict, or the path"),
+        (lambda: Workload.from_hf_config(SMALL, image=224), r"`image` was given, but GPT2Model takes input_ids"),
+        (
+            lambda: Workload.from_hf_config({"model_type": "vit"}, sequence=8),
+            r"`sequence` was given, but ViTModel takes",
+        ),
+        (lambda: Workload.from_hf_config(SMALL, batch=0), r"`batch` must be a whole number"),
+    ):
+        with pytest.raises(ArgumentError, match=complaint):
+            make()
+    for config, complaint in (
+        ({"model_type": "gpt22"}, r"`model_type` is 'gpt22'.*Did you mean 'gpt2'"),
+        ({**SMALL, "architectures": ["GPT2LMHeadModle"]}, r"names 'GPT2LMHeadModle'.*Did you mean 'GPT2LMHeadModel'"),
+    ):
+        with pytest.raises(UnknownNameError, match=complaint):
+            Workload.from_hf_config(config)

@@ -1,0 +1,83 @@
+"""Which values of the device catalogue do the pages use, and how many of them are verified?
+
+Three places are searched: the claims in the outputs of the notebooks (each lists the facts it leans
+on); the facts that are read while the code of a page or a lab runs again, which adds those that only a
+figure shows; and, likewise, those that the tests of formulas, published values, views and labs read.
+Lists of the whole catalogue, as on its own page, note no use, and tests that walk over every device
+(laws, models, validation) are not among them.
+
+    python tools/facts_in_use.py            claims alone, at once
+    python tools/facts_in_use.py --run      with figures: runs the code of every page
+    python tools/facts_in_use.py --tests    with tests: runs those of formulas, published values, views and labs
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+
+from mlsys.claims.ledger import ledger
+from mlsys.hardware import Hardware
+from mlsys.hardware.evidence import Evidence, evidence
+from mlsys.provenance import recording
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("book", "labs")
+
+
+def claimed(folders: tuple[str, ...] = FOLDERS) -> list[str]:
+    """Return the names of the facts that claims lean on, in order of the pages."""
+    claims = ledger(ROOT / folder for folder in folders)
+    return list(dict.fromkeys(name for claim in claims.values() for name in claim["facts"]))
+
+
+def shown(page: Path) -> list[str]:
+    """Return the names of the facts that the code of a page reads when it runs."""
+    import jupytext
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    space: dict[str, object] = {"__name__": "__page__", "display": lambda *_: None}
+    cells = [cell for cell in jupytext.read(page, fmt="md:myst").cells if cell.cell_type == "code"]
+    with recording() as seen, contextlib.redirect_stdout(io.StringIO()):
+        for cell in cells:
+            with contextlib.suppress(*([Exception] if "raises-exception" in cell.metadata.get("tags", ()) else [])):
+                source = re.sub(r"^(\s*)%.*", r"\1pass", cell.source, flags=re.MULTILINE)  # %pip is for notebooks
+                exec(compile(source, str(page), "exec"), space)
+    return list(seen)
+
+
+def tested() -> list[str]:
+    """Return the names of the facts that the tests of formulas, published values, views and labs read."""
+    import pytest
+
+    folders = [str(ROOT / "tests" / name) for name in ("formulas", "published", "viz", "widgets")]
+    with recording() as seen, contextlib.redirect_stdout(io.StringIO()):
+        pytest.main([*folders, "-q", "-p", "no:cacheprovider"])
+    return list(seen)
+
+
+def in_use(run: bool = False, tests: bool = False) -> Evidence:
+    """Return what the values rest on that claims, and on request figures and tests, make use of."""
+    names = claimed() + (tested() if tests else [])
+    for page in sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md")) if run else ():
+        if "kernelspec" in page.read_text("utf-8")[:500]:
+            names += shown(page)
+    return evidence(names, Hardware)
+
+
+def main() -> None:
+    """Print the share and what is lacking."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", action="store_true", help="run the code of the pages to see what figures use")
+    parser.add_argument("--tests", action="store_true", help="run tests to see what they use")
+    chosen = parser.parse_args()
+    sys.stdout.write(f"{in_use(chosen.run, chosen.tests).table()}\n")
+
+
+if __name__ == "__main__":
+    main()
