@@ -216,7 +216,7 @@ def main() -> None:
             "date": time.strftime("%Y-%m-%d"),
             "machine": {
                 "cores": os.cpu_count(),
-                "system": platform.platform(terse=True),
+                "system": f"{platform.system()} {platform.machine()}",
                 "python": sys.version.split()[0],
             },
             "versions": list(PEERS),

@@ -6,7 +6,9 @@ second and every fact it reads can be tried in turn.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -17,8 +19,9 @@ from typing import Any
 
 from mlsys.claims import page as pages
 from mlsys.provenance import perturbed
+from mlsys.tables import Table
 
-__all__ = ["Elasticity", "run_page", "sensitivity"]
+__all__ = ["Elasticity", "run_and_look", "run_page", "sensitivity"]
 
 Elasticity = dict[str, dict[str, float]]
 
@@ -28,8 +31,21 @@ def run_page(notebook: str | Path) -> pages.Page:
 
     Cells tagged ``raises-exception`` may raise. Output is swallowed, figures are closed.
     """
+    return run_and_look(notebook)[0]
+
+
+def run_and_look(notebook: str | Path) -> tuple[pages.Page, tuple[str, ...]]:
+    """Run a page as :func:`run_page` does; return its page, and what it shows besides claims.
+
+    Returns
+    -------
+    tuple
+        The page, and a text for each table shown and each figure drawn: two runs that
+        show the same give the same texts.
+    """
     cells = json.loads(Path(notebook).read_text("utf-8"))["cells"]
     namespace: dict[str, Any] = {"__name__": "__main__"}
+    shown: list[str] = []
     pages.start_chapter("")  # forget the claims of whatever ran before
     backend = os.environ.get("MPLBACKEND")
     os.environ["MPLBACKEND"] = backend or "Agg"  # for a page that loads matplotlib first; no window opens
@@ -41,10 +57,14 @@ def run_page(notebook: str | Path) -> pages.Page:
                 source = "".join(cell["source"])
                 expected = "raises-exception" in cell.get("metadata", {}).get("tags", [])
                 try:
-                    exec(compile(source, str(notebook), "exec"), namespace)
+                    last = _run_cell(source, str(notebook), namespace)
                 except Exception:
                     if not expected:
                         raise
+                    continue
+                if isinstance(last, Table):
+                    shown.append(repr(last))
+        shown += _drawn()
     finally:
         if backend is None:
             del os.environ["MPLBACKEND"]
@@ -52,7 +72,40 @@ def run_page(notebook: str | Path) -> pages.Page:
             sys.modules["matplotlib.pyplot"].close("all")
         page = pages.current_page()
         pages.end_chapter(page.name)
-    return page
+    return page, tuple(shown)
+
+
+def _run_cell(source: str, name: str, namespace: dict[str, Any]) -> Any:
+    """Run a cell and return the value of its last line, if that is an expression."""
+    tree = ast.parse(source)
+    if not (tree.body and isinstance(tree.body[-1], ast.Expr)):
+        exec(compile(tree, name, "exec"), namespace)
+        return None
+    last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
+    exec(compile(tree, name, "exec"), namespace)
+    return eval(compile(last, name, "eval"), namespace)
+
+
+def _drawn() -> list[str]:
+    """Return a text for each open figure: its words, and a digest of what its marks are drawn from."""
+    if "matplotlib.pyplot" not in sys.modules:
+        return []
+    plt = sys.modules["matplotlib.pyplot"]
+    texts = []
+    for number in plt.get_fignums():
+        digest = hashlib.sha256()
+        for ax in plt.figure(number).axes:
+            for line in ax.lines:
+                digest.update(repr(line.get_xydata().tolist()).encode())
+            for marks in ax.collections:
+                digest.update(repr(marks.get_offsets().tolist()).encode())
+                digest.update(repr([path.vertices.tolist() for path in marks.get_paths()]).encode())
+            for patch in ax.patches:
+                digest.update(repr(patch.get_path().vertices.tolist()).encode())
+                digest.update(repr(patch.get_patch_transform().get_matrix().tolist()).encode())
+            digest.update(repr([text.get_text() for text in ax.texts]).encode())
+        texts.append(digest.hexdigest())
+    return texts
 
 
 def sensitivity(

@@ -204,6 +204,33 @@ def test_operators_of_ones_own_and_branches_are_reported() -> None:
     assert branch.coverage == pytest.approx(2 / 3)
 
 
+class Guarded(nn.Module):
+    """Part of the work is done in a context, which the tracer keeps as a graph of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.set_grad_enabled(True), torch.autocast("cpu", enabled=False):
+            y = self.layer(x).relu()
+        return y * 2
+
+
+def test_work_in_a_context_is_counted_like_any_other() -> None:
+    network = Workload.from_torch(Guarded(), torch.zeros(2, 4))
+    assert [op.kind for op in network] == ["gemm", "activation", "elementwise"]
+    assert [op.counts.weights for op in network] == [100, 0, 0]
+    assert network.coverage == 1
+
+
+def test_a_projected_state_costs_no_gates() -> None:
+    """4 gate sums with 2 biases each, 5 activations and 4 updates for each of 16 units and 10 tokens."""
+    network = Workload.from_torch(lambda: nn.LSTM(8, 16, proj_size=4), torch.zeros(5, 2, 8))
+    (layer,) = [op for op in network if op.kind == "recurrent"]
+    assert layer.counts.elementwise == 10 * 16 * (4 * 3 + 9)
+
+
 class Opaque:
     def __init__(self, scores: torch.Tensor) -> None:
         self.scores = scores

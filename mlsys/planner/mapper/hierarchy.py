@@ -165,6 +165,7 @@ class _Finder:
         self.clock = monotonic
         self.end = math.inf if seconds is None else monotonic() + seconds
         self.best = Best()
+        self.column_bounds = np.zeros(0)
         levels = range(tables.levels)
         self.trips = [[side.trips[:, level] for level in range(tables.levels + 1)] for side in tables.side]
         self.still = [[side.still[:, level] for level in levels] for side in tables.side]
@@ -177,21 +178,21 @@ class _Finder:
         """Go through every kind of order, most promising first; return whether to the end."""
         jobs = []
         for kinds in itertools.product(range(3), repeat=self.tables.levels):
-            bounds = self._row_bounds(kinds)
+            bounds = self._alone(kinds, _ROW)
             order = np.argsort(bounds, kind="stable")
             order = order[np.isfinite(bounds[order])]
             if len(order):
                 jobs.append((float(bounds[order[0]]), kinds, order, bounds))
         jobs.sort(key=lambda job: job[0])
         for done, (_, kinds, order, bounds) in enumerate(jobs):
-            columns = self._sum_bounds(kinds)
-            kept = np.flatnonzero(columns < self.best.value)
-            kept = kept[np.argsort(columns[kept], kind="stable")]
+            sums, self.column_bounds = self._alone(kinds, _SUM), self._alone(kinds, _COLUMN)
+            kept = np.flatnonzero(sums < self.best.value)
+            kept = kept[np.argsort(sums[kept], kind="stable")]
             start, size = 0, 16
             while start < len(order) and len(kept) and bounds[order[start]] < self.best.value:
                 rows = order[start : start + size]
                 self._block(kinds, rows[bounds[rows] < self.best.value], kept)
-                kept = kept[columns[kept] < self.best.value]
+                kept = kept[sums[kept] < self.best.value]
                 start, size = start + size, max(16, _BLOCK // max(len(kept), 1))
                 if self.clock() > self.end:
                     return False
@@ -211,14 +212,8 @@ class _Finder:
         best.value = float(self.objective(best.words))
         return best
 
-    def _row_bounds(self, kinds: Sequence[int]) -> Numbers:
-        """Return the least objective of each chain of the first side, whatever the others."""
-        return self._alone(kinds, _ROW, _SUM)
-
-    def _sum_bounds(self, kinds: Sequence[int]) -> Numbers:
-        return self._alone(kinds, _SUM, _ROW)
-
-    def _alone(self, kinds: Sequence[int], known: int, other: int) -> Numbers:
+    def _alone(self, kinds: Sequence[int], known: int) -> Numbers:
+        """Return the least objective of each chain of one side, whatever the other two."""
         tables, side = self.tables, self.tables.side[known]
         fits = np.ones(len(side), dtype=bool)
         trips: list[list[Any]] = [[1] * (tables.levels + 1) for _ in range(3)]
@@ -229,9 +224,10 @@ class _Finder:
             here = side.elements[:, level]
             fits &= 2 * here + 1 <= capacity
             room = np.maximum((capacity - here) // (here + 1), 1)
-            trips[_COLUMN][level + 1] = -(-tables.side[_COLUMN].size // room)
-            if product:
-                trips[other][level + 1] = -(-tables.side[other].size // room)
+            for other in {_ROW, _SUM, _COLUMN} - {known}:
+                # Windows overlap, so the first input may be smaller than its product of tiles.
+                if product or _COLUMN in (known, other):
+                    trips[other][level + 1] = -(-tables.side[other].size // room)
         least = tables.space.inputs[0].words({**tables.space.sizes, "g": 1})
         words = _words(tables, kinds, trips, still, [least] * tables.levels)
         return np.where(fits, self.objective(words), np.inf)
@@ -279,13 +275,19 @@ class _Finder:
     def _try(self, kinds: Sequence[int], rows: Numbers, sums: Numbers, sweeps: list[Any], rooms: list[Any]) -> None:
         """Try pairs of chains with every chain of the third side."""
         tables, column = self.tables, self.tables.side[_COLUMN]
+        promising = self.column_bounds < self.best.value
+        for level, room in enumerate(rooms):
+            promising &= column.elements[:, level] <= room.max()
+        columns = np.flatnonzero(promising)
+        if not len(columns):
+            return
         trips = [[t[rows][:, None] for t in self.trips[_ROW]], [t[sums][:, None] for t in self.trips[_SUM]]]
         still = [[t[rows][:, None] for t in self.still[_ROW]], [t[sums][:, None] for t in self.still[_SUM]]]
-        trips.append([t[None, :] for t in self.trips[_COLUMN]])
-        still.append([t[None, :] for t in self.still[_COLUMN]])
+        trips.append([t[columns][None, :] for t in self.trips[_COLUMN]])
+        still.append([t[columns][None, :] for t in self.still[_COLUMN]])
         fits: Any = True
         for level, room in enumerate(rooms):
-            fits = fits & (column.elements[:, level][None, :] <= room[:, None])
+            fits = fits & (column.elements[columns, level][None, :] <= room[:, None])
         words = _words(tables, kinds, trips, still, [s[:, None] for s in sweeps])
         values = np.where(fits, self.objective(words), np.inf)
         self.best.tried += values.size
@@ -294,7 +296,7 @@ class _Finder:
         if values[i, j] < self.best.value:
             self.best.value = float(values[i, j])
             self.best.words = tuple(int(np.broadcast_to(w, values.shape)[i, j]) for w in words)
-            self.best.nest = self._nest(kinds, (int(rows[i]), int(sums[i]), j))
+            self.best.nest = self._nest(kinds, (int(rows[i]), int(sums[i]), int(columns[j])))
             self.best.history.append(self.best.value)
 
     def _nest(self, kinds: Sequence[int], chains: tuple[int, int, int]) -> LoopNest:

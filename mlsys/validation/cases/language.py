@@ -127,7 +127,10 @@ def serving(row: Row) -> Case:
     prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
     output = whole(r"output (\d+)", row.seq_or_shape, "output")
     twin, _share = twin_of(row.device)
-    capacity = float(twin.memory_capacity.m_as("byte")) * tensor * USABLE_MEMORY
+    room = twin.memory[twin.main_memory]._capacity
+    if room is None:
+        raise Inexpressible(f"no capacity of the memory of {twin.name} on record")
+    capacity = float(room.m_as("byte")) * tensor * USABLE_MEMORY
     weights = float(model.parameters().magnitude) * fmt.weight
     each = float(model.kv_cache_per_token("fp8").m_as("byte")) * (prompt + output)
     batch = int(min(MOST_SEQUENCES, (capacity - weights) / each))

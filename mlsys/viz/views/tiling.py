@@ -26,8 +26,8 @@ class TilingScene(Scene):
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 4.2)
-            ax = self.figure.add_axes((0.09, 0.125, 0.88, 0.79))
-            decades(ax, "y", 3, 6)
+            ax = self.figure.add_axes((0.105, 0.125, 0.875, 0.79))
+            decades(ax, "y", 3, 7)
             ax.set_xscale("log", base=2)
             ax.set_xlim(0.9, 72)
             ax.xaxis.set_major_locator(FixedLocator([2.0**power for power in range(7)]))
@@ -39,8 +39,8 @@ class TilingScene(Scene):
             (self._lru,) = ax.plot([1], [1], "-o", color=COLORS["RedLine"], **line)
             (self._managed,) = ax.plot([1], [1], "-s", color=COLORS["BlueLine"], markerfacecolor="white", **line)
             (self._floor,) = ax.plot([1, 1], [1, 1], ":", color=COLORS["GreenLine"], linewidth=2, zorder=3)
-            (self._fits,) = ax.plot([1, 1], [1e3, 1e6], "--", color=COLORS["BlueLine"], linewidth=1.2, zorder=2)
-            (self._cliff,) = ax.plot([1, 1], [1e3, 1e6], "--", color=COLORS["RedLine"], linewidth=1.2, zorder=2)
+            (self._fits,) = ax.plot([1, 1], [1e3, 1e7], "--", color=COLORS["BlueLine"], linewidth=1.2, zorder=2)
+            (self._cliff,) = ax.plot([1, 1], [1e3, 1e7], "--", color=COLORS["RedLine"], linewidth=1.2, zorder=2)
             points: dict[str, Any] = {"markersize": 13, "markeredgecolor": COLORS["primary"], "markeredgewidth": 1.6}
             (self._lru_point,) = ax.plot([1], [1], "o", color=COLORS["RedLine"], zorder=7, **points)
             (self._managed_point,) = ax.plot([1], [1], "s", color=COLORS["BlueLine"], zorder=6, **points)
@@ -48,8 +48,8 @@ class TilingScene(Scene):
             self._lru_label = ax.text(1, 1, "", color=COLORS["RedLine"], va="bottom", weight="bold", **label)
             self._managed_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", weight="bold", **label)
             self._floor_label = ax.text(1, 1, "", color=COLORS["GreenLine"], va="top", **label)
-            self._fits_label = ax.text(1, 8e5, "", color=COLORS["BlueLine"], va="top", ha="right", **label)
-            self._cliff_label = ax.text(1, 8e5, "", color=COLORS["RedLine"], va="top", ha="left", **label)
+            self._fits_label = ax.text(1, 7.5e6, "", color=COLORS["BlueLine"], va="top", ha="right", **label)
+            self._cliff_label = ax.text(1, 7.5e6, "", color=COLORS["RedLine"], va="top", ha="left", **label)
         self.moving = (
             self._lru, self._managed, self._floor, self._fits, self._cliff, self._lru_point, self._managed_point,
             self._lru_label, self._managed_label, self._floor_label, self._fits_label, self._cliff_label,
@@ -102,7 +102,7 @@ class TilingScene(Scene):
             label.set_x(edge)
             label.set_text(text)
         self._cliff_label.set_horizontalalignment("left" if cliff < 24 else "right")
-        self._cliff_label.set_y(8e5 if cliff < 24 else 4e5)
+        self._cliff_label.set_y(7.5e6 if cliff < 24 else 3.2e6)
         for artist in (self._cliff, self._cliff_label):
             artist.set_visible(line_words == 1 and cliff <= size)
         summary = _summary(size, tile, words, line_words, buffers, in_cache, in_buffer)
@@ -122,9 +122,9 @@ class TilingScene(Scene):
         self._lru_point.set_data([tile], [in_cache])
         for label in (self._lru_label, self._managed_label):
             label.set_horizontalalignment("right" if right else "left")
-        above = in_buffer is None or in_cache >= in_buffer
+        above = in_buffer is not None and in_cache >= in_buffer
         for label, y, up in ((self._lru_label, in_cache, above), (self._managed_label, in_buffer or 1, not above)):
-            label.set_position((tile * factor, y * (1.25 if up else 1 / 1.25)))
+            label.set_position((tile * factor, y * (1.7 if up else 1 / 1.7)))
             label.set_verticalalignment("bottom" if up else "top")
         self._lru_label.set_text(f"LRU cache {in_cache:,}")
         for artist in (self._managed_point, self._managed_label):
