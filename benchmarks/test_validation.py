@@ -1,6 +1,6 @@
 """What grading the models costs: every shipped measurement read, expressed, bounded and predicted.
 
-    pytest benchmarks/test_validation.py --benchmark-only
+pytest benchmarks/test_validation.py --benchmark-only
 """
 
 from __future__ import annotations

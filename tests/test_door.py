@@ -34,6 +34,7 @@ CALLS: dict[str, dict[str, object]] = {
         batch=1, heads=2, queries=3, keys=4, head_dim=5, element_size=Q_(2, "byte"), score_passes=4
     ),
     "attention_macs": dict(batch=1, heads=2, queries=3, keys=4, head_dim=5),
+    "bytes_in_flight": dict(bandwidth=Q_(2, "TB/s"), latency=Q_(500, "ns")),
     "conv2d_bytes": dict(
         batch=1,
         in_channels=4,
@@ -55,11 +56,13 @@ CALLS: dict[str, dict[str, object]] = {
     "device_bound_fraction": {"accelerator_speedup": 10},
     "elementwise_bytes": dict(elements=10, tensors_read=2, tensors_written=1, element_size=Q_(2, "byte")),
     "elementwise_flops": dict(elements=10, operations_per_element=Q_(5, "FLOP")),
+    "flight_time": dict(distance=Q_(20, "mm"), share_of_light_speed=0.5),
     "gemm_bytes": dict(m=2, n=3, k=4, element_size=Q_(2, "byte")),
     "gemm_intensity": dict(m=2, n=3, k=4, element_size=Q_(2, "byte")),
     "gemm_macs": dict(m=2, n=3, k=4),
     "gustafson_speedup": dict(parallel_fraction=0.9, processors=10),
     "kv_cache_bytes": dict(layers=2, kv_heads=3, head_dim=4, tokens=5, element_size=Q_(2, "byte"), batch=2),
+    "latency_bound_bandwidth": dict(in_flight=Q_(64, "KiB"), latency=Q_(500, "ns")),
     "overlapped_time": dict(
         data=Q_(1, "GB"),
         bandwidth=Q_(1, "GB/s"),
@@ -83,6 +86,7 @@ CALLS: dict[str, dict[str, object]] = {
     ),
     "serial_share": {"parallel_fraction": 0.9, "accelerator_speedup": 10},
     "utilisation_ceiling": dict(intensity=Q_(3, "FLOP/byte"), ridge=Q_(153, "FLOP/byte")),
+    "wire_delay": dict(length=Q_(20, "mm"), delay_per_length=Q_(41, "ps/mm")),
     "weight_bytes": dict(parameters=Q_(7, "Gparam"), bytes_per_parameter=Q_(2, "byte")),
 }
 # Where two arguments must fit each other, one at which every value of the other fits.

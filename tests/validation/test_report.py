@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_wave_quantisation_shows_as_teeth() -> None:
     quiet = {"launch": 1e-9, "ramp": 1e-9, "energy": 1e-30}
     columns = range(40, 120)
     each = [time_of("A100", product(256, 256 * n, 4096), **quiet) / n for n in columns]
-    steps = [after / before for before, after in zip(each, each[1:], strict=False)]
+    steps = [after / before for before, after in itertools.pairwise(each)]
     assert max(steps) > 1.02
     assert min(steps) < 1
 
