@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENV = ROOT / ".venv-bench"
 PYTHON = VENV / "bin" / "python"
-FILES = [str(HERE / "test_import.py"), str(HERE / "test_roofline_speed.py")]
-PACKAGES = ("mlsys", "mlsysim", "pint", "numpy", "pytest-benchmark")
+FILES = [str(HERE / name) for name in ("test_import.py", "test_roofline_speed.py", "cache.py")]
+PACKAGES = ("mlsys", "mlsysim", "pycachesim", "pint", "numpy", "pytest-benchmark")
 
 # What is divided by what; import times first lose what an empty interpreter takes.
 RATIOS = [
@@ -38,6 +38,8 @@ RATIOS = [
     ("call", "plain pint, one call", "checked formula, one call"),
     ("model", "mlsysim, ResNet-50 as one operator", "roofline, one operator"),
     ("model", "mlsysim, ResNet-50 as one operator", "roofline, ResNet-50 layer by layer"),
+    ("cache", "ordered dictionaries, one level", "cache, 32 KiB in 8 ways"),
+    ("cache", "pycachesim, one level", "cache, 32 KiB in 8 ways"),
 ]
 
 

@@ -26,6 +26,24 @@ def test_the_taste_prints_what_it_says() -> None:
     assert "2039 GB/s" in printed and "source" in printed
 
 
+def test_every_example_runs_as_it_stands() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) >= 2
+    for code in blocks:
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            exec(code, {})
+        assert shown.getvalue().count("\n") >= 3
+
+
+def test_the_counts_are_those_of_the_data() -> None:
+    from mlsys.validation import shipped_rows
+    from mlsys.workloads.zoo import networks
+
+    assert f"{len(shipped_rows()):,} published measurements" in README
+    assert len(list(Hardware)) > 170 and len(networks()) >= 180
+
+
 def test_the_refusals_are_word_for_word() -> None:
     refused = {
         'ridge_point(312, Q_(2039, "GB/s"))': lambda: ridge_point(312, Q_(2039, "GB/s")),
