@@ -115,14 +115,25 @@ def _row(number: int, record: dict[str, str]) -> Row:
         raise ValueError(
             f"`value` must be a number above zero in {text['unit'] or 'its unit'}, got {record['value']!r}"
         )
-    devices = {"": "1", "?": "0"}.get(text["n_devices"], text["n_devices"])
-    if not devices.isdigit() or (text["n_devices"] != "?" and int(devices) < 1):
-        raise ValueError(f"`n_devices` must be a whole number above zero, or ? where not stated, got {devices!r}")
+    devices = _devices(text["n_devices"])
     for name in ("device", "workload", "metric", "unit"):
         if not text[name]:
             raise ValueError(f"`{name}` must not be empty")
     plain = {name: content for name, content in text.items() if name not in ("value", "n_devices", "id")}
-    return Row(id=text["id"] or f"row{number}", n_devices=int(devices), value=value, **plain)
+    return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, **plain)
+
+
+def _devices(text: str) -> int:
+    """Return how many devices worked; 0 for the question mark of a source that does not say."""
+    if text == "?":
+        return 0
+    try:
+        number = float(text or "1")
+    except ValueError:
+        number = math.nan
+    if not (number >= 1 and number == math.floor(number)):
+        raise ValueError(f"`n_devices` must be a whole number above zero, or ? where not stated, got {text!r}")
+    return int(number)
 
 
 @lru_cache(maxsize=1)

@@ -54,6 +54,12 @@ def test_a_bad_row_is_named_with_its_line(tmp_path: Path, line: str, says: str) 
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(("text", "means"), [("", 1), ("8", 8), ("8.0", 8), ("?", 0)])
+def test_numbers_of_devices_are_read_as_people_write_them(tmp_path: Path, text: str, means: int) -> None:
+    (row,) = read_rows(write(tmp_path, GOOD.replace("GPU,1,GEMM", f"GPU,{text},GEMM")))
+    assert row.n_devices == means
+
+
 def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
     bad = [GOOD.replace("0.01", "-1")] * 3
     with pytest.raises(ValueError, match="3 bad rows"):
