@@ -58,7 +58,7 @@ def reason_table(found: Validation, most: int = 12) -> Table:
     rows = [(str(count), reason) for reason, count in reasons[:most]]
     rest = sum(count for _, count in reasons[most:])
     if rest:
-        rows.append((str(rest), f"{len(reasons) - most} other reasons, listed by `mlsys validate`"))
+        rows.append((str(rest), f"{len(reasons) - most} other reasons, listed by the command mlsys validate"))
     return Table("Measurements that no model of ours expresses", ("rows", "reason"), rows)
 
 
@@ -72,7 +72,7 @@ def worst_table(found: Validation, most: int = 5, keep: Callable[[Prediction], b
         seen.add((each.row.device, each.row.model))
         measured = f"{each.row.value:.4g} {each.row.unit}"
         predicted = f"{each.value:.4g} {each.row.unit}"
-        rows.append((each.row.device, each.row.model or each.row.seq_or_shape, each.row.software, measured, predicted))
+        rows.append((each.row.device, each.row.model or each.row.seq_or_shape, measured, predicted))
         if len(rows) == most:
             break
-    return Table("The rows furthest off", ("machine", "work", "software", "measured", "predicted"), rows)
+    return Table("The rows furthest off", ("machine", "work", "measured", "predicted"), rows)
