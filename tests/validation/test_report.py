@@ -61,6 +61,29 @@ def test_every_measurement_faster_than_its_bound_is_listed(found: Validation) ->
             assert (each.bound > each.case.seconds) == bool(each.excuse), each.row.id
 
 
+def test_rows_that_contradict_themselves_are_refused(found: Validation) -> None:
+    """A rate of bytes over a rate of tokens is the size of the model; two rows name one ten times smaller."""
+    refused = [each for each in found.predictions if each.reason.startswith("mislabelled model")]
+    assert sorted((each.row.model, each.row.value) for each in refused) == [
+        ("Llama-2-7B", 25.25),
+        ("Llama-3.1-8B", 18.04),
+    ]
+
+
+def test_the_length_of_a_sweep_with_impossible_rates_is_not_the_stated_one() -> None:
+    """At its longest length BERT-6B would run at 1.6 times the dense peak of an A100."""
+    peak = float(Hardware.Cloud.A100.peak("fp16").m_as("FLOP/s"))
+    (row,) = (
+        row
+        for row in shipped_rows()
+        if "BERT-6B" in row.model and "parallel 1, pipeline parallel 1" in row.note
+        if (row.batch, row.seq_or_shape, row.value) == ("32", "seq 32", 26.36)
+    )
+    layers, width, tokens = 32, 4096, 32 * 32
+    at_full_length = 2 * 12 * layers * width**2 * tokens / (row.value / 1e3)
+    assert at_full_length > 1.5 * peak
+
+
 def test_most_violations_have_an_explanation(found: Validation) -> None:
     whole = score(found.predictions)
     assert 0 < whole.bound_violations < 0.06 * whole.expressible

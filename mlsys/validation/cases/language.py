@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mlsys.models.calibrated import Engine, Work, engine_of
+from mlsys.models.calibrated import COLLECTIVE, Engine, Work, engine_of
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of, whole
@@ -103,7 +103,20 @@ def decode(row: Row) -> Case:
         context = max(1, whole(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
     batch = batch_of(row, 1)
     seconds, inverse = seconds_each(row, batch)
-    return _case(row, "llm decode", [_pass(model, fmt, 1, batch, context, tensor, 1)], seconds, inverse, fmt, tensor)
+    step = _pass(model, fmt, 1, batch, context, tensor, 1)
+    _agrees_with_itself(row, step, seconds)
+    return _case(row, "llm decode", [step], seconds, inverse, fmt, tensor)
+
+
+def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
+    """Refuse a row whose own rate of bytes and rate of tokens belong to another model than the one it names."""
+    reported = re.search(r"reported per-GPU memory bandwidth ([\d.]+) GB/s", row.note)
+    if not reported:
+        return
+    moved = float(reported.group(1)) * 1e9 * max(1, row.n_devices) * seconds
+    named = float((step["moved"] * step["count"])[step["kind"] != COLLECTIVE].sum())
+    if not 0.5 < moved / named < 2:
+        raise Inexpressible("mislabelled model: bytes a second over tokens a second are not its size")
 
 
 def generation(row: Row) -> Case:
