@@ -9,9 +9,9 @@ import numpy as np
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Parameters, Stack, predict
+from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.roofline import roofline
 from mlsys.validation import shipped_rows, validate
-from mlsys.validation.cases.lowering import lowered
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.fit import _stack
 from mlsys.validation.refit import settings

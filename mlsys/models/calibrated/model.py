@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mlsys.models.calibrated.engine import Engine
 from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
 
-__all__ = ["Parameters", "Stack", "bound", "predict"]
+__all__ = ["KernelTimes", "Parameters", "Stack", "bound", "kernel_times", "predict"]
 
 Array = NDArray[np.float64]
 
@@ -179,6 +179,31 @@ def bound(stack: Stack) -> tuple[Array, Array]:
     return arithmetic, weights + largest
 
 
+@dataclass(frozen=True)
+class KernelTimes:
+    """What one launch of each kernel spends, in seconds.
+
+    Attributes
+    ----------
+    working
+        Arithmetic at the best tile; of a collective, its messages.
+    moving
+        Transfers of what comes from the main memory and from the cache.
+    launch
+        What each launch costs, however small.
+    """
+
+    working: Array
+    moving: Array
+    launch: Array
+
+    @property
+    def seconds(self) -> Array:
+        """Time of one launch: the longer of work and transfer, and the launch."""
+        longer: Array = np.maximum(self.working, self.moving) + self.launch
+        return longer
+
+
 def predict(stack: Stack, parameters: Array) -> Array:
     """Return the calibrated time of each case.
 
@@ -194,28 +219,39 @@ def predict(stack: Stack, parameters: Array) -> Array:
     array
         Seconds, of shape (cases,).
     """
+    return stack.total(kernel_times(stack, parameters).seconds)
+
+
+def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
+    """Return what one launch of each kernel takes; :func:`predict` sums them by case.
+
+    Parameters
+    ----------
+    stack, parameters
+        As for :func:`predict`.
+    """
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     kernels, engines = stack.kernels, stack.engines
-    seconds = np.zeros(len(stack.case))
+    working = np.zeros(len(stack.case))
     feed = np.where(engines["cache_bandwidth"] > 0, engines["cache_bandwidth"], CACHE_OVER_MAIN * engines["bandwidth"])
     # A cache is never slower than the memory behind it.
     feed = np.maximum(feed * own["reuse"], own["bandwidth"] * engines["bandwidth"])
-    transfer = stack.main / (own["bandwidth"] * engines["bandwidth"]) + stack.near / feed
+    moving = stack.main / (own["bandwidth"] * engines["bandwidth"]) + stack.near / feed
 
     here = kernels["kind"] == MATMUL
     if here.any():
-        arithmetic = _product(kernels, engines, own, feed, here)
-        seconds[here] = np.maximum(arithmetic, transfer[here])
+        working[here] = _product(kernels, engines, own, feed, here)
     here = kernels["kind"] == VECTOR
-    seconds[here] = np.maximum(kernels["flops"][here] / (own["vector"][here] * engines["vector"][here]), transfer[here])
+    working[here] = kernels["flops"][here] / (own["vector"][here] * engines["vector"][here])
     here = kernels["kind"] == COLLECTIVE
     if here.any():
         peers = kernels["peers"][here]
         wire = own["link"][here] * np.maximum(engines["link"][here], 1e9)
-        seconds[here] = 2 * (peers - 1) / peers * kernels["moved"][here] / wire
-        seconds[here] += 2 * np.log2(np.maximum(peers, 2)) * own["hop"][here]
-    return stack.total(seconds + own["launch"])
+        working[here] = 2 * (peers - 1) / peers * kernels["moved"][here] / wire
+        working[here] += 2 * np.log2(np.maximum(peers, 2)) * own["hop"][here]
+        moving[here] = 0.0
+    return KernelTimes(working, moving, own["launch"])
 
 
 def _product(

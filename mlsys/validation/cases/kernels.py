@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.lowering import WINOGRAD_SAVING
 from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers, seconds_each, twin_of, whole
 from mlsys.validation.rows import Row
 from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from mlsys.models.calibrated import COLLECTIVE, Engine, Work, engine_of
+from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of, whole
 from mlsys.validation.rows import Row
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from mlsys.errors import UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
+from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.rows import Row
 
@@ -21,16 +21,6 @@ _RATES = (
     "samples/s", "images/s", "queries/s", "sequences/s", "sentences/s", "inferences/s", "frames/s", "tokens/s",
     "iterations/s", "tokens/s/GPU", "tokens/s/chip",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Format:
-    """Number formats of a row: what the units compute in, and bytes of a weight and of another value."""
-
-    computes: str
-    weight: float
-    value: float
-    vector_unit: bool = False
 
 
 # The first pattern that is found decides. Weights of llama.cpp's quantised files count their scales:

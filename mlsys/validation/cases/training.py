@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from mlsys.models.calibrated import engine_of
+from mlsys.models.calibrated.lowering import lowered
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.lowering import lowered
 from mlsys.validation.cases.networks import built, settled, shape_of
 from mlsys.validation.cases.reading import batch_of, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row

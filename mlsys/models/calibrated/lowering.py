@@ -1,17 +1,17 @@
-"""From networks of operators to kernels, in the number formats of a row."""
+"""From networks of operators to kernels, in the number formats that they are stored in."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import COLLECTIVE, MATMUL, VECTOR, Engine, Work
-from mlsys.validation.cases.reading import Format
+from mlsys.models.calibrated.engine import Engine
+from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
 from mlsys.workloads import Network
 
-__all__ = ["lowered", "side_by_side"]
+__all__ = ["Format", "joined", "lowered", "messages", "side_by_side"]
 
 # Products narrower than this in filters run like depthwise convolutions, on the vector units.
 NARROWEST_PRODUCT = 4
@@ -21,15 +21,26 @@ NARROWEST_PRODUCT = 4
 WINOGRAD_SAVING = 2.25
 
 
-def lowered(network: Network, fmt: Format, runs: float = 1.0, winograd: bool = False) -> Work:
-    """Return a network's kernels; the network must have been built in FP16, two bytes a value.
+@dataclass(frozen=True)
+class Format:
+    """Number formats of a case: what the units compute in, and bytes of a weight and of another value."""
+
+    computes: str
+    weight: float
+    value: float
+    vector_unit: bool = False
+
+
+def lowered(network: Network, fmt: Format | None, runs: float = 1.0, winograd: bool = False) -> Work:
+    """Return a network's kernels, one for each distinct operator, in the order of ``network.arrays``.
 
     Parameters
     ----------
     network
         With activations fused into the products before them.
     fmt
-        Bytes of a weight and of another value.
+        Bytes of a weight and of another value, for a network that was built in FP16, two bytes
+        a value; None leaves every byte as the network counted it.
     runs
         How often the whole network runs.
     winograd
@@ -38,13 +49,14 @@ def lowered(network: Network, fmt: Format, runs: float = 1.0, winograd: bool = F
     a = network.arrays
     depth = a.k / np.where(_three_by_three(network), WINOGRAD_SAVING, 1.0) if winograd else a.k
     product = (a.m > 0) & (a.n >= NARROWEST_PRODUCT)
-    weights = a.weights * fmt.weight / 2
+    weights = a.weights * (fmt.weight / 2 if fmt else 1.0)
+    other = (a.data - a.weights) * (fmt.value / 2 if fmt else 1.0)
     return Work(
         np.array(
             [
                 np.where(product, MATMUL, VECTOR),
                 a.flops,
-                (a.data - a.weights) * fmt.value / 2 + weights,
+                other + weights,
                 weights,
                 np.where(product, a.m, 1),
                 np.where(product, a.n, 1),
