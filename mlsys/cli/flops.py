@@ -14,7 +14,7 @@ import click
 
 from mlsys.cli.common import speak_plainly
 
-__all__ = ["flops"]
+__all__ = ["captured", "flops"]
 
 _BATCH_NAMES = ("batch", "batch_size", "N", "n")
 _SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
@@ -43,11 +43,12 @@ def flops(model: str, as_json: bool, sizes: tuple[str, ...], **options: Any) -> 
     for name in ("batch", "sequence", "image"):
         if name in given and given[name] < 1:
             raise ValueError(f"--{name} must be a whole number above zero, got {given[name]}")
-    found = _found(model, given, sizes)
-    click.echo(json.dumps(_report(found), indent=1, ensure_ascii=False) if as_json else found.explain())
+    work = captured(model, given, sizes)
+    click.echo(json.dumps(_report(work), indent=1, ensure_ascii=False) if as_json else work.explain())
 
 
-def _found(model: str, given: dict[str, Any], sizes: tuple[str, ...]) -> Any:
+def captured(model: str, given: dict[str, Any], sizes: tuple[str, ...] = ()) -> Any:
+    """Return the workload that MODEL means, at the given batch, sequence, image, shape and precision."""
     from mlsys.workloads import Workload
 
     path = Path(model)

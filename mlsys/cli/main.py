@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.claims import claims
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.flops import flops
@@ -20,5 +21,5 @@ def main() -> None:
     """Hardware acceleration for machine learning, in numbers with a pedigree."""
 
 
-for command in (device, devices, check, claims, validate, flops, mapper, systolic):
+for command in (device, devices, check, claims, validate, flops, analyze, compare, mapper, systolic):
     main.add_command(command)

@@ -68,7 +68,7 @@ class TracedOperator(Operator):
         """The matrix products this operator lowers to; for transposed and 1-D convolutions too."""
         if not self.counts.macs:
             return None
-        if self.kind.startswith("conv"):
+        if self.kind.startswith("conv") and "kernel" not in self.shape:  # one number for both sides: by hand
             shape, transposed = self.shape, self.kind.startswith("conv_transpose")
             pixels = math.prod(
                 shape[f"{'in' if transposed else 'out'}_{axis}"] for axis in _AXES if f"in_{axis}" in shape

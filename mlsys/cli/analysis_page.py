@@ -1,0 +1,96 @@
+"""An analysis as one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import html
+
+from mlsys.hardware.device import Device
+from mlsys.models.analysis import Analysis
+from mlsys.tables import html_table
+
+__all__ = ["page"]
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; max-width: 64rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: .25rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+.first { border-left: 4px solid #00649e; background: #eef6fb; padding: .75rem 1rem; }
+svg { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .875rem; }
+caption { text-align: left; padding: .25rem 0; color: #52606d; }
+th, td { text-align: left; padding: .25rem .5rem; border-bottom: 1px solid #d5dbe1; }
+th { border-bottom: 2px solid #7b8794; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } dt { color: #52606d; } dd { margin: 0; }
+@media print { body { margin: 0; max-width: none; } }
+"""
+
+
+def page(analysis: Analysis, device: Device) -> str:
+    """Return the page: totals, the advice, the roofline with every layer, and the tables."""
+    from mlsys.viz.analysis import alt_text, analysis_figure, inline_svg
+
+    title = html.escape(f"{analysis.workload} on {analysis.device}")
+    causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
+    totals = (
+        ("Number format", analysis.precision),
+        ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
+        ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),
+        ("Held by", causes),
+        ("Work", f"{analysis.flops.to_compact():.4g}, {analysis.utilisation:.1%} of {analysis.peak:.4g}"),
+        ("Bytes", f"{analysis.data.to_compact():.4g}, weights {analysis.weights.to_compact():.4g}"),
+        ("Intensity", f"{analysis.intensity:.4g}; the ridge is {analysis.ridge:.4g}"),
+    )
+    listed = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in totals)
+    assumptions = "".join(f"<li>{html.escape(text)}</li>" for text in analysis.assumptions)
+    figure = inline_svg(analysis_figure(analysis, device), alt_text(analysis))
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<dl>{listed}</dl>\n"
+        f"<p class='first'>{html.escape(analysis.first)}</p>\n<h2>Every layer under the roof</h2>\n"
+        f"<figure>{figure}</figure>\n<h2>What if</h2>\n<div class='wide'>{_changes(analysis)}</div>\n"
+        f"<h2>Operators</h2>\n<div class='wide'>{_operators(analysis)}</div>\n"
+        f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>\n</main></body></html>\n"
+    )
+
+
+def _changes(analysis: Analysis) -> str:
+    heads = ("operators", "if", "share, %", "time after", "speedup", "limit")
+    rows = [
+        (
+            change.target,
+            change.change,
+            f"{100 * change.share:.1f}",
+            f"{change.time.to_compact():.3g}",
+            f"{change.speedup:.2f}",
+            f"{change.limit:.2f}" if change.limit != float("inf") else "—",
+        )
+        for change in analysis.changes
+    ]
+    caption = "Largest gain first. Speedup of the whole; the limit is Amdahl's, for operators that take no time."
+    return html_table(caption, heads, rows)
+
+
+def _operators(analysis: Analysis) -> str:
+    heads = (
+        *("operator", "kind", "share, %", "estimate, µs", "at least, µs", "MFLOP", "kB", "FLOP/byte"),
+        *("of peak, %", "bound by", "held by"),
+    )
+    rows = [
+        (
+            one.name,
+            one.kind,
+            f"{100 * one.share:.2f}",
+            f"{one.estimate.m_as('us'):.2f}",
+            f"{one.bound.m_as('us'):.2f}",
+            f"{one.flops.m_as('MFLOP'):.2f}",
+            f"{one.data.m_as('kB'):.1f}",
+            f"{one.intensity.m_as('FLOP/byte'):.2f}",
+            f"{100 * one.utilisation:.1f}",
+            one.bound_by,
+            one.held_by,
+        )
+        for one in analysis.operators
+    ]
+    return html_table("In the order in which they run. Bound by: the roofline. Held by: the estimate.", heads, rows)

@@ -1,0 +1,237 @@
+"""``mlsys analyze`` and ``mlsys compare``: where a network's time goes, on one device or several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import speak_plainly, write_csv
+from mlsys.cli.flops import captured
+
+__all__ = ["analyze", "compare"]
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    whole = click.IntRange(min=1)
+    for option in (
+        click.option("--setting", help='Whose software: "compiled network on GPU" or another fitted setting.'),
+        click.option("--phase", type=click.Choice(["prefill", "decode"]), help="Of a language model of the catalogue."),
+        click.option("--precision", default="fp16", show_default=True, help="Of every value and of the arithmetic."),
+        click.option("--image", type=whole, help="Side of a square image."),
+        click.option("--sequence", type=whole, help="Tokens; by default what is usual for the network."),
+        click.option("--batch", type=whole, default=1, show_default=True, help="Images or sequences."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("model")
+@click.option("--device", "name", required=True, help="A device of the catalogue, such as A100.")
+@_model_options
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Operators listed as text.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each operator.")
+@click.option("--html", "page_file", type=click.Path(path_type=Path), help="Write one self-contained HTML file.")
+@click.option(
+    "--figure", type=click.Path(path_type=Path), help="Write the roofline with every layer: .png, .svg, .pdf."
+)
+@speak_plainly
+def analyze(
+    model: str,
+    name: str,
+    setting: str | None,
+    top: int,
+    as_json: bool,
+    as_csv: bool,
+    page_file: Path | None,
+    figure: Path | None,
+    **options: Any,
+) -> None:
+    """Say where the time of MODEL goes on a device, operator by operator, and what to fix first.
+
+    MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
+    of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
+    model fitted to published measurements (`mlsys validate` shows how wrong it is). What a change would
+    gain is an upper limit.
+    """
+    from mlsys.models.analysis import analyse
+
+    if as_json and as_csv:
+        raise ValueError("give either --json or --csv, not both")
+    if figure is not None and figure.suffix.lower() not in _PICTURES:
+        raise ValueError(f"--figure must end in {', '.join(_PICTURES)}, got {figure.name!r}")
+    twin = _twin(name, options["precision"])
+    found = analyse(twin, _network(model, **options), precision=options["precision"], setting=setting)
+    if page_file is not None:
+        from mlsys.cli.analysis_page import page
+
+        page_file.write_text(page(found, twin), encoding="utf-8")
+    if figure is not None:
+        from mlsys.viz.analysis import analysis_figure
+
+        analysis_figure(found, twin).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
+    if as_json:
+        click.echo(json.dumps(_report(found, options["batch"]), indent=1, ensure_ascii=False))
+    elif as_csv:
+        write_csv(_rows(found))
+    else:
+        click.echo(found.explain(top))
+        for written in filter(None, (page_file, figure)):
+            click.echo(f"written: {written}", err=True)
+
+
+@click.command()
+@click.argument("model")
+@click.option("--devices", "names", required=True, help="Names with commas: A100,H100,T4.")
+@_model_options
+@click.option("--json", "as_json", is_flag=True, help="A JSON list, one object for each device.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each device.")
+@speak_plainly
+def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: bool, **options: Any) -> None:
+    """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
+
+    Speed is that of the estimate, over the first device's.
+    """
+    from mlsys.models.analysis import analyse
+    from mlsys.tables import Table
+
+    if as_json and as_csv:
+        raise ValueError("give either --json or --csv, not both")
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    if not wanted:
+        raise ValueError("--devices must be names with commas, such as A100,H100,T4")
+    twins = [_twin(name, options["precision"]) for name in wanted]
+    network = _network(model, **options)
+    analyses = [analyse(twin, network, precision=options["precision"], setting=setting) for twin in twins]
+    if as_json or as_csv:
+        rows = [_summary(found, options["batch"], analyses[0]) for found in analyses]
+        if as_json:
+            click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        else:
+            write_csv(rows)
+        return
+    heads = ("device", "at least", "estimate", "samples/s", "speed", "of peak", "FLOP/byte", "ridge", "held by")
+    lines = [
+        (
+            found.device,
+            f"{found.bound.to_compact():.3g}",
+            f"{found.estimate.to_compact():.3g}",
+            f"{options['batch'] / found.estimate.m_as('s'):,.0f}",
+            f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×",
+            f"{found.utilisation:.0%}",
+            f"{found.intensity.m_as('FLOP/byte'):.3g}",
+            f"{found.ridge.m_as('FLOP/byte'):.3g}",
+            f"{found.held_by} {found.share_held_by(found.held_by):.0%}",
+        )
+        for found in analyses
+    ]
+    first = analyses[0]
+    click.echo(Table(f"{first.workload}, batch {options['batch']}, {first.precision}", heads, lines))
+
+
+def _twin(name: str, precision: str) -> Any:
+    """Return the device, once it is known to have a peak in the precision."""
+    from mlsys.errors import UnknownNameError, did_you_mean
+    from mlsys.hardware import Hardware
+
+    try:
+        twin = Hardware[name]
+    except UnknownNameError:
+        words = [word for device in Hardware for word in (device.id, *device.aliases)]
+        raise UnknownNameError(f"no device {name!r}.{did_you_mean(name, words)} `mlsys devices` lists all") from None
+    twin.peak(precision)
+    return twin
+
+
+def _network(
+    model: str, *, batch: int, sequence: int | None, image: int | None, precision: str, phase: str | None
+) -> Any:
+    """Return the network: from the catalogue with what a compiler fuses, else as it was captured."""
+    from mlsys.precision import precision_name
+    from mlsys.workloads import zoo
+    from mlsys.workloads.torch_models import TORCH_DTYPES
+
+    given: dict[str, Any] = {"batch": batch}
+    given |= {name: value for name, value in (("sequence", sequence), ("image", image)) if value is not None}
+    exact = precision_name(precision)
+    if zoo.resolve(model) is not None:
+        return zoo.network(model, precision=exact, phase=phase, **given)
+    if phase is not None:
+        raise ValueError(f"--phase is for the language models of the catalogue, and {model!r} is none")
+    if exact in TORCH_DTYPES and Path(model).suffix != ".onnx":
+        given["precision"] = exact
+    return captured(model, given)
+
+
+def _report(found: Any, batch: int) -> dict[str, Any]:
+    return {
+        **_summary(found, batch, found),
+        "operators": _rows(found),
+        "groups": [
+            {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
+            for group in found.groups
+        ],
+        "first": found.first,
+        "changes": [
+            {
+                "operators": change.target,
+                "if": change.change,
+                "share": change.share,
+                "seconds": change.time.m_as("s"),
+                "speedup": change.speedup if change.speedup != float("inf") else None,
+                "limit": change.limit if change.limit != float("inf") else None,
+            }
+            for change in found.changes
+        ],
+        "assumptions": list(found.assumptions),
+    }
+
+
+def _summary(found: Any, batch: int, first: Any) -> dict[str, Any]:
+    return {
+        "model": found.workload,
+        "device": found.device,
+        "precision": found.precision,
+        "batch": batch,
+        "setting": found.setting,
+        "calibration": found.calibration,
+        "bound_seconds": found.bound.m_as("s"),
+        "bound_by": found.roofline.bound_by,
+        "estimate_seconds": found.estimate.m_as("s"),
+        "held_by": found.held_by,
+        "samples_per_second": batch / found.estimate.m_as("s"),
+        "speed_over_first": (first.estimate / found.estimate).m_as(""),
+        "flops": found.flops.m_as("FLOP"),
+        "bytes": found.data.m_as("byte"),
+        "weight_bytes": found.weights.m_as("byte"),
+        "flop_per_byte": found.intensity.m_as("FLOP/byte"),
+        "ridge_flop_per_byte": found.ridge.m_as("FLOP/byte"),
+        "utilisation": found.utilisation,
+    }
+
+
+def _rows(found: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "kind": one.kind,
+            "share": one.share,
+            "estimate_seconds": one.estimate.m_as("s"),
+            "bound_seconds": one.bound.m_as("s"),
+            "flops": one.flops.m_as("FLOP"),
+            "bytes": one.data.m_as("byte"),
+            "weight_bytes": one.weights.m_as("byte"),
+            "flop_per_byte": one.intensity.m_as("FLOP/byte"),
+            "utilisation": one.utilisation,
+            "bound_by": one.bound_by,
+            "held_by": one.held_by,
+        }
+        for one in found.operators
+    ]

@@ -1,0 +1,280 @@
+"""What an analysis answers with: operators, groups of them, and changes with their gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mlsys.models.result import Result
+from mlsys.units import Quantity, total
+
+__all__ = ["AT_PEAK", "NO_TIME", "Analysis", "Group", "OperatorTime", "Repeated", "WhatIf"]
+
+NO_TIME = "they took no time"
+AT_PEAK = "they ran at the compute peak"
+_CHANGES_SHOWN, _WORTH_SHOWING = 9, 1.005
+
+
+@dataclass(frozen=True)
+class OperatorTime:
+    """One operator: its least time, its expected time, and why.
+
+    Attributes
+    ----------
+    name, kind
+        Of the operator.
+    bound, estimate
+        Roofline and calibrated model, s.
+    share
+        Part of the network's estimate, 0 to 1.
+    bound_by, held_by
+        What the roofline, and what the calibrated model says: ``"compute"``, ``"memory"`` or ``"launch"``.
+    flops, data, weights
+        Work, compulsory bytes, and the part of them that is parameters.
+    intensity
+        FLOP/byte.
+    utilisation
+        Part of the device's dense peak that the estimate attains.
+    """
+
+    name: str
+    kind: str
+    bound: Quantity
+    estimate: Quantity
+    share: float
+    bound_by: str
+    held_by: str
+    flops: Quantity
+    data: Quantity
+    weights: Quantity
+    intensity: Quantity
+    utilisation: float
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """An operator that runs several times, as the layers of equal blocks do.
+
+    Attributes
+    ----------
+    operator
+        One of them.
+    times
+        How often it runs.
+    """
+
+    operator: OperatorTime
+    times: int
+
+    @property
+    def share(self) -> float:
+        """Part of the network's estimate that all of them take."""
+        return self.operator.share * self.times
+
+
+@dataclass(frozen=True)
+class Group:
+    """Operators of one kind that are held by the same cause, as one would set about them.
+
+    Attributes
+    ----------
+    kind, held_by
+        What they have in common.
+    operators
+        How many.
+    estimate, share
+        Their calibrated time, s, and its part of the whole.
+    """
+
+    kind: str
+    held_by: str
+    operators: int
+    estimate: Quantity
+    share: float
+
+    @property
+    def label(self) -> str:
+        """The group in words."""
+        return f"{self.operators} × {self.kind}, held by {self.held_by}"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One change, and the most that it can give.
+
+    Attributes
+    ----------
+    change
+        What is done, in words.
+    target
+        To which operators.
+    share
+        Their part of the estimate, 0 to 1.
+    time
+        Calibrated time of the whole afterwards; where the batch grows, that of the first batch's samples.
+    saved
+        What that is less than the estimate.
+    speedup
+        Estimate over ``time``.
+    limit
+        Amdahl's limit, 1 / (1 − share): what no change to these operators exceeds; infinite for the whole.
+    """
+
+    change: str
+    target: str
+    share: float
+    time: Quantity
+    saved: Quantity
+    speedup: float
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.change} → {self.time.to_compact():.3g}, {self.speedup:.2f}×"
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Where the time of a network goes on a device, and what there is to gain.
+
+    Attributes
+    ----------
+    device, workload, precision
+        What was asked.
+    setting, calibration
+        The kind of software that was asked for, and whose fitted parameters were used.
+    roofline
+        The lower bound, with a child for each operator.
+    estimate
+        Calibrated time, s; the sum over ``operators``.
+    peak, ridge
+        Dense peak, and the intensity above which it can be reached.
+    operators
+        In the order in which they run.
+    groups
+        Longest time first; every operator is in exactly one.
+    changes
+        What ifs, largest gain first.
+    assumptions
+        In words.
+    """
+
+    device: str
+    workload: str
+    precision: str
+    setting: str
+    calibration: str
+    roofline: Result = field(repr=False)
+    estimate: Quantity
+    peak: Quantity
+    ridge: Quantity
+    operators: tuple[OperatorTime, ...] = field(repr=False)
+    groups: tuple[Group, ...] = field(repr=False)
+    changes: tuple[WhatIf, ...] = field(repr=False)
+    assumptions: tuple[str, ...] = field(repr=False)
+
+    @property
+    def bound(self) -> Quantity:
+        """Least time of the whole by the roofline, s."""
+        return self.roofline.time
+
+    @property
+    def flops(self) -> Quantity:
+        """Work of all operators."""
+        return total((operator.flops for operator in self.operators), "FLOP")
+
+    @property
+    def data(self) -> Quantity:
+        """Compulsory bytes of all operators, each run on its own."""
+        return total((operator.data for operator in self.operators), "byte")
+
+    @property
+    def weights(self) -> Quantity:
+        """Bytes of parameters that one pass reads."""
+        return total((operator.weights for operator in self.operators), "byte")
+
+    @property
+    def intensity(self) -> Quantity:
+        """Arithmetic intensity of the whole."""
+        intensity: Quantity = (self.flops / self.data).to("FLOP/byte")
+        return intensity
+
+    @property
+    def utilisation(self) -> float:
+        """Part of the dense peak that the estimate attains."""
+        return float((self.flops / self.estimate / self.peak).m_as(""))
+
+    def share_held_by(self, cause: str) -> float:
+        """Return the part of the estimate held by ``"compute"``, ``"memory"`` or ``"launch"``."""
+        return sum(operator.share for operator in self.operators if operator.held_by == cause)
+
+    @property
+    def held_by(self) -> str:
+        """The cause that holds most of the estimate."""
+        return max(("compute", "memory", "launch"), key=self.share_held_by)
+
+    def costliest(self, count: int = 5) -> tuple[Repeated, ...]:
+        """Return the operators with the longest time, those that are alike taken together.
+
+        Parameters
+        ----------
+        count
+            How many are returned at most.
+        """
+        alike: dict[tuple[object, ...], list[OperatorTime]] = {}
+        for one in self.operators:
+            key = (one.name, one.kind, *(each.magnitude for each in (one.estimate, one.flops, one.data)))
+            alike.setdefault(key, []).append(one)
+        found = [Repeated(members[0], len(members)) for members in alike.values()]
+        return tuple(sorted(found, key=lambda entry: -entry.share)[:count])
+
+    @property
+    def first(self) -> str:
+        """What to fix first, and what it gives at most, in one sentence."""
+        reachable = [change for change in self.changes if change.change == AT_PEAK]
+        if not reachable:
+            return "Nothing to fix: every operator runs at the compute peak."
+        best = reachable[0]
+        text = (
+            f"Fix first: {best.target}, {best.share:.0%} of the time. If {AT_PEAK}, the whole would be "
+            f"{best.speedup:.2f}× as fast; more than {best.limit:.2f}× is out of reach there."
+        )
+        step = next((change for change in self.changes if change.change not in (AT_PEAK, NO_TIME)), None)
+        return text if step is None else f"{text} The largest step at hand: if {step.change}, {step.speedup:.2f}×."
+
+    def explain(self, count: int = 10) -> str:
+        """Return the analysis as text: totals, the costliest operators, and what to change.
+
+        Parameters
+        ----------
+        count
+            How many operators are listed.
+        """
+        side = "above" if self.intensity >= self.ridge else "below"
+        causes = ", ".join(f"{cause} {self.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
+        listed = self.costliest(count)
+        width = max(len("operator"), *(len(entry.operator.name) for entry in listed))
+        lines = [
+            f"{self.workload} on {self.device}, {self.precision}",
+            f"  at least      {self.bound.to_compact():.4g}  (roofline, bound by {self.roofline.bound_by})",
+            f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
+            f"  held by       {causes}",
+            f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",
+            f"  bytes         {self.data.to_compact():.4g}, weights {self.weights.to_compact():.4g}",
+            f"  intensity     {self.intensity:.4g}, {side} the ridge of {self.ridge:.4g}",
+            "",
+            f"{'operator':<{width}}  {'kind':<14} {'times':>5} {'share':>6} {'each':>10} {'at least':>10} "
+            f"{'of peak':>8}  held by",
+        ]
+        for entry in listed:
+            one = entry.operator
+            each, least = (f"{time.to_compact():.4g}" for time in (one.estimate, one.bound))
+            lines.append(
+                f"{one.name:<{width}}  {one.kind:<14} {entry.times:>5} {entry.share:>6.1%} {each:>10} {least:>10} "
+                f"{one.utilisation:>8.1%}  {one.held_by}"
+            )
+        rest = len(self.operators) - sum(entry.times for entry in listed)
+        if rest:
+            lines.append(f"and {rest} more, {1 - sum(entry.share for entry in listed):.1%} of the time")
+        lines += ["", self.first, "What if:"]
+        lines += [f"  {change}" for change in self.changes[:_CHANGES_SHOWN] if change.speedup >= _WORTH_SHOWING]
+        lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
+        return "\n".join(lines)

@@ -1,0 +1,146 @@
+"""What ifs: the same kernels with one thing changed, timed again by the same model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, Group, WhatIf
+from mlsys.models.calibrated.engine import Engine
+from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
+from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.units import ureg
+
+__all__ = [
+    "AT_PEAK",
+    "HALF_WEIGHTS",
+    "NO_LAUNCH",
+    "NO_TIME",
+    "TWICE_THE_BATCH",
+    "WHOLE",
+    "Timing",
+    "doubled",
+    "what_ifs",
+]
+
+HALF_WEIGHTS = "their weights had half the bits"
+NO_LAUNCH = "launches cost nothing"
+TWICE_THE_BATCH = "the batch were twice as large, for each sample"
+WHOLE = "all operators"
+
+_S = ureg.Unit("s")
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The calibrated model of one machine and one kind of software.
+
+    Attributes
+    ----------
+    engine, parameters
+        Of the model.
+    peak
+        Dense peak of the precision, FLOP/s.
+    stays
+        Whether data that fit stay in the last cache between kernels.
+    """
+
+    engine: Engine
+    parameters: Parameters
+    peak: float
+    stays: bool
+
+    def times(self, work: Work) -> KernelTimes:
+        """Return what one launch of each kernel takes."""
+        return kernel_times(Stack.of([(self.engine, work, self.stays)]), self.parameters.vectorised())
+
+    def seconds(self, work: Work) -> float:
+        """Return the time of the whole."""
+        return float(self.times(work).seconds @ work["count"])
+
+
+def what_ifs(
+    work: Work,
+    timing: Timing,
+    groups: tuple[tuple[Group, Mask], ...],
+    gathered: Mask,
+    narrower: tuple[str, Timing] | None = None,
+) -> tuple[WhatIf, ...]:
+    """Return the changes that gain something, largest gain first.
+
+    Parameters
+    ----------
+    work, timing
+        The kernels, and the model that times them.
+    groups
+        With the kernels that belong to each.
+    gathered
+        Kernels whose weights grow with the batch; see :func:`doubled`.
+    narrower
+        A precision of half the size that the device has, and its model.
+    """
+    times = timing.times(work)
+    whole = float(times.seconds @ work["count"])
+    found = []
+    for group, here in groups:
+        own = times.seconds * work["count"] * here
+        at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.peak)
+        halved = timing.seconds(scaled(work, here, weights=0.5))
+        for change, after in (
+            (NO_TIME, whole - own.sum()),
+            (AT_PEAK, whole - own.sum() + at_peak.sum()),
+            (HALF_WEIGHTS, halved),
+        ):
+            found.append(_change(change, group.label, group.share, whole, after))
+    found.append(_change(NO_LAUNCH, WHOLE, 1.0, whole, whole - float(times.launch @ work["count"])))
+    found.append(_change(TWICE_THE_BATCH, WHOLE, 1.0, whole, timing.seconds(doubled(work, gathered)) / 2))
+    if narrower is not None:
+        name, other = narrower
+        everywhere = np.ones(len(work["count"]), dtype=bool)
+        after = other.seconds(scaled(work, everywhere, weights=0.5, other=0.5))
+        found.append(_change(f"every value were {name}", WHOLE, 1.0, whole, after))
+    gaining = [change for change in found if change.saved.magnitude > 1e-9 * whole]
+    return tuple(sorted(gaining, key=lambda change: -change.saved.magnitude))
+
+
+def scaled(work: Work, here: Mask, *, weights: float = 1.0, other: float = 1.0) -> Work:
+    """Return the kernels with the bytes of weights, and of all else, scaled where ``here``."""
+    columns = work.columns.copy()
+    held, rest = work["weights"], work["moved"] - work["weights"]
+    columns[Work.FIELDS.index("weights")] = held * np.where(here, weights, 1.0)
+    columns[Work.FIELDS.index("moved")] = held * np.where(here, weights, 1.0) + rest * np.where(here, other, 1.0)
+    return Work(columns)
+
+
+def doubled(work: Work, gathered: Mask) -> Work:
+    """Return the kernels at twice the batch: all but the weights, which the batch shares.
+
+    Products with weights get twice the rows, those without twice the copies. Kernels that
+    are ``gathered`` read weights row by row for each sample, as an embedding does: twice as many.
+    """
+    columns = work.columns.copy()
+    place = Work.FIELDS.index
+    shared = work["weights"] > 0
+    product = work["kind"] == MATMUL
+    columns[place("flops")] *= 2
+    columns[place("weights")] *= np.where(gathered, 2, 1)
+    columns[place("moved")] = 2 * work["moved"] - np.where(gathered, 0, work["weights"])
+    columns[place("m")] *= np.where(product & shared, 2, 1)
+    columns[place("batch")] *= np.where(product & ~shared, 2, 1)
+    return Work(columns)
+
+
+def _change(change: str, target: str, share: float, whole: float, after: float) -> WhatIf:
+    after = max(float(after), 0.0)
+    return WhatIf(
+        change=change,
+        target=target,
+        share=share,
+        time=ureg.Quantity(after, _S),
+        saved=ureg.Quantity(whole - after, _S),
+        speedup=whole / after if after else float("inf"),
+        limit=1 / (1 - share) if share < 1 - 1e-12 else float("inf"),
+    )

@@ -1,0 +1,240 @@
+"""From a device and a network to an analysis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.hardware.device import Device
+from mlsys.models.analysis.answer import Analysis, Group, OperatorTime
+from mlsys.models.analysis.changes import Timing, what_ifs
+from mlsys.models.calibrated.engine import engine_of
+from mlsys.models.calibrated.library import fitted, parameters_of
+from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.calibrated.model import Parameters
+from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.models.result import Result
+from mlsys.models.roofline import roofline
+from mlsys.precision import element_size, precision_name
+from mlsys.units import ureg
+from mlsys.workloads.operator import Network, Operator
+
+__all__ = ["analyse"]
+
+# Microcontrollers run kernels of their own; nothing else stands in for them.
+_USUAL = {"MCU": "microcontroller runtime on MCU"}
+_S = ureg.Unit("s")
+
+
+def analyse(
+    device: Device,
+    network: Network,
+    *,
+    precision: str | None = None,
+    setting: str | None = None,
+    stays: bool = True,
+) -> Analysis:
+    """Return where the time of ``network`` goes on ``device``, and what there is to gain.
+
+    Parameters
+    ----------
+    device
+        A twin with a peak in the precision.
+    network
+        Operators that run one after the other.
+    precision
+        Format in which every value is stored and computed; by default that of most of the
+        network's work, with bytes as the network counts them.
+    setting
+        Kind of software on a class of machine, as in
+        :func:`mlsys.models.calibrated.library.fitted`; by default a compiled network.
+    stays
+        Whether data that fit stay in the last cache between kernels, as the parameters were
+        fitted. False sends all of it to the main memory, as the roofline does: then the
+        estimate of no operator is below its bound.
+
+    Returns
+    -------
+    Analysis
+        Shares, times, bytes and work of the operators sum to the whole.
+
+    Raises
+    ------
+    ArgumentError
+        If the network is empty, or the device has no bandwidth on record.
+    UnknownNameError
+        If the device lacks the precision, or the setting was never fitted.
+
+    References
+    ----------
+    S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009; G. Amdahl, AFIPS 1967.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import resnet50
+    >>> found = analyse(Hardware.Cloud.A100, resnet50(batch=32))
+    >>> print(f"at least {found.bound.to('ms'):.2f}, held by {found.held_by}, {len(found.operators)} operators")
+    at least 1.05 ms, held by compute, 54 operators
+    """
+    if not isinstance(network, Network):
+        raise ArgumentError(
+            f"analyse(): `network` must be a Network, got {network!r}. "
+            "Write e.g. network=Network('mine', (gemm(8, 8, 8),))"
+        )
+    if not len(network):
+        raise ArgumentError(
+            f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
+        )
+    recounted = _in_precision(network, precision)
+    chosen = recounted.operators[0].precision
+    peak = device.peak(chosen)
+    whose = _setting(device, setting)
+    parameters, calibration = parameters_of(whose)
+    result = roofline(device, recounted)
+    timing = _timing(device, chosen, parameters, stays)
+    work = lowered(recounted, None)
+    operators, groups = _divided(recounted, result, timing, work)
+    half = _narrower(device, chosen)
+    narrower = (half, _timing(device, half, parameters, stays)) if half else None
+    return Analysis(
+        device=device.name,
+        workload=network.name,
+        precision=chosen,
+        setting=whose,
+        calibration=calibration,
+        roofline=result,
+        estimate=ureg.Quantity(timing.seconds(work), _S),
+        peak=peak,
+        ridge=device.ridge_point(chosen),
+        operators=operators,
+        groups=tuple(group for group, _ in groups),
+        changes=what_ifs(work, timing, groups, _gathered(groups), narrower),
+        assumptions=_assumptions(result, precision, whose, calibration, stays),
+    )
+
+
+def _timing(device: Device, precision: str, parameters: Parameters, stays: bool) -> Timing:
+    engine = engine_of(device, precision, vector_unit=precision in ("fp32", "fp64"))
+    # The vector rate on record is FP32's; no format runs faster beside the products than in them.
+    engine = replace(engine, vector=min(engine.vector, engine.matmul))
+    return Timing(engine, parameters, float(device.fastest(precision).m_as("FLOP/s")), stays)
+
+
+def _narrower(device: Device, precision: str) -> str | None:
+    """Return the fastest precision of half the size that the device has a dense peak for."""
+    half = element_size(precision) / 2
+    have = [
+        name
+        for name in device.precisions
+        if element_size(name) == half and any(key[0] == name and key[2] == "dense" for key in device._peaks)
+    ]
+    return max(have, key=lambda name: device.fastest(name), default=None)
+
+
+def _in_precision(network: Network, precision: str | None) -> Network:
+    """Return the network with all operators in one precision; bytes scale with the size of a value."""
+    if precision is None:
+        work: dict[str, float] = {}
+        for operator in network:
+            work[operator.precision] = work.get(operator.precision, 0.0) + float(operator.flops.magnitude)
+        wanted, ratios = max(work, key=lambda name: work[name]), dict.fromkeys(work, 1.0)
+    else:
+        wanted = precision_name(precision)
+        size = element_size(wanted).m_as("byte")
+        ratios = {name: size / element_size(name).m_as("byte") for name in {one.precision for one in network}}
+    changed: dict[int, Operator] = {}
+    for operator in network:
+        if id(operator) not in changed:
+            changed[id(operator)] = _recounted(operator, wanted, ratios[operator.precision])
+    return Network(network.name, tuple(changed[id(operator)] for operator in network))
+
+
+def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
+    if operator.precision == precision:
+        return operator
+    return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
+
+
+def _setting(device: Device, setting: str | None) -> str:
+    if setting is None:
+        return _USUAL.get(device.kind, f"compiled network on {device.kind}")
+    if setting not in fitted():
+        near = [name for name in fitted() if name.endswith(f"on {device.kind}")]
+        raise UnknownNameError(
+            f"analyse(): `setting` {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
+            f"For such a device: {', '.join(near) or 'none'}"
+        )
+    return setting
+
+
+def _divided(
+    network: Network, result: Result, timing: Timing, work: Work
+) -> tuple[tuple[OperatorTime, ...], tuple[tuple[Group, NDArray[np.bool_]], ...]]:
+    """Return the time of each operator, and the groups with the kernels in each."""
+    times = timing.times(work)
+    order = network.arrays.order
+    seconds, whole = times.seconds, float(times.seconds @ work["count"])
+    held = np.where(
+        times.launch > np.maximum(times.working, times.moving),
+        "launch",
+        np.where(times.working >= times.moving, "compute", "memory"),
+    )
+    kinds = np.empty(len(seconds), dtype=object)
+    product = work["kind"] == MATMUL
+    operators = []
+    for row, operator, child in zip(order, network, result.children, strict=True):
+        # Convolutions that are no product of matrices run on the vector units, and are looked after by themselves.
+        kinds[row] = "depthwise conv2d" if operator.kind == "conv2d" and not product[row] else operator.kind
+        time = float(seconds[row])
+        flops = operator.flops
+        operators.append(
+            OperatorTime(
+                name=operator.name,
+                kind=str(kinds[row]),
+                bound=child.time,
+                estimate=ureg.Quantity(time, _S),
+                share=time / whole,
+                bound_by=child.bound_by,
+                held_by=str(held[row]),
+                flops=flops,
+                data=operator.data.to("byte"),
+                weights=operator.weights.to("byte"),
+                intensity=operator.intensity,
+                utilisation=float(flops.magnitude) / time / timing.peak,
+            )
+        )
+    groups = []
+    for kind, cause in dict.fromkeys(zip(kinds, held, strict=True)):
+        here = (kinds == kind) & (held == cause)
+        time = float((seconds * work["count"])[here].sum())
+        count = int(work["count"][here].sum())
+        groups.append((Group(str(kind), str(cause), count, ureg.Quantity(time, _S), time / whole), here))
+    return tuple(operators), tuple(sorted(groups, key=lambda pair: -pair[0].share))
+
+
+def _gathered(groups: tuple[tuple[Group, NDArray[np.bool_]], ...]) -> NDArray[np.bool_]:
+    """Return which kernels are embeddings, whose rows are read for each sample anew."""
+    found = np.zeros(len(groups[0][1]), dtype=bool)
+    for group, here in groups:
+        if group.kind.startswith("embedding"):
+            found |= here
+    return found
+
+
+def _assumptions(result: Result, precision: str | None, setting: str, calibration: str, stays: bool) -> tuple[str, ...]:
+    found = [
+        f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
+        "its outputs once",
+        "operators run one after the other, as the network lists them; what is not fused there is not fused here",
+        "estimate: what fits stays in the last cache" if stays else "estimate: all data go to the main memory",
+        "gains are at most those: each what-if changes one thing and keeps all else",
+    ]
+    if precision is not None:
+        found.append(f"every value is stored in {precision_name(precision)}")
+    if setting != calibration:
+        found.append(f"no measurements of {setting}: the parameters are those of {calibration}")
+    return tuple(found)

@@ -1,0 +1,231 @@
+"""An analysis: its parts sum to the whole, and no change gains more than it can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys import Hardware
+from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.formulas import amdahl_ceiling
+from mlsys.models.analysis import Analysis, analyse
+from mlsys.models.analysis.answer import AT_PEAK, NO_TIME
+from mlsys.models.analysis.changes import HALF_WEIGHTS, NO_LAUNCH, TWICE_THE_BATCH, doubled, scaled
+from mlsys.models.calibrated import Stack, Work, engine_of, predict
+from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.roofline import roofline
+from mlsys.units import Q_
+from mlsys.workloads import Network, Workload, conv2d, elementwise, gemm
+from mlsys.workloads.zoo import network
+
+NETWORKS = {
+    "resnet50": {"batch": 32},
+    "mobilenet-v2": {"batch": 1},
+    "bert-base": {"batch": 8},
+    "llama3-8b": {"phase": "decode", "sequence": 512},
+}
+DEVICES = ("A100", "T4", "H100", "Xeon_8380", "TPUv4")
+
+
+def usual(device: str) -> str:
+    """Return a 16-bit precision that the device has, or its headline."""
+    twin = Hardware[device]
+    return next((name for name in ("fp16", "bf16") if name in twin.precisions), twin.headline)
+
+
+@pytest.fixture(scope="module", params=[(name, device) for name in NETWORKS for device in DEVICES], ids="-".join)
+def found(request: pytest.FixtureRequest) -> Analysis:
+    name, device = request.param
+    return analyse(Hardware[device], network(name, **NETWORKS[name]), precision=usual(device), stays=False)
+
+
+def test_the_parts_sum_to_the_whole(found: Analysis) -> None:
+    for parts in (found.operators, found.groups):
+        assert sum(part.estimate.m_as("s") for part in parts) == pytest.approx(found.estimate.m_as("s"))
+        assert sum(part.share for part in parts) == pytest.approx(1)
+    assert sum(one.bound.m_as("s") for one in found.operators) == pytest.approx(found.bound.m_as("s"))
+    assert sum(group.operators for group in found.groups) == len(found.operators)
+    assert sum(map(found.share_held_by, ("compute", "memory", "launch"))) == pytest.approx(1)
+    assert sum(entry.share for entry in found.costliest(10**6)) == pytest.approx(1)
+    assert sum(one.utilisation * one.share for one in found.operators) == pytest.approx(found.utilisation)
+
+
+def test_no_operator_beats_its_roofline_where_data_return_to_memory(found: Analysis) -> None:
+    for one in found.operators:
+        assert one.estimate.m_as("s") >= one.bound.m_as("s")
+
+
+def test_no_change_gains_more_than_amdahl_allows(found: Analysis) -> None:
+    assert found.changes
+    for change in found.changes:
+        assert 1 <= change.speedup <= change.limit * (1 + 1e-9)
+        assert (change.time + change.saved).m_as("s") == pytest.approx(found.estimate.m_as("s"))
+        assert change.speedup == pytest.approx((found.estimate / change.time).m_as(""))
+        if change.limit != float("inf"):
+            assert change.limit == pytest.approx(amdahl_ceiling(change.share).m_as(""))
+        if change.change == NO_TIME and change.limit != float("inf"):
+            assert change.speedup == pytest.approx(change.limit)
+        if change.change == TWICE_THE_BATCH:
+            assert change.speedup <= 2
+    saved = [change.saved.magnitude for change in found.changes]
+    assert saved == sorted(saved, reverse=True)
+
+
+def test_half_the_weights_and_the_compute_peak_gain_no_more_than_no_time_at_all(found: Analysis) -> None:
+    gone = {change.target: change for change in found.changes if change.change == NO_TIME}
+    for change in found.changes:
+        if change.change in (AT_PEAK, HALF_WEIGHTS):
+            assert change.saved <= gone[change.target].saved * (1 + 1e-9)
+
+
+def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> None:
+    device, net = Hardware.Cloud.A100, network("resnet50", batch=16)
+    found = analyse(device, net)
+    assert found.bound == roofline(device, net).time
+    assert found.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
+    parameters = parameters_of("compiled network on GPU")[0].vectorised()
+    direct = predict(Stack.of([(engine_of(device, "fp16"), lowered(net, None), True)]), parameters)[0]
+    assert found.estimate.m_as("s") == pytest.approx(direct)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_order_of_operators_changes_nothing(name: str) -> None:
+    net = network(name, **NETWORKS[name])
+    shuffled = np.random.default_rng(1).permutation(len(net))
+    one = analyse(Hardware.Cloud.A100, net)
+    other = analyse(Hardware.Cloud.A100, Network(net.name, tuple(net.operators[place] for place in shuffled)))
+    assert other.estimate.m_as("s") == pytest.approx(one.estimate.m_as("s"))
+    assert [one.operators[place].share for place in shuffled] == pytest.approx([each.share for each in other.operators])
+    assert [str(change) for change in one.changes][:3] == [str(change) for change in other.changes][:3]
+
+
+@pytest.mark.parametrize("name", [*NETWORKS, "gpt2", "efficientnet-b0", "vit-b16", "resnext50"])
+@pytest.mark.parametrize("batch", [1, 6])
+def test_kernels_at_twice_the_batch_are_those_of_the_network_at_twice_the_batch(name: str, batch: int) -> None:
+    shape = {**NETWORKS.get(name, {}), "batch": batch}
+    net = network(name, **shape)
+    large = lowered(network(name, **{**shape, "batch": 2 * batch}), None)
+    kinds = dict(zip(net.arrays.order, (operator.kind for operator in net), strict=True))
+    gathered = np.array([kinds[row] == "embedding" for row in range(len(kinds))])
+    np.testing.assert_allclose(doubled(lowered(net, None), gathered).columns, large.columns, rtol=1e-12)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_half_the_bits_are_never_slower(device: str) -> None:
+    twin, chosen = Hardware[device], usual(device)
+    work = lowered(network("mobilenet-v2", batch=4), None)
+    engine, parameters = engine_of(twin, chosen), parameters_of(f"compiled network on {twin.kind}")[0].vectorised()
+    rng = np.random.default_rng(2)
+    for stays in (True, False):
+        before = predict(Stack.of([(engine, work, stays)]), parameters)[0]
+        for _ in range(5):
+            here = rng.random(len(work["count"])) < 0.5
+            for change in ({"weights": 0.5}, {"other": 0.5}, {"weights": 0.5, "other": 0.5}):
+                assert predict(Stack.of([(engine, scaled(work, here, **change), stays)]), parameters)[0] <= before
+
+
+def test_scaling_by_one_changes_nothing_and_half_the_weights_halve_only_them() -> None:
+    work = lowered(network("resnet50", batch=2), None)
+    everywhere = np.ones(len(work["count"]), dtype=bool)
+    assert np.array_equal(scaled(work, everywhere).columns, work.columns)
+    half = scaled(work, everywhere, weights=0.5)
+    assert half.weights == work.weights / 2
+    assert np.allclose(half["moved"] - half["weights"], work["moved"] - work["weights"])
+
+
+def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
+    net = Network(
+        "three",
+        (
+            gemm(8192, 8192, 8192, name="large"),
+            elementwise(2**28, 1, name="stream"),
+            gemm(16, 16, 16, name="tiny"),
+        ),
+    )
+    found = analyse(Hardware.Cloud.A100, net)
+    assert [one.held_by for one in found.operators] == ["compute", "memory", "launch"]
+    assert found.costliest(1)[0].operator.name == "large"
+    launches = next(change for change in found.changes if change.change == NO_LAUNCH)
+    launch = parameters_of("compiled network on GPU")[0].launch
+    assert launches.saved.m_as("s") == pytest.approx(3 * launch)
+
+
+def test_equal_layers_are_listed_once_with_their_number() -> None:
+    found = analyse(Hardware.Cloud.A100, network("bert-base"))
+    assert {entry.times for entry in found.costliest(3)} == {12}
+    assert "and 14 more" in found.explain(4)
+
+
+def test_depthwise_convolutions_stand_by_themselves() -> None:
+    kinds = {group.kind for group in analyse(Hardware.Cloud.A100, network("mobilenet-v2")).groups}
+    assert kinds == {"conv2d", "depthwise conv2d", "gemm"}
+
+
+def test_a_precision_recounts_every_byte() -> None:
+    half, single = (network("resnet50", batch=4, precision=name) for name in ("fp16", "fp32"))
+    device = Hardware.Cloud.A100
+    recounted = analyse(device, half, precision="fp32")
+    assert recounted.data.m_as("byte") == pytest.approx(single.data.m_as("byte"))
+    assert recounted.estimate.m_as("s") == pytest.approx(analyse(device, single).estimate.m_as("s"))
+    assert recounted.precision == "fp32"
+    assert "every value is stored in fp32" in recounted.assumptions
+
+
+def test_a_captured_workload_counts_all_its_work() -> None:
+    net = network("resnet50", fused=False)
+    workload = Workload.from_network(net)
+    assert [operator.products for operator in workload] == [operator.products for operator in net]
+    found = analyse(Hardware.Cloud.A100, workload)
+    assert found.estimate.m_as("s") == pytest.approx(analyse(Hardware.Cloud.A100, net).estimate.m_as("s"))
+    assert found.flops == net.flops
+
+
+def test_parameters_of_another_machine_are_named() -> None:
+    found = analyse(Hardware["STM32H743"], network("resnet8", precision="int8"))
+    assert found.setting == "microcontroller runtime on MCU"
+    eager = analyse(Hardware.Cloud.A100, network("resnet50"), setting="eager network on GPU")
+    assert eager.calibration == "eager network on GPU"
+    assert eager.estimate != analyse(Hardware.Cloud.A100, network("resnet50")).estimate
+
+
+def test_the_text_says_what_counts() -> None:
+    text = analyse(Hardware.Cloud.A100, network("resnet50", batch=32), precision="fp16").explain(3)
+    for part in ("at least", "estimate", "above the ridge", "Fix first: ", "What if:", "Assumptions:", "and 51 more"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"network": Network("none", ())}, ArgumentError, r"analyse\(\): `network` must have at least one operator"),
+        ({"network": "resnet50"}, ArgumentError, r"analyse\(\): `network` must be a Network, got 'resnet50'"),
+        ({"precision": "fp61"}, UnknownNameError, "unknown precision 'fp61'"),
+        ({"precision": "fp8"}, UnknownNameError, "has no fp8 peak. It has: "),
+        (
+            {"setting": "compiled network on GPUs"},
+            UnknownNameError,
+            "never fitted. Did you mean 'compiled network on GP",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_words(change: dict[str, object], error: type[Exception], text: str) -> None:
+    wanted = {"network": network("resnet50"), **change}
+    with pytest.raises(error, match=text):
+        analyse(Hardware.Cloud.A100, **wanted)  # type: ignore[arg-type]
+
+
+def test_operators_in_other_formats_are_refused_by_name_not_mixed() -> None:
+    operator = replace(conv2d(1, 3, 8, size=8, kernel=3), precision="fp8")
+    with pytest.raises(UnknownNameError, match="has no fp8 peak"):
+        analyse(Hardware.Cloud.A100, Network("eight bits", (operator,)))
+    assert analyse(Hardware.Cloud.A100, Network("eight bits", (operator,)), precision="fp16").estimate > Q_(0, "s")
+
+
+def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
+    net = network("bert-base")
+    work = lowered(net, None)
+    assert isinstance(work, Work)
+    assert work.launches == len(net)
