@@ -15,6 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; m
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .25rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 .first { border-left: 4px solid #00649e; background: #eef6fb; padding: .75rem 1rem; }
+figure { margin: 0; }
 svg { max-width: 100%; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; }
@@ -34,6 +35,7 @@ def page(analysis: Analysis, device: Device) -> str:
     causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
     totals = (
         ("Number format", analysis.precision),
+        ("Batch", f"{analysis.samples}; {analysis.rate.magnitude:,.4g} samples/s at the estimate"),
         ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
         ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),
         ("Held by", causes),

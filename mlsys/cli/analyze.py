@@ -68,7 +68,9 @@ def analyze(
     if figure is not None and figure.suffix.lower() not in _PICTURES:
         raise ValueError(f"--figure must end in {', '.join(_PICTURES)}, got {figure.name!r}")
     twin = _twin(name, options["precision"])
-    found = analyse(twin, _network(model, **options), precision=options["precision"], setting=setting)
+    found = analyse(
+        twin, _network(model, **options), precision=options["precision"], setting=setting, samples=options["batch"]
+    )
     if page_file is not None:
         from mlsys.cli.analysis_page import page
 
@@ -78,7 +80,7 @@ def analyze(
 
         analysis_figure(found, twin).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
     if as_json:
-        click.echo(json.dumps(_report(found, options["batch"]), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(_report(found), indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(found))
     else:
@@ -109,9 +111,12 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
         raise ValueError("--devices must be names with commas, such as A100,H100,T4")
     twins = [_twin(name, options["precision"]) for name in wanted]
     network = _network(model, **options)
-    analyses = [analyse(twin, network, precision=options["precision"], setting=setting) for twin in twins]
+    analyses = [
+        analyse(twin, network, precision=options["precision"], setting=setting, samples=options["batch"])
+        for twin in twins
+    ]
     if as_json or as_csv:
-        rows = [_summary(found, options["batch"], analyses[0]) for found in analyses]
+        rows = [_summary(found, analyses[0]) for found in analyses]
         if as_json:
             click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         else:
@@ -123,7 +128,7 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
             found.device,
             f"{found.bound.to_compact():.3g}",
             f"{found.estimate.to_compact():.3g}",
-            f"{options['batch'] / found.estimate.m_as('s'):,.0f}",
+            f"{found.rate.magnitude:,.4g}",
             f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×",
             f"{found.utilisation:.0%}",
             f"{found.intensity.m_as('FLOP/byte'):.3g}",
@@ -133,7 +138,7 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
         for found in analyses
     ]
     first = analyses[0]
-    click.echo(Table(f"{first.workload}, batch {options['batch']}, {first.precision}", heads, lines))
+    click.echo(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, lines))
 
 
 def _twin(name: str, precision: str) -> Any:
@@ -170,9 +175,9 @@ def _network(
     return captured(model, given)
 
 
-def _report(found: Any, batch: int) -> dict[str, Any]:
+def _report(found: Any) -> dict[str, Any]:
     return {
-        **_summary(found, batch, found),
+        **_summary(found, found),
         "operators": _rows(found),
         "groups": [
             {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
@@ -194,19 +199,19 @@ def _report(found: Any, batch: int) -> dict[str, Any]:
     }
 
 
-def _summary(found: Any, batch: int, first: Any) -> dict[str, Any]:
+def _summary(found: Any, first: Any) -> dict[str, Any]:
     return {
         "model": found.workload,
         "device": found.device,
         "precision": found.precision,
-        "batch": batch,
+        "batch": found.samples,
         "setting": found.setting,
         "calibration": found.calibration,
         "bound_seconds": found.bound.m_as("s"),
         "bound_by": found.roofline.bound_by,
         "estimate_seconds": found.estimate.m_as("s"),
         "held_by": found.held_by,
-        "samples_per_second": batch / found.estimate.m_as("s"),
+        "samples_per_second": found.rate.m_as("1/s"),
         "speed_over_first": (first.estimate / found.estimate).m_as(""),
         "flops": found.flops.m_as("FLOP"),
         "bytes": found.data.m_as("byte"),

@@ -143,14 +143,15 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
             gemm(8192, 8192, 8192, name="large"),
             elementwise(2**28, 1, name="stream"),
             gemm(16, 16, 16, name="tiny"),
+            gemm(1024, 1024, 1024, name="between: a launch takes longer than its data, not than its work"),
         ),
     )
     found = analyse(Hardware.Cloud.A100, net)
-    assert [one.held_by for one in found.operators] == ["compute", "memory", "launch"]
+    assert [one.held_by for one in found.operators] == ["compute", "memory", "launch", "compute"]
     assert found.costliest(1)[0].operator.name == "large"
     launches = next(change for change in found.changes if change.change == NO_LAUNCH)
     launch = parameters_of("compiled network on GPU")[0].launch
-    assert launches.saved.m_as("s") == pytest.approx(3 * launch)
+    assert launches.saved.m_as("s") == pytest.approx(4 * launch)
 
 
 def test_equal_layers_are_listed_once_with_their_number() -> None:
@@ -183,6 +184,13 @@ def test_a_captured_workload_counts_all_its_work() -> None:
     assert found.flops == net.flops
 
 
+def test_the_rate_counts_samples_and_nothing_else_does() -> None:
+    net = network("resnet50", batch=8)
+    one, eight = (analyse(Hardware.Cloud.A100, net, samples=samples) for samples in (1, 8))
+    assert eight.rate.m_as("1/s") == pytest.approx(8 / eight.estimate.m_as("s"))
+    assert one.estimate == eight.estimate
+
+
 def test_parameters_of_another_machine_are_named() -> None:
     found = analyse(Hardware["STM32H743"], network("resnet8", precision="int8"))
     assert found.setting == "microcontroller runtime on MCU"
@@ -202,6 +210,8 @@ def test_the_text_says_what_counts() -> None:
     [
         ({"network": Network("none", ())}, ArgumentError, r"analyse\(\): `network` must have at least one operator"),
         ({"network": "resnet50"}, ArgumentError, r"analyse\(\): `network` must be a Network, got 'resnet50'"),
+        ({"samples": 0}, ArgumentError, r"analyse\(\): `samples` must be a whole number >= 1, got 0"),
+        ({"samples": True}, ArgumentError, r"`samples` must be a whole number >= 1, got True"),
         ({"precision": "fp61"}, UnknownNameError, "unknown precision 'fp61'"),
         ({"precision": "fp8"}, UnknownNameError, "has no fp8 peak. It has: "),
         (

@@ -139,6 +139,8 @@ class Analysis:
     ----------
     device, workload, precision
         What was asked.
+    samples
+        What one pass answers: its batch.
     setting, calibration
         The kind of software that was asked for, and whose fitted parameters were used.
     roofline
@@ -160,6 +162,7 @@ class Analysis:
     device: str
     workload: str
     precision: str
+    samples: int
     setting: str
     calibration: str
     roofline: Result = field(repr=False)
@@ -175,6 +178,12 @@ class Analysis:
     def bound(self) -> Quantity:
         """Least time of the whole by the roofline, s."""
         return self.roofline.time
+
+    @property
+    def rate(self) -> Quantity:
+        """Samples in a second at the estimated time, 1/s."""
+        rate: Quantity = (self.samples / self.estimate).to("1/s")
+        return rate
 
     @property
     def flops(self) -> Quantity:
@@ -253,9 +262,10 @@ class Analysis:
         listed = self.costliest(count)
         width = max(len("operator"), *(len(entry.operator.name) for entry in listed))
         lines = [
-            f"{self.workload} on {self.device}, {self.precision}",
+            f"{self.workload} on {self.device}, {self.precision}, batch {self.samples}",
             f"  at least      {self.bound.to_compact():.4g}  (roofline, bound by {self.roofline.bound_by})",
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
+            f"  rate          {self.rate.magnitude:,.4g} samples/s",
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",
             f"  bytes         {self.data.to_compact():.4g}, weights {self.weights.to_compact():.4g}",

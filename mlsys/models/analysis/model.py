@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.answer import Analysis, Group, OperatorTime
@@ -35,6 +36,7 @@ def analyse(
     *,
     precision: str | None = None,
     setting: str | None = None,
+    samples: int = 1,
     stays: bool = True,
 ) -> Analysis:
     """Return where the time of ``network`` goes on ``device``, and what there is to gain.
@@ -51,6 +53,9 @@ def analyse(
     setting
         Kind of software on a class of machine, as in
         :func:`mlsys.models.calibrated.library.fitted`; by default a compiled network.
+    samples
+        Images, sequences or rows that one pass of the network answers: its batch. Only the
+        rate of the answer divides by it.
     stays
         Whether data that fit stay in the last cache between kernels, as the parameters were
         fitted. False sends all of it to the main memory, as the roofline does: then the
@@ -89,6 +94,7 @@ def analyse(
         raise ArgumentError(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
         )
+    checked_number("analyse", "samples", samples, count(), {})
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
@@ -104,6 +110,7 @@ def analyse(
         device=device.name,
         workload=network.name,
         precision=chosen,
+        samples=samples,
         setting=whose,
         calibration=calibration,
         roofline=result,
@@ -211,8 +218,9 @@ def _divided(
     for kind, cause in dict.fromkeys(zip(kinds, held, strict=True)):
         here = (kinds == kind) & (held == cause)
         time = float((seconds * work["count"])[here].sum())
-        count = int(work["count"][here].sum())
-        groups.append((Group(str(kind), str(cause), count, ureg.Quantity(time, _S), time / whole), here))
+        groups.append(
+            (Group(str(kind), str(cause), int(work["count"][here].sum()), ureg.Quantity(time, _S), time / whole), here)
+        )
     return tuple(operators), tuple(sorted(groups, key=lambda pair: -pair[0].share))
 
 
