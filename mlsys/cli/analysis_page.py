@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 from mlsys.tables import html_table
@@ -35,7 +36,7 @@ def page(analysis: Analysis, device: Device) -> str:
     causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
     totals = (
         ("Number format", analysis.precision),
-        ("Batch", f"{analysis.samples}; {analysis.rate.magnitude:,.4g} samples/s at the estimate"),
+        ("Batch", f"{analysis.samples}; {natural(analysis.rate.magnitude)} samples/s at the estimate"),
         ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
         ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),
         ("Held by", causes),

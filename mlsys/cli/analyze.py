@@ -101,6 +101,7 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
 
     Speed is that of the estimate, over the first device's.
     """
+    from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
     from mlsys.tables import Table
 
@@ -128,7 +129,7 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
             found.device,
             f"{found.bound.to_compact():.3g}",
             f"{found.estimate.to_compact():.3g}",
-            f"{found.rate.magnitude:,.4g}",
+            natural(found.rate.magnitude),
             f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×",
             f"{found.utilisation:.0%}",
             f"{found.intensity.m_as('FLOP/byte'):.3g}",

@@ -199,6 +199,12 @@ def test_parameters_of_another_machine_are_named() -> None:
     assert eager.estimate != analyse(Hardware.Cloud.A100, network("resnet50")).estimate
 
 
+def test_recurrent_layers_say_how_they_are_timed() -> None:
+    layer = replace(gemm(8, 64, 64), kind="recurrent")
+    found = analyse(Hardware.Cloud.A100, Network("recurrent", (layer,)))
+    assert any(text.startswith("recurrent layers are timed on the vector units") for text in found.assumptions)
+
+
 def test_the_text_says_what_counts() -> None:
     text = analyse(Hardware.Cloud.A100, network("resnet50", batch=32), precision="fp16").explain(3)
     for part in ("at least", "estimate", "above the ridge", "Fix first: ", "What if:", "Assumptions:", "and 51 more"):

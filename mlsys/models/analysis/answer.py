@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mlsys.formatting import natural
 from mlsys.models.result import Result
 from mlsys.units import Quantity, total
 
@@ -265,7 +266,7 @@ class Analysis:
             f"{self.workload} on {self.device}, {self.precision}, batch {self.samples}",
             f"  at least      {self.bound.to_compact():.4g}  (roofline, bound by {self.roofline.bound_by})",
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
-            f"  rate          {self.rate.magnitude:,.4g} samples/s",
+            f"  rate          {natural(self.rate.magnitude)} samples/s",
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",
             f"  bytes         {self.data.to_compact():.4g}, weights {self.weights.to_compact():.4g}",

@@ -120,7 +120,9 @@ def analyse(
         operators=operators,
         groups=tuple(group for group, _ in groups),
         changes=what_ifs(work, timing, groups, _gathered(groups), narrower),
-        assumptions=_assumptions(result, precision, whose, calibration, stays),
+        assumptions=_assumptions(
+            result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
+        ),
     )
 
 
@@ -233,7 +235,9 @@ def _gathered(groups: tuple[tuple[Group, NDArray[np.bool_]], ...]) -> NDArray[np
     return found
 
 
-def _assumptions(result: Result, precision: str | None, setting: str, calibration: str, stays: bool) -> tuple[str, ...]:
+def _assumptions(
+    result: Result, recurrent: bool, precision: str | None, setting: str, calibration: str, stays: bool
+) -> tuple[str, ...]:
     found = [
         f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
         "its outputs once",
@@ -241,6 +245,8 @@ def _assumptions(result: Result, precision: str | None, setting: str, calibratio
         "estimate: what fits stays in the last cache" if stays else "estimate: all data go to the main memory",
         "gains are at most those: each what-if changes one thing and keeps all else",
     ]
+    if recurrent:
+        found.append("recurrent layers are timed on the vector units: their products are not told apart")
     if precision is not None:
         found.append(f"every value is stored in {precision_name(precision)}")
     if setting != calibration:
