@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mlsys.formatting import natural
 from mlsys.tables import Table
 from mlsys.validation.report import Prediction, Score, Validation
 
@@ -70,8 +71,8 @@ def worst_table(found: Validation, most: int = 5, keep: Callable[[Prediction], b
         if (each.row.device, each.row.model) in seen or not keep(each):
             continue
         seen.add((each.row.device, each.row.model))
-        measured = f"{each.row.value:.4g} {each.row.unit}"
-        predicted = f"{each.value:.4g} {each.row.unit}"
+        measured = f"{natural(each.row.value)} {each.row.unit}"
+        predicted = f"{natural(each.value)} {each.row.unit}"
         rows.append((each.row.device, each.row.model or each.row.seq_or_shape, measured, predicted))
         if len(rows) == most:
             break
