@@ -13,6 +13,7 @@ from mlsys.formulas.amdahl import (
     required_parallel_fraction,
     serial_share,
 )
+from mlsys.formulas.fusion import chain_bytes, flash_attention_bytes, standard_attention_bytes
 from mlsys.formulas.iron_law import overlapped_time, sequential_time
 from mlsys.formulas.memory import (
     bytes_in_flight,
@@ -53,6 +54,7 @@ __all__ = [
     "attention_bytes",
     "attention_macs",
     "bytes_in_flight",
+    "chain_bytes",
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
@@ -60,6 +62,7 @@ __all__ = [
     "device_bound_fraction",
     "elementwise_bytes",
     "elementwise_flops",
+    "flash_attention_bytes",
     "flight_time",
     "gemm_bytes",
     "gemm_intensity",
@@ -76,6 +79,7 @@ __all__ = [
     "roofline_time",
     "sequential_time",
     "serial_share",
+    "standard_attention_bytes",
     "utilisation_ceiling",
     "weight_bytes",
     "wire_delay",

@@ -95,6 +95,9 @@ class _Value(NamedTuple):
     role: str
 
 
+_NOTHING = _Value((0,), "", 0, "activation")
+
+
 def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
     """Read an ONNX model as a workload; weights kept in other files are not loaded.
 
@@ -136,6 +139,7 @@ def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str |
 
     from mlsys.workloads.torch_import.assemble import Template
     from mlsys.workloads.torch_import.symbolic import Expressions
+    from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
     from mlsys.workloads.workload import Held
 
     values = dict(_values(onnx, proto.graph))
@@ -146,10 +150,25 @@ def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str |
         sum(_elements(value.shape) * value.itemsize for value in learned),
     )
     template = Template(name or proto.graph.name or "ONNX model", "ONNX", held, Expressions(), {}, {})
+    looks: dict[str, Look] = {}
+
+    def look(tensor: str) -> Look:
+        if tensor not in looks:
+            looks[tensor] = Look(len(template.wires))
+            template.wires.append(Wire(tensor, _tensor(values.get(tensor, _NOTHING), 0)))
+        return looks[tensor]
+
     for place, node in enumerate(proto.graph.node):
         if node.op_type not in _NOT_DATA:
             label = node.name or f"{node.op_type.lower()}_{place}"
-            template.add(label, f"{node.domain or 'ai.onnx'}.{node.op_type}", "", _call(onnx, node, values))
+            call = _call(onnx, node, values)
+            names = [name for name in dict.fromkeys(node.input) if name in values]
+            taken = tuple(look(names[tensor.identity]) for tensor in call.inputs)
+            if call.is_view:
+                looks[node.output[0]] = look(node.input[0])._replace(view=place + 1)
+            made = () if call.is_view else tuple(look(name).wire for name in node.output if name)
+            template.add(label, f"{node.domain or 'ai.onnx'}.{node.op_type}", "", call, Ends(taken, made))
+    template.returned = tuple(looks[item.name].wire for item in proto.graph.output if item.name in looks)
     initializers = {item.name for item in proto.graph.initializer}
     template.inputs = [_tensor(values[item.name], 0) for item in proto.graph.input if item.name not in initializers]
     return template.at({}, {})

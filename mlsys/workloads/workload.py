@@ -15,6 +15,7 @@ from mlsys.units import Quantity, ureg
 from mlsys.workloads.operator import Network, Operator, Products
 
 if TYPE_CHECKING:
+    from mlsys.workloads.graph import OperatorGraph
     from mlsys.workloads.torch_import.rules.counts import Counts
 
 __all__ = ["Held", "KindTotal", "TracedOperator", "Workload"]
@@ -42,6 +43,11 @@ class TracedOperator(Operator):
     counts: Counts = field(kw_only=True)
     target: str = ""
     path: str = ""
+
+    @property
+    def members(self) -> tuple[TracedOperator, ...]:
+        """The operators that it is made of: itself, or those that were fused into it."""
+        return (self,)
 
     @property
     def macs(self) -> Quantity:
@@ -167,6 +173,9 @@ class Workload(Network):
     _again: Callable[[Mapping[str, int]], Workload] | None = field(
         default=None, kw_only=True, compare=False, repr=False
     )
+    _wired: Callable[[tuple[Operator, ...]], OperatorGraph] | None = field(
+        default=None, kw_only=True, compare=False, repr=False
+    )
 
     @classmethod
     def from_torch(
@@ -270,6 +279,30 @@ class Workload(Network):
         return self._again(sizes)
 
     @cached_property
+    def graph(self) -> OperatorGraph:
+        """Which operator makes which tensor and who reads it; made when it is first asked for.
+
+        Raises
+        ------
+        ArgumentError
+            If the network was written down by hand, operator by operator: that keeps no edges.
+
+        Examples
+        --------
+        >>> from torch import nn, zeros
+        >>> mlp = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 64))
+        >>> graph = Workload.from_torch(mlp, zeros(32, 128)).graph
+        >>> [(value.name, value.producer, value.consumers) for value in graph.values if value.role == "made"]
+        [('linear', 0, (1,)), ('relu', 1, (2,)), ('linear_1', 2, ())]
+        """
+        if self._wired is None:
+            raise ArgumentError(
+                f"graph: {self.name!r} was written down by hand and keeps no edges between its operators. "
+                "Use a captured network, e.g. Workload.from_torch(module, inputs).graph"
+            )
+        return self._wired(self.operators)
+
+    @cached_property
     def _totals(self) -> tuple[int, ...]:
         counts = [operator.counts for operator in self._traced]
         return tuple(sum(values) for values in zip(*(one[1:7] for one in counts), strict=True)) or (0,) * 6
@@ -322,6 +355,11 @@ class Workload(Network):
     def data(self) -> Quantity:
         """Compulsory bytes of all operators, each run on its own."""
         return ureg.Quantity(self._totals[2] + self._totals[3], _BYTE)
+
+    @property
+    def intensity(self) -> Quantity:
+        """Work in products over bytes, FLOP/byte; zero where there is none."""
+        return super().intensity if self._totals[0] else ureg.Quantity(0.0, _FLOP / _BYTE)
 
     @property
     def read(self) -> Quantity:

@@ -1,4 +1,7 @@
-"""Random small networks: nothing crashes, every node is understood, and the work is what torch counts."""
+"""Random small networks: nothing crashes, every node is understood, and the work is what torch counts.
+
+Fused, each does the same work and moves no more bytes.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from mlsys.mapping.fusion import fuse
 from mlsys.workloads import Workload
 
 NETWORKS = 300
@@ -131,6 +135,26 @@ def token_network(dice: random.Random) -> tuple[list[nn.Module | Step], tuple[in
     return steps, shape
 
 
+def check_fusion(network: Workload) -> None:
+    """Work, parameters and edges are as before, bytes and kernels no more."""
+    graph = network.graph
+    for operator, reads, writes in zip(network, graph.reads, graph.writes, strict=True):
+        assert sum(access.bytes for access in reads) == operator.counts.read, operator
+        assert sum(access.bytes for access in writes) == operator.counts.written, operator
+    fused = fuse(network)
+    for what in ("flops", "macs", "elementwise_flops", "parameters", "unknown", "coverage"):
+        assert getattr(fused, what) == getattr(network, what), what
+    assert sum(op.flops.magnitude for op in fused) == sum(op.flops.magnitude for op in network)
+    assert sum(op.parameters for op in fused) == sum(op.parameters for op in network)
+    assert fused.read <= network.read
+    assert fused.written <= network.written
+    assert sum(len(kernel.members) for kernel in fused) == len(network) >= fused.kernels
+    assert fused.saved.magnitude == sum(group.saved for group in fused.groups)
+    for kernel, reads, writes in zip(fused, fused.graph.reads, fused.graph.writes, strict=True):
+        assert sum(access.bytes for access in reads) == kernel.counts.read, kernel
+        assert sum(access.bytes for access in writes) == kernel.counts.written, kernel
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_networks(part: int) -> None:
     tried = 0
@@ -151,4 +175,5 @@ def test_random_networks(part: int) -> None:
         assert workload.coverage == 1, (seed, workload.unknown)
         assert workload.parameters.m_as("param") == sum(parameter.numel() for parameter in network.parameters())
         assert all(operator.data.magnitude > 0 for operator in workload)
+        check_fusion(workload)
     assert tried > 0.8 * NETWORKS / PARTS

@@ -11,10 +11,13 @@ from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.units import Quantity, ureg
+from mlsys.workloads.graph import OperatorGraph
+from mlsys.workloads.operator import Operator
 from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.rules import Counts
 from mlsys.workloads.torch_import.rules import count as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
+from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
 from mlsys.workloads.workload import Held, TracedOperator, Workload
 
 __all__ = ["Place", "Template"]
@@ -38,12 +41,13 @@ _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 
 
 class Place(NamedTuple):
-    """Where a call stands: its name, the framework's operator, the module, the number of its call."""
+    """Where a call stands: its name, the framework's operator, the module, the number of its call, its tensors."""
 
     name: str
     target: str
     path: str
     call: int
+    ends: Ends
 
 
 class Template:
@@ -66,14 +70,16 @@ class Template:
         self.calls: list[Call] = []
         self.places: list[Place] = []
         self.inputs: list[Tensor] = []
+        self.wires: list[Wire] = []
+        self.returned: tuple[int, ...] = ()
         self._numbers: dict[Call, int] = {}
 
-    def add(self, name: str, target: str, path: str, call: Call) -> None:
-        """Append one call."""
+    def add(self, name: str, target: str, path: str, call: Call, ends: Ends) -> None:
+        """Append one call; ``ends`` names its tensors among the wires."""
         number = self._numbers.setdefault(call, len(self.calls))
         if number == len(self.calls):
             self.calls.append(call)
-        self.places.append(Place(name, target, path, number))
+        self.places.append(Place(name, target, path, number, ends))
 
     def at(self, sizes: Mapping[str, int], values: Mapping[str, int]) -> Workload:
         """Return the workload at ``sizes``; ``values`` gives every symbol its number."""
@@ -84,7 +90,7 @@ class Template:
         shared = [_quantities(one) for one in counts]
         precisions = [_precision(call) or usual for call in calls]
         operators = []
-        for name, target, path, number in self.places:
+        for name, target, path, number, _ in self.places:
             one = counts[number]
             operations, data, weights, shape = shared[number]
             if one.read or one.written:
@@ -103,7 +109,7 @@ class Template:
                         path=path,
                     )
                 )
-        inputs = [Call("", "", (("", tensor),), ()).bound(numbers).inputs[0] for tensor in self.inputs]
+        inputs = [tensor.bound(numbers) for tensor in self.inputs]
         return Workload(
             self.name,
             tuple(operators),
@@ -112,7 +118,16 @@ class Template:
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
             _again=partial(self._changed, dict(sizes), dict(values)) if self.free else None,
+            _wired=partial(self._graph, numbers),
         )
+
+    def _graph(self, numbers: Sequence[int], operators: tuple[Operator, ...]) -> OperatorGraph:
+        """Return which operator reads what which one makes; ``numbers`` are the sizes."""
+        calls = [call.bound(numbers) for call in self.calls]
+        counts = [counted(call) for call in calls]
+        nodes = [(place.ends, calls[place.call], counts[place.call]) for place in self.places]
+        wires = [wire._replace(tensor=wire.tensor.bound(numbers)) for wire in self.wires]
+        return operator_graph(self.name, operators, nodes, wires, self.returned)
 
     def _changed(self, sizes: Mapping[str, int], values: Mapping[str, int], changes: Mapping[str, int]) -> Workload:
         new_sizes, new_values = dict(sizes), dict(values)

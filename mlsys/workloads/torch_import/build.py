@@ -11,7 +11,7 @@ from torch import nn
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, placed
-from mlsys.workloads.torch_import.nodes import Node, graph_inputs, read_nodes
+from mlsys.workloads.torch_import.nodes import Node, read_nodes
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.workload import Held, Workload
 
@@ -80,10 +80,11 @@ def from_torch(
         {**graph.free, **dict.fromkeys(stuck, ())},
         stuck,
     )
-    for node in read_nodes(graph, expressions):
+    found = read_nodes(graph, expressions)
+    for node in found.nodes:
         _check_formats(node)
-        template.add(node.name, node.target, node.path, node.call)
-    template.inputs = graph_inputs(graph, expressions)
+        template.add(node.name, node.target, node.path, node.call, node.ends)
+    template.wires, template.inputs, template.returned = found.wires, found.inputs, found.returned
     values = (
         expressions.bounds
         | graph.hints

@@ -55,6 +55,10 @@ class Tensor(NamedTuple):
         """Bytes that are there to be read or written."""
         return int(math.prod(self.stored)) * self.itemsize
 
+    def bound(self, sizes: Sequence[int]) -> Tensor:
+        """Return the tensor with every :class:`Unknown` replaced by its number in ``sizes``."""
+        return Tensor(_bind(self.shape, sizes), _bind(self.stored, sizes), *self[2:])
+
 
 class Work(NamedTuple):
     """What a rule says of a call.
@@ -162,7 +166,7 @@ def _bind(value: Any, sizes: Sequence[int]) -> Any:
     if kind is Unknown:
         return sizes[value.place]
     if kind is Tensor:
-        return Tensor(_bind(value.shape, sizes), _bind(value.stored, sizes), *value[2:])
+        return value.bound(sizes)
     if kind is tuple:
         return tuple(_bind(item, sizes) for item in value)
     return value

@@ -31,6 +31,8 @@ class Graph:
         The graph itself.
     roles
         ``"parameter"``, ``"buffer"``, ``"constant"`` or ``"input"`` of each placeholder, by name.
+    names
+        What the module calls the placeholder, such as ``"layer1.0.weight"``, where it has a name for it.
     free
         The symbol that stands for each free size, by the name it was given.
     fixed
@@ -43,6 +45,7 @@ class Graph:
 
     module: torch.fx.GraphModule
     roles: dict[str, str]
+    names: dict[str, str]
     free: dict[str, tuple[str, ...]]
     fixed: dict[str, int]
     hints: dict[str, int]
@@ -145,10 +148,17 @@ def _device(module: nn.Module) -> torch.device | None:
 
 
 def placed(module: nn.Module, inputs: Any) -> Any:
-    """Return the inputs on the device of the module, without data where that device has none."""
-    device = _device(module)
+    """Return the inputs on the device of the module, without data where that device has none.
+
+    A tensor that was given twice, as an example of two inputs, becomes two.
+    """
+    device, seen = _device(module), set[int]()
 
     def place(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and id(value) in seen:
+            value = torch.empty_like(value)
+        elif isinstance(value, torch.Tensor):
+            seen.add(id(value))
         if isinstance(value, torch.Tensor) and device is not None and value.device != device:
             return torch.zeros_like(value, device=device)
         return value
@@ -170,11 +180,13 @@ def _exported(
         whole, several, _ = name.partition(".")
         shapes[whole] = (*shapes.get(whole, ()), spec) if several else spec
     program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes if dynamic else None, strict=False)
-    roles, places_of = {}, {}
+    roles, names, places_of = {}, {}, {}
     for spec in program.graph_signature.input_specs:
         kind = spec.kind.name
         role = {"PARAMETER": "parameter", "BUFFER": "buffer", "USER_INPUT": "input"}.get(kind, "constant")
         roles[spec.arg.name] = role
+        if spec.target is not None:
+            names[spec.arg.name] = spec.target
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     flat = [name for name in values if roles.get(name) == "input"]
     tensors = [name for name, value in named.items() if isinstance(value, torch.Tensor)]
@@ -183,7 +195,7 @@ def _exported(
     else:
         places_of = {name: name for name in tensors if name in values}
     free, fixed = _free_sizes(dynamic, {name: values[place] for name, place in places_of.items()})
-    return Graph(program.graph_module, roles, free, fixed, _hints(values.values()), "torch.export")
+    return Graph(program.graph_module, roles, names, free, fixed, _hints(values.values()), "torch.export")
 
 
 def _hints(values: Iterable[Any]) -> dict[str, int]:
@@ -256,12 +268,13 @@ def _traced(
 
     trace: Callable[..., torch.fx.GraphModule] = make_fx(run, tracing_mode="fake", pre_dispatch=True)
     graph = trace(list(held.values()), tensors)
-    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    given = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     kinds = ["parameter"] * len(parameters) + ["buffer"] * len(buffers) + ["input"] * len(tensors)
     fixed = {
         size: next(iter(_extents(inputs_by_name(module, args, kwargs), places)), 0) for size, places in dynamic.items()
     }
-    return Graph(graph, dict(zip(names, kinds, strict=True)), {size: () for size in dynamic}, fixed, {}, how)
+    roles, names = dict(zip(given, kinds, strict=True)), dict(zip(given, held, strict=False))
+    return Graph(graph, roles, names, {size: () for size in dynamic}, fixed, {}, how)
 
 
 def _tensors_in(result: Any) -> Iterator[torch.Tensor]:

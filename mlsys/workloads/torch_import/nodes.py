@@ -1,10 +1,14 @@
-"""Read the nodes of a captured graph as calls: names, arguments, shapes, which memory is shared."""
+"""Read the nodes of a captured graph as calls: names, arguments, shapes, which memory is shared.
+
+Memory is told apart by its storage, which views share. Each storage has a wire, the tensor that lies in it; a node that
+writes in place puts a new wire there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,42 +16,49 @@ from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.capture import Graph
 from mlsys.workloads.torch_import.rules import is_known
 from mlsys.workloads.torch_import.symbolic import Expressions
+from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
 
-__all__ = ["Node", "graph_inputs", "read_nodes"]
+__all__ = ["Node", "Nodes", "read_nodes"]
 
 # Arithmetic and assertions on sizes: they touch no data.
 _HUGE = 2**40  # torch's bound for what it cannot bound
 _NO_DATA = ("sym_", "_assert", "_functional_assert", "_functional_sym")
+# They are called in place, and change how memory is looked at, not what is in it.
+_LOOKS = frozenset({"detach_", "squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", "t_", "as_strided_"})
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node: its name in the graph, the operator in full, the module it was written in, the call."""
+    """One node: its name in the graph, the operator in full, the module it was written in, the call, its tensors."""
 
     name: str
     target: str
     path: str
     call: Call
+    ends: Ends
 
 
-def read_nodes(graph: Graph, expressions: Expressions) -> list[Node]:
+class Nodes(NamedTuple):
+    """What a graph holds: nodes in order, the tensors that pass between them, those handed in and those returned."""
+
+    nodes: list[Node]
+    wires: list[Wire]
+    inputs: list[Tensor]
+    returned: tuple[int, ...]
+
+
+def read_nodes(graph: Graph, expressions: Expressions) -> Nodes:
     """Return every node that takes or makes a tensor; views among them, pure arithmetic of sizes not."""
     reader = _Reader(expressions)
+    inputs = []
     for node in graph.module.graph.nodes:
         if node.op == "placeholder":
-            reader.hold(node.meta.get("val"), graph.roles.get(node.name, "input"))
-    return list(reader.nodes(graph.module, ""))
-
-
-def graph_inputs(graph: Graph, expressions: Expressions) -> list[Tensor]:
-    """Return the tensors that are handed to the network, weights and constants apart."""
-    reader = _Reader(expressions)
-    return [
-        reader.tensor(tensor, 0)
-        for node in graph.module.graph.nodes
-        if node.op == "placeholder" and graph.roles.get(node.name, "input") == "input"
-        for tensor in _leaves(node.meta.get("val"))
-    ]
+            role = graph.roles.get(node.name, "input")
+            reader.hold(node.meta.get("val"), role, graph.names.get(node.name, node.name))
+            if role == "input":
+                inputs += [reader.tensor(tensor, 0) for tensor in _leaves(node.meta.get("val"))]
+    nodes = list(reader.nodes(graph.module, ""))
+    return Nodes(nodes, reader.wires, inputs, tuple(dict.fromkeys(reader.returned(graph.module))))
 
 
 def _leaves(value: Any) -> Iterator[torch.Tensor]:
@@ -69,11 +80,39 @@ class _Reader:
     def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
         self.roles: dict[int, str] = {}
+        self.wires: list[Wire] = []
+        self._current: dict[int, int] = {}  # the wire that lies in each storage
+        self._looks: dict[int, dict[Any, int]] = {}  # the views of each wire, numbered
         self._schemas: dict[Any, tuple[tuple[str, Any], ...]] = {}
+        self._kept: list[Any] = []  # what holds storages: their numbers would be given out again
 
-    def hold(self, value: Any, role: str) -> None:
+    def hold(self, value: Any, role: str, name: str) -> None:
         for tensor in _leaves(value):
             self.roles[_storage(tensor)] = role
+            if _storage(tensor) not in self._current:
+                self._lay(tensor, name)
+
+    def returned(self, module: torch.fx.GraphModule) -> Iterator[int]:
+        """Yield the wire of every tensor that the graph returns."""
+        for tensor in _results(module):
+            if _storage(tensor) in self._current:
+                yield self._current[_storage(tensor)]
+
+    def _lay(self, tensor: torch.Tensor, name: str, over: int = -1) -> int:
+        """Return a new wire in the storage of ``tensor``; in place ``over`` another, whose size it keeps."""
+        whole = self.tensor(tensor, 0) if over < 0 else self.wires[over].tensor._replace(role="activation")
+        wire = self._current[_storage(tensor)] = len(self.wires)
+        self.wires.append(Wire(name, whole, over))
+        self._looks[wire] = {_layout(tensor): 0} if over < 0 else dict(self._looks[over])
+        return wire
+
+    def _look(self, tensor: torch.Tensor, name: str) -> Look:
+        wire = self._current.get(_storage(tensor))
+        if wire is None:
+            wire = self._lay(tensor, name)
+        looks, layout = self._looks[wire], _layout(tensor)
+        first = next(iter(looks))
+        return Look(wire, looks.setdefault(layout, len(looks)), _last_stride(layout) != _last_stride(first))
 
     def nodes(self, module: torch.fx.GraphModule, prefix: str) -> Iterator[Node]:
         for node in module.graph.nodes:
@@ -83,7 +122,7 @@ class _Reader:
                 if isinstance(held, torch.Tensor):
                     node.meta.setdefault("val", held)
                 if isinstance(value, torch.Tensor):
-                    self.hold(value, self.roles.get(_storage(value), "constant"))
+                    self.hold(value, self.roles.get(_storage(value), "constant"), f"{prefix}{node.target}")
             elif node.op == "call_function":
                 yield from self._node(module, node, prefix)
 
@@ -101,18 +140,18 @@ class _Reader:
             return
         if name.startswith(_NO_DATA):
             return
-        call = self._call(name, node)
+        label = f"{prefix}{node.name}"
+        call, takes = self._call(name, node)
         if not call.outputs and not call.inputs:
             return
         if not is_known(call):
-            parts = self._decomposed(node)
+            parts = self._decomposed(node, f"{label}.")
             if parts is not None:
-                label = f"{prefix}{node.name}"
                 yield from (
-                    Node(f"{label}.{part.name}", f"{target} → {part.target}", _path(node), part.call) for part in parts
+                    Node(part.name, f"{target} → {part.target}", _path(node), part.call, part.ends) for part in parts
                 )
                 return
-        yield Node(f"{prefix}{node.name}", str(target), _path(node), call)
+        yield Node(label, str(target), _path(node), call, Ends(takes, self._made(node, call, label)))
 
     def _inlined(self, module: torch.fx.GraphModule, node: torch.fx.Node, inner: Any, prefix: str) -> Iterator[Node]:
         part = getattr(module, str(inner.target))
@@ -120,11 +159,18 @@ class _Reader:
         places = [place for place in part.graph.nodes if place.op == "placeholder"]
         for place, argument in zip(places, given, strict=False):
             if isinstance(argument, torch.fx.Node) and isinstance(argument.meta.get("val"), torch.Tensor):
-                role = self.roles.get(_storage(argument.meta["val"]), "activation")
-                self.hold(place.meta.get("val"), role)
+                self._pass(argument.meta["val"], place.meta.get("val"), place.name)
         yield from self.nodes(part, f"{prefix}{node.name}.")
+        for inside, outside in zip(_results(part), _leaves(node.meta.get("val")), strict=False):
+            self._pass(inside, outside, node.name)
 
-    def _decomposed(self, node: torch.fx.Node) -> list[Node] | None:
+    def _pass(self, tensor: torch.Tensor, other: Any, name: str) -> None:
+        """Let ``other``, the same tensor across the border of a part, have the role and the wire of ``tensor``."""
+        for same in _leaves(other):
+            self.roles[_storage(same)] = self.roles.get(_storage(tensor), "activation")
+            self._current[_storage(same)] = self._look(tensor, name).wire
+
+    def _decomposed(self, node: torch.fx.Node, prefix: str) -> list[Node] | None:
         """Return the parts of an operator that is written in terms of others, or None where it is not."""
         target: Any = node.target
         if not isinstance(target, torch._ops.OpOverload) or not target._can_decompose():
@@ -144,23 +190,29 @@ class _Reader:
 
         try:
             traced = make_fx(run)(*(flat[index] for index in places))
+            self._kept.append(traced)
             made = [place for place in traced.graph.nodes if place.op == "placeholder"]
             for index, place in zip(places, made, strict=True):
-                self.hold(place.meta.get("val"), self.roles.get(_storage(flat[index]), "activation"))
-            return list(self.nodes(traced, ""))
+                self._pass(flat[index], place.meta.get("val"), place.name)
+            parts = list(self.nodes(traced, prefix))
+            for index, place in zip(places, made, strict=True):  # it may have been written in place
+                self._pass(place.meta["val"], flat[index], node.name)
+            for inside, outside in zip(_results(traced), _leaves(node.meta.get("val")), strict=False):
+                self._pass(inside, outside, node.name)
+            return parts
         except Exception:  # it stays one unknown operator, which is reported
             return None
 
-    def _call(self, name: str, node: torch.fx.Node) -> Call:
+    def _call(self, name: str, node: torch.fx.Node) -> tuple[Call, tuple[Look, ...]]:
         target: Any = node.target
         value = node.meta.get("val")
         overload, in_place, is_pointwise = "", False, False
         if isinstance(target, torch._ops.OpOverload):
             overload = target._overloadname
-            in_place = target._schema.is_mutable
+            in_place = target._schema.is_mutable and name not in _LOOKS
             is_pointwise = torch.Tag.pointwise in target.tags
-        identities: dict[Any, int] = {}
-        arguments = tuple((label, self._value(given, identities)) for label, given in self._named(target, node))
+        takes: dict[Any, tuple[int, Look]] = {}
+        arguments = tuple((label, self._value(given, takes)) for label, given in self._named(target, node))
         given_storages = {
             _storage(tensor) for given in node.all_input_nodes for tensor in _leaves(given.meta.get("val"))
         }
@@ -170,9 +222,24 @@ class _Reader:
         if is_view:
             role = self.roles.get(_storage(made[0]))
             if role:
-                self.hold(value, role)
+                self.hold(value, role, node.name)
         outputs = tuple(self.tensor(tensor, -1 - index) for index, tensor in enumerate(made))
-        return Call(name, overload, arguments, outputs, is_view, in_place, is_pointwise)
+        call = Call(name, overload, arguments, outputs, is_view, in_place, is_pointwise)
+        return call, tuple(look for _, look in takes.values())
+
+    def _made(self, node: torch.fx.Node, call: Call, name: str) -> tuple[int, ...]:
+        """Return the wires that a node lays: one for each new tensor and each that it writes into."""
+        wires = []
+        if call.in_place:
+            target: Any = node.target
+            for argument, (_, given) in zip(target._schema.arguments, self._named(target, node), strict=False):
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    for tensor in _leaves(torch.fx.node.map_arg(given, lambda one: one.meta.get("val"))):
+                        wires.append(self._lay(tensor, name, self._look(tensor, name).wire))
+        new = [tensor for tensor in _leaves(node.meta.get("val")) if _storage(tensor) not in self._current]
+        for place, tensor in enumerate(new):
+            wires.append(self._lay(tensor, name if len(new) == 1 else f"{name}.{place}"))
+        return tuple(wires)
 
     def _named(self, target: Any, node: torch.fx.Node) -> list[tuple[str, Any]]:
         """Return name and value of every argument, those left at their defaults too."""
@@ -188,21 +255,27 @@ class _Reader:
             *((name, node.kwargs.get(name, default)) for name, default in named),
         ]
 
-    def _value(self, given: Any, identities: dict[Any, int]) -> Any:
+    def _value(self, given: Any, takes: dict[Any, tuple[int, Look]]) -> Any:
         if isinstance(given, torch.fx.Node):
             value = given.meta.get("val")
             if isinstance(value, torch.Tensor):
-                return self.tensor(value, identities.setdefault(given, len(identities)))
+                return self._taken(value, given, given.name, takes)
             if isinstance(value, (list, tuple)):
                 return tuple(
-                    self.tensor(item, identities.setdefault((given, index), len(identities)))
+                    self._taken(item, (given, index), given.name, takes)
                     for index, item in enumerate(value)
                     if isinstance(item, torch.Tensor)
                 )
             return self._plain(value)
         if isinstance(given, (list, tuple)):
-            return tuple(self._value(item, identities) for item in given)
+            return tuple(self._value(item, takes) for item in given)
         return self._plain(given)
+
+    def _taken(self, tensor: torch.Tensor, key: Any, name: str, takes: dict[Any, tuple[int, Look]]) -> Tensor:
+        """Return a tensor that a node takes, numbered among those that it takes."""
+        if key not in takes:
+            takes[key] = (len(takes), self._look(tensor, name))
+        return self.tensor(tensor, takes[key][0])
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, torch.SymInt):
@@ -235,6 +308,27 @@ class _Reader:
             self.roles.get(_storage(tensor), "activation"),
             identity,
         )
+
+
+def _results(module: torch.fx.GraphModule) -> list[torch.Tensor]:
+    (end,) = (node for node in module.graph.nodes if node.op == "output")
+    return list(_leaves(torch.fx.node.map_arg(end.args, lambda node: node.meta.get("val"))))
+
+
+def _layout(tensor: torch.Tensor) -> Any:
+    """Return what tells two views of one memory apart."""
+    if tensor.layout is not torch.strided:
+        return id(tensor)
+    return tuple(map(_number, (*tensor.shape, *tensor.stride(), tensor.storage_offset())))
+
+
+def _last_stride(layout: Any) -> Any:
+    """Return how far apart the elements of a row lie, by a layout: sizes, strides and the offset."""
+    return layout[-2] if isinstance(layout, tuple) and len(layout) > 2 else 1
+
+
+def _number(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
 def _is_module(module: torch.fx.GraphModule, argument: Any) -> bool:

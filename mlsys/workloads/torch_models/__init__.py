@@ -5,6 +5,7 @@ The table of names knows no torch; it is loaded when a network is made.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -169,17 +170,31 @@ def workload(
             f"workload(): `sequence` must be at most {recipe.most}, the positions that {key} has learned, "
             f"got {sequence}"
         )
+    torch_dtype(precision)
+    return _captured(
+        key,
+        int(number["batch"]),
+        *(int(number[size]) if size in number else None for size in ("sequence", "image")),
+        precision=precision_name(precision),
+        dynamic=dynamic,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _captured(
+    key: str, batch: int, sequence: int | None, image: int | None, *, precision: str, dynamic: bool
+) -> Workload:
+    """Capture once in a process: a workload never changes."""
     import torch
 
     from mlsys.workloads.torch_import.build import from_torch
 
-    dtype = torch_dtype(precision)
-    sizes = [number.get(size, recipe.default) if isinstance(size, str) else size for size in recipe.shape]
+    recipe, dtype = RECIPES[key], torch_dtype(precision)
+    chosen = {"sequence": sequence, "image": image}
+    sizes = [chosen[size] or recipe.default if isinstance(size, str) else size for size in recipe.shape]
     with torch.device("meta"):
         module = recipe.make(image).to(dtype)
-        inputs = torch.zeros(
-            int(number["batch"]), *map(int, sizes), dtype=torch.long if recipe.free == "sequence" else dtype
-        )
+        inputs = torch.zeros(batch, *sizes, dtype=torch.long if recipe.free == "sequence" else dtype)
     free = {"batch": 0} | ({"sequence": 1} if recipe.free == "sequence" else {}) if dynamic else None
     return from_torch(module, inputs, dynamic=free, name=key)
 

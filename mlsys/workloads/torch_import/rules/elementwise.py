@@ -99,9 +99,13 @@ def _glu(call: Call) -> Work:
 
 @rule("softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax", "softmin", "logsumexp")
 def _softmax(call: Call) -> Work:
+    """Count the terms of a softmax; ``axis``, counted from the last one, is what it sums over."""
     given = call.inputs[0]
     each = sum(SOFTMAX_OPERATIONS.values())
-    return Work("softmax", elementwise=given.elements * each, shape=(("elements", given.elements),))
+    axis = call.get("dim", call.get("axis", -1))
+    along = axis - len(given.shape) if isinstance(axis, int) and axis >= 0 else axis
+    shape = (("elements", given.elements), *((("axis", along),) if isinstance(along, int) else ()))
+    return Work("softmax", elementwise=given.elements * each, shape=shape)
 
 
 def _affine(call: Call) -> int:

@@ -1,0 +1,23 @@
+"""Kernel fusion: which operators of a captured network run as one kernel.
+
+Choices only; what they cost is for :mod:`mlsys.models` to say.
+"""
+
+from mlsys.mapping.fusion.folding import fold_batch_norm
+from mlsys.mapping.fusion.fused import FusedOperator, FusedWorkload, PatternTotal, fuse
+from mlsys.mapping.fusion.match import Group, find_groups
+from mlsys.mapping.fusion.pattern import DEFAULT_PATTERNS, PATTERNS, Pattern, PatternRegistry
+
+__all__ = [
+    "DEFAULT_PATTERNS",
+    "PATTERNS",
+    "FusedOperator",
+    "FusedWorkload",
+    "Group",
+    "Pattern",
+    "PatternRegistry",
+    "PatternTotal",
+    "find_groups",
+    "fold_batch_norm",
+    "fuse",
+]

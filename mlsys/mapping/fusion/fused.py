@@ -1,0 +1,339 @@
+"""A network whose operators are fused kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.mapping.fusion.match import Group, Traffic, find_groups, traffic_of
+from mlsys.mapping.fusion.pattern import PATTERNS, Pattern, PatternRegistry
+from mlsys.mapping.fusion.steps import is_elementwise
+from mlsys.units import Quantity, ureg
+from mlsys.workloads.graph import Access, OperatorGraph, Value
+from mlsys.workloads.operator import Operator
+from mlsys.workloads.torch_import.rules.counts import Counts
+from mlsys.workloads.workload import TracedOperator, Workload
+
+__all__ = ["FusedOperator", "FusedWorkload", "PatternTotal", "fuse"]
+
+_BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
+
+
+@dataclass(frozen=True, repr=False)
+class FusedOperator(TracedOperator):
+    """Several operators that run as one kernel.
+
+    Its work is that of its members. Kind, shape, number format and products are those of its
+    anchor, the member with the most multiply-accumulates; element-wise operators alone are
+    one of the kind ``"elementwise"``, a fused attention is of the kind ``"attention"``.
+
+    Attributes
+    ----------
+    pattern
+        Name of the pattern.
+    parts
+        The operators that it is made of, in the order in which they ran.
+    """
+
+    pattern: str = field(kw_only=True)
+    parts: tuple[TracedOperator, ...] = field(kw_only=True)
+
+    @property
+    def members(self) -> tuple[TracedOperator, ...]:
+        """The operators that it is made of, in the order in which they ran."""
+        return self.parts
+
+
+@dataclass(frozen=True)
+class PatternTotal:
+    """What one pattern gains.
+
+    Attributes
+    ----------
+    pattern
+        Its name; ``"unfused"`` for the operators that stay on their own.
+    groups, members
+        Kernels of this pattern, and the operators in them.
+    removed
+        Tensors that are not written any more.
+    before, after
+        Bytes moved by the members one by one, and by the kernels.
+    """
+
+    pattern: str
+    groups: int
+    members: int
+    removed: int
+    before: Quantity
+    after: Quantity
+
+    @property
+    def saved(self) -> Quantity:
+        """Bytes that are not moved any more."""
+        return ureg.Quantity(self.before.magnitude - self.after.magnitude, _BYTE)
+
+
+@dataclass(frozen=True, repr=False)
+class FusedWorkload(Workload):
+    """A network whose operators are kernels, some of them fused; it goes wherever a network goes.
+
+    Attributes
+    ----------
+    unfused
+        The network as it was captured.
+    groups
+        For each kernel, the places of its operators in the unfused network.
+    patterns
+        What was looked for.
+    """
+
+    unfused: Workload = field(kw_only=True)
+    groups: tuple[Group, ...] = field(kw_only=True)
+    patterns: tuple[Pattern, ...] = field(kw_only=True)
+
+    def at(self, **sizes: int) -> FusedWorkload:
+        """Return the same network at other sizes, fused anew; see :meth:`Workload.at`."""
+        return fuse(self.unfused.at(**sizes), self.patterns)
+
+    @cached_property
+    def graph(self) -> OperatorGraph:
+        """Which kernel makes which tensor and who reads it; what was swallowed is gone."""
+        return _fused_graph(self.unfused.graph, self.groups, self.operators)
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels run."""
+        return len(self.operators)
+
+    @property
+    def removed(self) -> int:
+        """How many tensors are not written any more."""
+        return sum(len(group.swallowed) for group in self.groups)
+
+    @property
+    def saved(self) -> Quantity:
+        """Bytes that are not moved any more."""
+        return ureg.Quantity(self.unfused.data.magnitude - self.data.magnitude, _BYTE)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the captured nodes that are understood, 0 to 1."""
+        return self.unfused.coverage
+
+    def by_pattern(self) -> tuple[PatternTotal, ...]:
+        """Return what each pattern gains, most bytes first; the operators that stay single come last."""
+        rows: dict[str, list[int]] = {}
+        for group, kernel in zip(self.groups, self._traced, strict=True):
+            row = rows.setdefault(group.pattern, [0, 0, 0, 0, 0])
+            after = kernel.counts.read + kernel.counts.written
+            values = (1, len(group.members), len(group.swallowed), after + group.saved, after)
+            for place, value in enumerate(values):
+                row[place] += value
+        totals = [
+            PatternTotal(
+                name or "unfused", row[0], row[1], row[2], ureg.Quantity(row[3], _BYTE), ureg.Quantity(row[4], _BYTE)
+            )
+            for name, row in rows.items()
+        ]
+        return tuple(sorted(totals, key=lambda one: (one.pattern == "unfused", -one.saved.magnitude, one.pattern)))
+
+    def explain(self) -> str:
+        """Return what was fused and what that saves, as text."""
+        before, after = self.unfused.data, self.data
+        share = (after / before).m_as("") if before.magnitude else 1.0
+        lines = [
+            f"{self.name}: {len(self.unfused)} operators in {self.kernels} kernels",
+            f"moved one by one {before.to_compact():.4g}, fused {after.to_compact():.4g} ({share:.1%}); "
+            f"{self.removed} tensors are not written",
+            f"work as before: {self.flops.to_compact():.4g} in products, "
+            f"{self.elementwise_flops.to_compact():.4g} beside them",
+            f"{'pattern':<16} {'kernels':>8} {'operators':>10} {'removed':>8} {'one by one':>12} {'fused':>10}",
+        ]
+        for row in self.by_pattern():
+            moved = [f"{size.to_compact():.4g}" for size in (row.before, row.after)]
+            lines.append(
+                f"{row.pattern:<16} {row.groups:>8} {row.members:>10} {row.removed:>8} {moved[0]:>12} {moved[1]:>10}"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"<fused workload {self.name}: {len(self.unfused)} operators in {self.kernels} kernels, "
+            f"{self.data.to_compact():.4g} instead of {self.unfused.data.to_compact():.4g}>"
+        )
+
+
+def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str] | None = None) -> FusedWorkload:
+    """Return a captured network with its operators fused into kernels.
+
+    Work stays to the last FLOP; bytes and kernels shrink. A kernel reads its inputs and
+    weights once each and writes what others need; registers and the launch are not modelled.
+    Reductions, pooling and operators that spread a tensor over a larger one end a chain of
+    element-wise operators.
+
+    Parameters
+    ----------
+    workload
+        A captured network; one written by hand keeps no edges.
+    patterns
+        A registry, or patterns and names of registered ones; by default
+        :data:`mlsys.mapping.fusion.PATTERNS`.
+
+    Raises
+    ------
+    ArgumentError
+        If the network has no graph or is fused already, or two patterns share a name.
+    UnknownNameError
+        If a name is not registered.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.torch_models import workload
+    >>> fused = fuse(workload("resnet50"))
+    >>> len(fused.unfused), fused.kernels, fused.removed
+    (174, 56, 118)
+    >>> [(row.pattern, row.groups) for row in fused.by_pattern()]
+    [('conv-bn-add-act', 16), ('conv-bn-act', 33), ('conv-bn', 4), ('unfused', 3)]
+    """
+    if isinstance(workload, FusedWorkload):
+        raise ArgumentError(
+            f"fuse(): {workload.name!r} is fused already. Write fuse(workload.unfused, patterns) to fuse it anew"
+        )
+    if not isinstance(workload, Workload):
+        raise ArgumentError(
+            f"fuse(): `workload` must be a captured Workload, got {type(workload).__name__}: only a captured "
+            "network knows which operator reads what. Write e.g. fuse(Workload.from_torch(module, inputs))"
+        )
+    wanted = _patterns(patterns)
+    graph = workload.graph
+    groups = find_groups(graph, wanted)
+    return FusedWorkload(
+        workload.name,
+        tuple(_kernel(graph, group) for group in groups),
+        held=workload.held,
+        views=workload.views,
+        source=workload.source,
+        sizes=workload.sizes,
+        unfused=workload,
+        groups=groups,
+        patterns=wanted,
+    )
+
+
+def _patterns(patterns: PatternRegistry | Iterable[Pattern | str] | None) -> tuple[Pattern, ...]:
+    if patterns is None:
+        return tuple(PATTERNS)
+    if isinstance(patterns, (str, Pattern)):
+        raise ArgumentError(f"fuse(): `patterns` must be several, got {patterns!r} alone. Write e.g. [{patterns!r}]")
+    return tuple(PatternRegistry(PATTERNS[one] if isinstance(one, str) else one for one in patterns))
+
+
+def _kernel(graph: OperatorGraph, group: Group) -> TracedOperator:
+    parts = [graph.operators[place] for place in group.members]
+    members = tuple(part for part in parts if isinstance(part, TracedOperator))
+    if len(members) < len(parts):
+        raise ArgumentError(f"fuse(): {graph.name!r} has operators that were not captured. Use a captured network")
+    if len(members) == 1:
+        return members[0]
+    anchor = max(members, key=lambda one: (one.counts.macs, one.counts.elementwise))
+    kind, shape = _kind(graph, group, anchor)
+    counts = _counts(graph, members, traffic_of(graph, group.members), kind, shape)
+    return FusedOperator(
+        _name(members),
+        kind,
+        anchor.precision,
+        ureg.Quantity(2 * counts.macs + counts.elementwise, _FLOP),
+        ureg.Quantity(counts.read + counts.written, _BYTE),
+        shape,
+        ureg.Quantity(counts.weights, _BYTE),
+        counts.parameters,
+        counts=counts,
+        target=" + ".join(one.target for one in members),
+        path=anchor.path,
+        pattern=group.pattern,
+        parts=members,
+    )
+
+
+def _name(members: Sequence[TracedOperator]) -> str:
+    names = [one.name for one in members]
+    return " + ".join(names) if len(names) <= 4 else f"{names[0]} + … + {names[-1]} ({len(names)})"
+
+
+def _kind(graph: OperatorGraph, group: Group, anchor: TracedOperator) -> tuple[str, FrozenDict[str, int]]:
+    if all(is_elementwise(graph, place) for place in group.members):
+        return "elementwise", FrozenDict({"elements": graph.operators[group.members[-1]].shape.get("elements", 0)})
+    first, last = graph.operators[group.members[0]].products, graph.operators[group.members[-1]].products
+    if group.pattern == "attention" and first is not None and last is not None:
+        sizes = {"batch": 1, "heads": first.copies, "queries": first.m, "keys": int(first.n), "head_dim": first.k}
+        return "attention", FrozenDict(sizes)
+    return anchor.kind, anchor.shape
+
+
+def _counts(
+    graph: OperatorGraph,
+    members: Sequence[TracedOperator],
+    crossing: Traffic,
+    kind: str,
+    shape: FrozenDict[str, int],
+) -> Counts:
+    learned = [size for value, size in crossing.reads.items() if graph.values[value].role == "weight"]
+    new = [
+        value for value in crossing.writes if _memory(graph, value, crossing.swallowed) is None
+    ]  # in place, or in the place of what was swallowed, nothing is made
+    return Counts(
+        kind=kind,
+        macs=sum(one.counts.macs for one in members),
+        elementwise=sum(one.counts.elementwise for one in members),
+        read=sum(crossing.reads.values()),
+        written=sum(crossing.writes.values()),
+        weights=sum(learned),
+        made=sum(graph.values[value].bytes for value in new),
+        parameters=sum(one.counts.parameters for one in members),
+        known=all(one.counts.known for one in members),
+        shape=tuple(shape.items()),
+    )
+
+
+def _memory(graph: OperatorGraph, value: int, swallowed: Iterable[int]) -> int | None:
+    """Return the value whose memory a value takes over, looking past those that are never written."""
+    gone, old = set(swallowed), graph.values[value].overwrites
+    while old is not None and old in gone:
+        old = graph.values[old].overwrites
+    return old
+
+
+def _fused_graph(graph: OperatorGraph, groups: Sequence[Group], kernels: Sequence[Operator]) -> OperatorGraph:
+    home = {member: kernel for kernel, group in enumerate(groups) for member in group.members}
+    gone = {value for group in groups for value in group.swallowed}
+    number = {old: new for new, old in enumerate(old for old in range(len(graph.values)) if old not in gone)}
+    crossing = [traffic_of(graph, group.members) for group in groups]
+
+    def moved(old: int) -> Value:
+        value, memory = graph.values[old], _memory(graph, old, gone)
+        producer = None if value.producer is None else home[value.producer]
+        users = {home[user] for user in value.consumers} - {producer}
+        return replace(
+            value,
+            producer=producer,
+            consumers=tuple(sorted(user for user in users if user is not None)),
+            overwrites=None if memory is None else number[memory],
+        )
+
+    def row(kernel: int) -> tuple[Access, ...]:
+        if len(groups[kernel].members) == 1:
+            return tuple(
+                access._replace(value=number[access.value]) for access in graph.reads[groups[kernel].members[0]]
+            )
+        return tuple(Access(number[value], size) for value, size in crossing[kernel].reads.items())
+
+    return OperatorGraph(
+        graph.name,
+        tuple(kernels),
+        tuple(moved(old) for old in number),
+        tuple(row(kernel) for kernel in range(len(groups))),
+        tuple(tuple(Access(number[value], size) for value, size in one.writes.items()) for one in crossing),
+    )

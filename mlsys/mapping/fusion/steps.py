@@ -1,0 +1,152 @@
+"""What a step of a pattern may be, asked of one operator in its graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.workloads.graph import OperatorGraph
+from mlsys.workloads.operator import Operator
+
+__all__ = ["OPERATOR_KINDS", "STEPS", "Step", "elements_made", "is_elementwise", "operation", "parsed", "size_of"]
+
+# Kinds of operators as the importers name them.
+OPERATOR_KINDS = frozenset(
+    {
+        *("gemm", "attention", "recurrent", "embedding", "gather", "scatter", "copy", "fill", "sort", "resize"),
+        *(f"conv{dims}d" for dims in (1, 2, 3)),
+        *(f"conv_transpose{dims}d" for dims in (1, 2, 3)),
+        *("normalisation", "softmax", "pooling", "reduction"),
+    }
+)
+_CASTS = frozenset({"to", "_to_copy", "type_as", "float", "half", "cast", "castlike"})
+_ADDITIONS = frozenset({"add", "add_"})
+_BATCH_NORMS = frozenset(
+    {
+        "batch_norm",
+        "_native_batch_norm_legit_no_training",
+        "cudnn_batch_norm",
+        "native_batch_norm",
+        "batchnormalization",
+    }
+)
+
+
+def operation(operator: Operator) -> str:
+    """Return the framework's name of an operator without its package and overload.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import relu
+    >>> operation(relu(4))
+    ''
+    """
+    target = str(getattr(operator, "target", "")).rpartition(" → ")[2]
+    if target.startswith("ai.onnx."):
+        return target.removeprefix("ai.onnx.").lower()
+    parts = target.split(".")
+    return parts[1] if len(parts) > 1 else target
+
+
+def elements_made(graph: OperatorGraph, place: int) -> int:
+    """Return the elements of what an operator makes, or -1 where it makes several tensors or none."""
+    made = graph.outputs_of[place]
+    used = [value for value in made if value in graph.lasting or graph.values[value].consumers] or made
+    return size_of(graph, used[0]) if len(used) == 1 else -1
+
+
+def size_of(graph: OperatorGraph, value: int) -> int:
+    """Return the elements of a value."""
+    return math.prod(graph.values[value].shape)
+
+
+def _learned(graph: OperatorGraph, place: int) -> list[bool]:
+    """Return, for each value an operator reads, whether it is a weight or a constant."""
+    return [value.role in ("weight", "constant") for value in graph.read_by(place)]
+
+
+def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
+    """Tell whether it is a batch normalisation with stored statistics: one product and one sum for each element."""
+    operator = graph.operators[place]
+    if operator.kind != "normalisation" or operation(operator) not in _BATCH_NORMS:
+        return False
+    return bool(operator.flops.magnitude == 2 * operator.shape.get("elements", 0))
+
+
+def is_elementwise(graph: OperatorGraph, place: int) -> bool:
+    """Tell whether an operator makes each element of its result from one element of each operand."""
+    operator = graph.operators[place]
+    if operator.kind in ("elementwise", "activation"):
+        return elements_made(graph, place) >= 0
+    return operation(operator) in _CASTS or _is_batch_norm(graph, place)
+
+
+def _is_addition(graph: OperatorGraph, place: int) -> bool:
+    """Tell whether it adds two tensors of which neither is learned."""
+    if graph.operators[place].kind != "elementwise" or operation(graph.operators[place]) not in _ADDITIONS:
+        return False
+    return _learned(graph, place) == [False, False]
+
+
+def _is_bias(graph: OperatorGraph, place: int) -> bool:
+    if graph.operators[place].kind != "elementwise" or operation(graph.operators[place]) not in _ADDITIONS:
+        return False
+    return sorted(_learned(graph, place)) == [False, True]
+
+
+def _is_product(graph: OperatorGraph, place: int) -> bool:
+    return graph.operators[place].kind == "gemm"
+
+
+# What a pattern may ask for beside the kinds of operators.
+STEPS: dict[str, Callable[[OperatorGraph, int], bool]] = {
+    "conv": lambda graph, place: graph.operators[place].kind.startswith("conv"),
+    "linear": lambda graph, place: _is_product(graph, place) and any(_learned(graph, place)),
+    "matmul": lambda graph, place: _is_product(graph, place) and not any(_learned(graph, place)),
+    "batch_norm": _is_batch_norm,
+    "norm": lambda graph, place: graph.operators[place].kind == "normalisation" and not _is_batch_norm(graph, place),
+    "add": _is_addition,
+    "bias": _is_bias,
+    "activation": is_elementwise,  # as a step after another it must look at nothing else: see match.py
+    "elementwise": is_elementwise,
+}
+
+
+class Step(NamedTuple):
+    """One step of a pattern: what it asks for, whether it may be left out, whether it may come again."""
+
+    kind: str
+    optional: bool
+    repeated: bool
+
+    def accepts(self, graph: OperatorGraph, place: int) -> bool:
+        """Tell whether the operator at a place is what the step asks for."""
+        test = STEPS.get(self.kind)
+        return test(graph, place) if test else graph.operators[place].kind == self.kind
+
+
+_MARKS = {"?": (True, False), "*": (True, True), "+": (False, True)}
+
+
+def parsed(name: str, text: str) -> Step:
+    """Return a step as it is written: ``"add"``, ``"bias?"``, ``"elementwise*"``, ``"elementwise+"``."""
+    if not isinstance(text, str) or not text:
+        raise ArgumentError(
+            f"Pattern(): `steps` of {name!r} must be names of steps, got {text!r}. "
+            "Write e.g. steps=('conv', 'batch_norm', 'activation')"
+        )
+    kind = text.rstrip("?*+")
+    mark = text[len(kind) :]
+    if mark not in ("", *_MARKS):
+        raise ArgumentError(
+            f"Pattern(): the step {text!r} of {name!r} ends in {mark!r}. "
+            "Use one of '?' (may be missing), '*' (any number) and '+' (one or more)"
+        )
+    if kind not in STEPS and kind not in OPERATOR_KINDS:
+        known = (*STEPS, *sorted(OPERATOR_KINDS))
+        raise UnknownNameError(
+            f"Pattern(): {name!r} has an unknown step {kind!r}. Known: {', '.join(known)}.{did_you_mean(kind, known)}"
+        )
+    return Step(kind, *_MARKS.get(mark, (False, False)))

@@ -1,0 +1,103 @@
+"""What fusion buys: a network's bound one operator at a time against kernel by kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsys.errors import ArgumentError
+from mlsys.hardware.device import Device
+from mlsys.mapping import Mapping
+from mlsys.mapping.fusion import FusedWorkload
+from mlsys.models.result import Result
+from mlsys.models.roofline import roofline
+from mlsys.units import Quantity
+
+__all__ = ["FusionGain", "fusion_gain"]
+
+
+@dataclass(frozen=True)
+class FusionGain:
+    """The same work in more kernels and in fewer.
+
+    Attributes
+    ----------
+    unfused, fused
+        Least times, with their parts; the operators of each are their children.
+    kernels
+        How many kernels run, before and after.
+    saved
+        Bytes that are not moved any more.
+    """
+
+    unfused: Result
+    fused: Result
+    kernels: tuple[int, int]
+    saved: Quantity
+
+    @property
+    def speedup(self) -> float:
+        """How many times less the least time is."""
+        return float((self.unfused.time / self.fused.time).m_as(""))
+
+    def explain(self) -> str:
+        """Return what fusion changes, as text."""
+        before, after = self.kernels
+        lines = [
+            f"{self.fused.workload} on {self.fused.device}: {self.unfused.time.to_compact():.4g} in {before} kernels, "
+            f"{self.fused.time.to_compact():.4g} in {after}: {self.speedup:.3g} times less "
+            f"({self.saved.to_compact():.4g} not moved)"
+        ]
+        for name, part in self.unfused.parts.items():
+            lines.append(f"  {name:<16} {part.to_compact():>12.4g} → {self.fused.parts[name].to_compact():.4g}")
+        lines += [f"  - {assumption}" for assumption in self.fused.assumptions]
+        return "\n".join(lines)
+
+
+def fusion_gain(
+    device: Device,
+    workload: FusedWorkload,
+    mapping: Mapping | None = None,
+    *,
+    launch_overhead: Quantity | None = None,
+) -> FusionGain:
+    """Return the least time of a network before and after fusion, by the roofline of each kernel.
+
+    Parameters
+    ----------
+    device
+        A twin, such as ``Hardware.Cloud.A100``.
+    workload
+        A fused network; the one it was made of is compared with it.
+    mapping
+        As in :func:`mlsys.models.roofline`.
+    launch_overhead
+        Time added for each kernel, s; by default none.
+
+    Raises
+    ------
+    ArgumentError
+        If the network was not fused.
+    UnknownNameError
+        If the device lacks the precision, unit or level.
+
+    References
+    ----------
+    S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.mapping.fusion import fuse
+    >>> from mlsys.workloads.torch_models import workload
+    >>> gain = fusion_gain(Hardware.Cloud.A100, fuse(workload("resnet50", precision="fp16", batch=32)))
+    >>> print(gain.kernels, f"{gain.speedup:.2f}")
+    (174, 56) 2.35
+    """
+    if not isinstance(workload, FusedWorkload):
+        raise ArgumentError(
+            f"fusion_gain(): `workload` must be a fused network, got {type(workload).__name__}. "
+            "Write e.g. workload=fuse(Workload.from_torch(module, inputs))"
+        )
+    unfused = roofline(device, workload.unfused, mapping, launch_overhead=launch_overhead)
+    fused = roofline(device, workload, mapping, launch_overhead=launch_overhead)
+    return FusionGain(unfused, fused, (len(workload.unfused), workload.kernels), workload.saved)

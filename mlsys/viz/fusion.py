@@ -1,0 +1,220 @@
+"""Pictures of fusion: passes over memory, what they cost, and where they go in whole networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.formulas import attainable_performance, chain_bytes
+from mlsys.hardware.device import Device
+from mlsys.mapping.fusion import FusedWorkload
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["bytes_by_pattern", "intensity_shift", "memory_passes", "speedup_by_chain"]
+
+_FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
+_LINES = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine")
+
+
+def memory_passes(ax: Axes, operators: Sequence[str]) -> Axes:
+    """Draw a chain of element-wise operators one by one and below as one kernel, an arrow for each pass.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    operators
+        What the operators are called, in order.
+    """
+    count = len(operators)
+    ax.set(xlim=(-0.9, 2 * count + 1.5), ylim=(0, 8))
+    ax.set_axis_off()
+    _passes(ax, operators, [(place, place + 1) for place in range(count)], 4.2, "one by one")
+    _passes(ax, operators, [(0, count)], 0.0, "fused")
+    return ax
+
+
+def _passes(ax: Axes, operators: Sequence[str], kernels: Sequence[tuple[int, int]], floor: float, label: str) -> None:
+    ax.axhspan(floor + 1.75, floor + 2.85, color=COLORS["grid"], alpha=0.45, linewidth=0)
+    several = "kernel" if len(kernels) == 1 else "kernels"
+    title = f"{label}: {2 * len(kernels)} passes, {len(kernels)} {several}"
+    ax.text(-0.85, floor + 3.2, title, fontsize=10, fontweight="bold", va="center")
+    right = 2 * len(operators) + 1.42
+    for height, place in ((2.3, "memory"), (0.55, "chip")):
+        ax.text(right, floor + height, place, fontsize=9, va="center", ha="right", color="#52606d")
+    edges = sorted({place for kernel in kernels for place in kernel})
+    for tensor in edges:
+        name = "X" if tensor == 0 else "Y" if tensor == len(operators) else "X" + "′" * tensor
+        _box(ax, 2 * tensor, floor + 2.3, name, COLORS["BlueL"], COLORS["BlueLine"], 0.45)
+    for first, end in kernels:
+        left, right = 2 * first + 1, 2 * end - 1
+        text = " · ".join(operators[first:end])
+        _box(
+            ax, (left + right) / 2, floor + 0.55, text, COLORS["GreenL"], COLORS["GreenLine"], (right - left) / 2 + 0.6
+        )
+        _arrow(ax, (2 * first + 0.15, floor + 1.98), (left - 0.3, floor + 0.9), COLORS["OrangeLine"], "read")
+        _arrow(ax, (right + 0.3, floor + 0.9), (2 * end - 0.15, floor + 1.98), COLORS["VioletLine"], "write")
+
+
+def _box(ax: Axes, x: float, y: float, text: str, fill: str, line: str, half: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    style = "round,pad=0.02,rounding_size=0.08"
+    ax.add_patch(FancyBboxPatch((x - half, y - 0.32), 2 * half, 0.64, boxstyle=style, facecolor=fill, edgecolor=line))
+    ax.text(x, y, text, ha="center", va="center", fontsize=9)
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color: str, label: str) -> None:
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 1.6})
+    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    side, align = (-0.1, "right") if label == "read" else (0.1, "left")
+    ax.text(x + side, y, label, fontsize=8, color=color, va="center", ha=align)
+
+
+def speedup_by_chain(
+    ax: Axes,
+    device: Device,
+    tensor_bytes: float,
+    element_bytes: int = 2,
+    precision: str = "fp16",
+    work: Sequence[float] = (1, 10, 40),
+    longest: int = 16,
+    launch: float = 0.0,
+) -> Axes:
+    """Draw how many times faster a chain of n element-wise operators gets when it is fused.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    device
+        Its vector unit computes, its main memory feeds it.
+    tensor_bytes
+        Size of the tensor.
+    element_bytes, precision
+        Of one element.
+    work
+        FLOP for each element and operator, one curve each.
+    longest
+        Right edge, operators.
+    launch
+        Time to start a kernel, s.
+    """
+    apply_style(ax)
+    lengths = np.arange(1, longest + 1)
+    bandwidth = device.memory_bw.m_as("byte/s")
+    rate = device.peak(precision, unit="vector").m_as("FLOP/s")
+    ax.plot(lengths, lengths, color="#7b8794", linewidth=1.2, linestyle=":", label="n: 2n passes become 2")
+    for each, color, marker in zip(work, CYCLE, MARKERS, strict=False):
+        computing = each * tensor_bytes / element_bytes / rate
+        one = max(chain_bytes.bare(1, tensor_bytes) / bandwidth, computing) + launch
+        fused = np.maximum(chain_bytes.bare(1, tensor_bytes) / bandwidth, lengths * computing) + launch
+        ax.plot(lengths, lengths * one / fused, marker=marker, color=color, markersize=5, label=f"{each:g} FLOP each")
+    ax.set(xlabel="element-wise operators in the chain, n", ylabel="times faster when fused", xlim=(0.5, longest + 0.5))
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: str = "fp16") -> Axes:
+    """Draw a network's operators under the roof before and after fusion, grouped by pattern.
+
+    Each arrow is one pattern: from the intensity of its members one by one to that of its
+    kernels, all of them together, open to filled. Dotted lines show what each end can attain.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    device
+        Whose roof is drawn.
+    fused
+        A fused network, counted in ``precision``.
+    precision
+        Of the peak.
+    """
+    if any(operator.precision != precision for operator in fused if operator.flops.magnitude):
+        raise ArgumentError(
+            f"intensity_shift(): {fused.name!r} is not counted in {precision}. Capture it with precision={precision!r}"
+        )
+    apply_style(ax)
+    peak, bandwidth = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
+    x = np.geomspace(1, 1000, 400)
+    ax.plot(x, attainable_performance.bare(x, peak, bandwidth), color=COLORS["primary"], label=device.name)
+    work: dict[str, float] = {}
+    for group, kernel in zip(fused.groups, fused, strict=True):
+        work[group.pattern] = work.get(group.pattern, 0.0) + kernel.flops.m_as("FLOP")
+    rows = [row for row in fused.by_pattern() if row.pattern != "unfused"]
+    ends = [[work[row.pattern] / moved.m_as("byte") for moved in (row.before, row.after)] for row in rows]
+    lowest = min(attainable_performance.bare(before, peak, bandwidth) for before, _ in ends) if ends else peak
+    for number, (row, (before, after)) in enumerate(zip(rows, ends, strict=True)):
+        color, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
+        height = lowest * 0.6 * 0.62**number
+        for end in (before, after):
+            roof = float(attainable_performance.bare(end, peak, bandwidth))
+            ax.plot([end, end], [height, roof], linestyle=":", linewidth=1, color=color)
+        arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "shrinkA": 5, "shrinkB": 5}
+        ax.annotate("", (after, height), (before, height), arrowprops=arrow)
+        ax.plot(before, height, marker, color="white", markeredgecolor=color, markersize=8)
+        ax.plot(after, height, marker, color=color, markeredgecolor="white", markersize=9, label=row.pattern)
+    ax.set(xscale="log", yscale="log", xlim=(1, 1000))
+    ax.set_ylim(lowest * 0.6 * 0.62 ** len(rows), 2 * peak)
+    ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
+    ax.legend(loc="upper left", fontsize=9, title="open: one by one, filled: fused", title_fontsize=8)
+    return ax
+
+
+def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
+    """Draw what networks move one by one and fused, as shares of the former, divided by pattern.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    networks
+        Fused networks; two bars each.
+    """
+    apply_style(ax)
+    names = list(dict.fromkeys(row.pattern for network in networks for row in network.by_pattern()))
+    names = [name for name in names if name != "unfused"] + ["unfused"]
+    labels, seen = [], set[str]()
+    for place, network in enumerate(networks):
+        whole = network.unfused.data.m_as("byte")
+        for half, attribute in enumerate(("before", "after")):
+            y, left = -(2.5 * place + half), 0.0
+            rows = {row.pattern: getattr(row, attribute).m_as("byte") for row in network.by_pattern()}
+            for number, name in enumerate(names):
+                if name not in rows:
+                    continue
+                share = 100 * rows[name] / whole
+                fill = COLORS["grid"] if name == "unfused" else COLORS[_FILLS[number % len(_FILLS)]]
+                edge = "#7b8794" if name == "unfused" else COLORS[_LINES[number % len(_LINES)]]
+                ax.barh(
+                    y,
+                    share,
+                    left=left,
+                    height=0.85,
+                    color=fill,
+                    edgecolor=edge,
+                    hatch="//" if number >= len(_FILLS) and name != "unfused" else None,
+                    label=None if name in seen else name,
+                )
+                seen.add(name)
+                left += share
+            count = len(network.unfused) if attribute == "before" else network.kernels
+            ax.text(left + 1, y, f"{count} kernels", va="center", fontsize=9)
+            labels.append((y, f"{network.name}, {'one by one' if attribute == 'before' else 'fused'}"))
+    ax.set_yticks([y for y, _ in labels], [text for _, text in labels])
+    ax.set(xlabel="bytes moved, % of those one by one", xlim=(0, 122))
+    ax.grid(False, axis="y")
+    handles, texts = ax.get_legend_handles_labels()
+    order = sorted(range(len(texts)), key=lambda place: names.index(texts[place]))
+    legend = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": 9}
+    ax.legend([handles[place] for place in order], [texts[place] for place in order], **legend)
+    return ax

@@ -1,0 +1,221 @@
+"""Which operator makes which tensor and which operators read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from mlsys.errors import ArgumentError
+from mlsys.workloads.operator import Operator
+
+__all__ = ["ROLES", "Access", "OperatorGraph", "Value"]
+
+ROLES = ("input", "weight", "constant", "made")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor that operators hand to each other; a view of it is the same value.
+
+    Attributes
+    ----------
+    name
+        What the framework calls it; no two values of a graph share a name.
+    role
+        ``"input"``, ``"weight"`` (parameters and buffers), ``"constant"`` or ``"made"`` by an operator.
+    bytes
+        What it takes in memory.
+    shape, dtype
+        Its sizes when it was made, and its number format in the framework's spelling.
+    producer
+        Place of the operator that makes it; None unless it is made.
+    consumers
+        Places of the operators that read it, in the order in which they run.
+    output
+        Whether the network returns it.
+    overwrites
+        Place, among the values, of the one whose memory it takes over, where an operator works in place.
+    """
+
+    name: str
+    role: str
+    bytes: int
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    producer: int | None = None
+    consumers: tuple[int, ...] = ()
+    output: bool = False
+    overwrites: int | None = None
+
+
+class Access(NamedTuple):
+    """What one operator reads or writes of a value.
+
+    Attributes
+    ----------
+    value
+        Place of the value.
+    bytes
+        How much of it: less than all through a slice, or where rows are gathered.
+    view
+        Equal for two operators that see the value in the same way; 0 for the way in which it was made.
+    turned
+        Whether the last axis is another than when the value was made.
+    """
+
+    value: int
+    bytes: int
+    view: int = 0
+    turned: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class OperatorGraph:
+    """Operators in the order in which they run, and the values that pass between them.
+
+    Attributes
+    ----------
+    name
+        Of the network.
+    operators
+        In an order in which they can run.
+    values
+        Inputs, weights, constants and what is made.
+    reads, writes
+        For each operator what it reads and writes of each value; by default all of it.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is read before it is made, or a place does not exist.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import relu
+    >>> x = Value("x", "input", 8192, consumers=(0,))
+    >>> hidden = Value("hidden", "made", 8192, producer=0, consumers=(1,))
+    >>> y = Value("y", "made", 8192, producer=1, output=True)
+    >>> graph = OperatorGraph("two rectifiers", (relu(4096), relu(4096)), (x, hidden, y))
+    >>> graph.consumers(0), [value.name for value in graph.read_by(1)], graph.intermediates
+    ((1,), ['hidden'], (1,))
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+    values: tuple[Value, ...]
+    reads: tuple[tuple[Access, ...], ...] = ()
+    writes: tuple[tuple[Access, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise ArgumentError(f"OperatorGraph(): {self.name!r} {fault}")
+        if not self.reads:
+            object.__setattr__(self, "reads", self._whole(v.consumers for v in self.values))
+        if not self.writes:
+            made = (() if value.producer is None else (value.producer,) for value in self.values)
+            object.__setattr__(self, "writes", self._whole(made))
+        for label in ("reads", "writes"):
+            if len(getattr(self, label)) != len(self.operators):
+                raise ArgumentError(
+                    f"OperatorGraph(): `{label}` must have one entry for each of {len(self.operators)} operators, "
+                    f"got {len(getattr(self, label))}"
+                )
+
+    def _whole(self, touching: Iterable[tuple[int, ...]]) -> tuple[tuple[Access, ...], ...]:
+        rows: list[list[Access]] = [[] for _ in self.operators]
+        for place, operators in enumerate(touching):
+            for operator in operators:
+                rows[operator].append(Access(place, self.values[place].bytes))
+        return tuple(tuple(row) for row in rows)
+
+    def _faults(self) -> Iterable[str]:
+        operators, values = len(self.operators), len(self.values)
+        if len({value.name for value in self.values}) < values:
+            yield "has two values of one name. Give each its own"
+        for value in self.values:
+            label = f"value {value.name!r}"
+            if value.role not in ROLES:
+                yield f"{label} has the role {value.role!r}. Roles: {', '.join(ROLES)}"
+            if (value.role == "made") != (value.producer is not None):
+                yield f"{label} has the role {value.role!r} and the producer {value.producer}: what is made has one"
+            first = -1 if value.producer is None else value.producer
+            if not -1 <= first < operators or any(not 0 <= user < operators for user in value.consumers):
+                yield f"{label} names an operator that is not there; they are 0 to {operators - 1}"
+            if any(user <= first for user in value.consumers):
+                yield f"{label} is read by an operator that runs before {first}, which makes it"
+            if any(left >= right for left, right in zip(value.consumers, value.consumers[1:], strict=False)):
+                yield f"{label} lists its consumers {value.consumers} out of order or twice"
+            if value.overwrites is not None:
+                if value.producer is None or not 0 <= value.overwrites < values:
+                    yield f"{label} overwrites {value.overwrites}, which is no value it can take the memory of"
+                elif any(user > value.producer for user in self.values[value.overwrites].consumers):
+                    yield f"{label} overwrites {self.values[value.overwrites].name!r}, which is read later"
+
+    @cached_property
+    def inputs_of(self) -> tuple[tuple[int, ...], ...]:
+        """For each operator the places of the values it reads, each once."""
+        return tuple(tuple(dict.fromkeys(access.value for access in row)) for row in self.reads)
+
+    @cached_property
+    def outputs_of(self) -> tuple[tuple[int, ...], ...]:
+        """For each operator the places of the values it makes."""
+        rows: list[list[int]] = [[] for _ in self.operators]
+        for place, value in enumerate(self.values):
+            if value.producer is not None:
+                rows[value.producer].append(place)
+        return tuple(tuple(row) for row in rows)
+
+    def read_by(self, operator: int) -> tuple[Value, ...]:
+        """Return the values that the operator at a place reads."""
+        return tuple(self.values[place] for place in self.inputs_of[operator])
+
+    def made_by(self, operator: int) -> tuple[Value, ...]:
+        """Return the values that the operator at a place makes."""
+        return tuple(self.values[place] for place in self.outputs_of[operator])
+
+    def producers(self, operator: int) -> tuple[int, ...]:
+        """Return the operators whose results the operator at a place reads."""
+        found = {self.values[place].producer for place in self.inputs_of[operator]}
+        return tuple(sorted(one for one in found if one is not None))
+
+    def consumers(self, operator: int) -> tuple[int, ...]:
+        """Return the operators that read what the operator at a place makes."""
+        return tuple(sorted({user for place in self.outputs_of[operator] for user in self.values[place].consumers}))
+
+    def waits_for(self, operator: int) -> tuple[int, ...]:
+        """Return what must have run before: the producers, and whoever still needs memory that is overwritten."""
+        found = set(self.producers(operator))
+        for place in self.outputs_of[operator]:
+            if self.values[place].overwrites is not None:
+                old = self.values[self.values[place].overwrites]  # type: ignore[index]
+                found.update(old.consumers)
+                found.update(() if old.producer is None else (old.producer,))
+        return tuple(sorted(found - {operator}))
+
+    @cached_property
+    def intermediates(self) -> tuple[int, ...]:
+        """Places of the values that are made and not returned."""
+        return tuple(
+            place for place, value in enumerate(self.values) if value.producer is not None and not value.output
+        )
+
+    @cached_property
+    def lasting(self) -> frozenset[int]:
+        """Places of the values that outlive a run: those returned, and what is left in inputs and weights."""
+        replaced = {value.overwrites for value in self.values}
+        kept = {place for place, value in enumerate(self.values) if value.output}
+        for place, value in enumerate(self.values):
+            first = value
+            while first.overwrites is not None:
+                first = self.values[first.overwrites]
+            if value is not first and place not in replaced and first.producer is None:
+                kept.add(place)
+        return frozenset(kept)
+
+    def __len__(self) -> int:
+        return len(self.operators)
+
+    def __repr__(self) -> str:
+        return f"<operator graph {self.name}: {len(self.operators)} operators, {len(self.values)} values>"
