@@ -1,0 +1,126 @@
+"""``mlsys tiles``: how a device cuts a network into tiles, and what that costs in time and energy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from mlsys.cli.common import QuantityType, complete_device, complete_model, speak_plainly, write_csv
+
+__all__ = ["tiles"]
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_model)
+@click.option(
+    "--device", "name", required=True, help="A device, such as A100 or GenericKPU.", shell_complete=complete_device
+)
+@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images or sequences.")
+@click.option("--precision", help="Of every value; by default the headline format of the device.")
+@click.option("--onchip", type=QuantityType(), help='Memory on the chip of a teaching profile, such as "8 MiB".')
+@click.option("--strategy", help="cpu, gpu, tpu or kpu; by default what suits the device.")
+@click.option("--unfused", is_flag=True, help="Every activation and normalisation as a kernel of its own.")
+@click.option("--launch", type=QuantityType(), help='Time each kernel costs beside its work, such as "5 us".')
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each operator.")
+@speak_plainly
+def tiles(
+    model: str,
+    name: str,
+    batch: int,
+    precision: str | None,
+    onchip: Any,
+    strategy: str | None,
+    unfused: bool,
+    launch: Any,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Cut every operator of MODEL, a network of the catalogue, into the tiles that suit a device.
+
+    Prints time, energy and bytes by memory level, and the operators that take longest with their tiles.
+    Nothing is fitted: what is counted are bytes that tiles read again, waves that are not full, and launches.
+    """
+    from mlsys.hardware import Hardware
+    from mlsys.models.architecture import run
+    from mlsys.workloads import zoo
+
+    if as_json and as_csv:
+        raise ValueError("give either --json or --csv, not both")
+    device = Hardware[name]
+    if onchip is not None:
+        device = device.with_onchip(onchip)
+    network = zoo.network(model, batch=batch, precision=precision or device.headline, fused=not unfused)
+    found = run(device, network, strategy=strategy, launch_overhead=launch)
+    if as_json:
+        click.echo(json.dumps({**_summary(found), "operators": _rows(found)}, indent=1, ensure_ascii=False))
+    elif as_csv:
+        write_csv(_rows(found))
+    else:
+        click.echo(found.explain())
+        click.echo(_longest(found))
+
+
+def _summary(found: Any) -> dict[str, Any]:
+    return {
+        "model": found.workload,
+        "device": found.device,
+        "strategy": found.model,
+        "seconds": found.time.m_as("s"),
+        "bound_by": found.bound_by,
+        "joules": found.spent.m_as("J"),
+        "watts": found.power.m_as("W"),
+        "utilisation": found.figures["utilisation"].m_as(""),
+        "seconds_by_cause": {part: time.m_as("s") for part, time in found.parts.items()},
+        "joules_by_cause": {part: energy.m_as("J") for part, energy in found.energy.items()},
+        "bytes_by_level": {level: moved.m_as("byte") for level, moved in found.moved.items()},
+        "assumptions": list(found.assumptions),
+    }
+
+
+def _rows(found: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "operator": child.workload,
+            "tile": "x".join(map(str, child.plan.tile)),
+            "tiles": child.plan.count,
+            "level": child.plan.level,
+            "buffer_bytes": child.plan.buffer.m_as("byte"),
+            "block": "x".join(map(str, child.plan.block)),
+            "block_level": child.plan.block_level,
+            "read_bytes": child.plan.read.m_as("byte"),
+            "written_bytes": child.plan.written.m_as("byte"),
+            "loads": child.plan.loads,
+            "waves": child.plan.waves,
+            "utilisation": child.plan.utilisation,
+            "seconds": child.time.m_as("s"),
+            "joules": child.spent.m_as("J"),
+            "bound_by": child.bound_by,
+        }
+        for child in found.children
+    ]
+
+
+def _longest(found: Any, shown: int = 10) -> Any:
+    """Return the operators that take longest, equal ones taken together."""
+    from mlsys.tables import Table
+
+    alike: dict[tuple[str, float], list[Any]] = {}
+    for child in found.children:
+        alike.setdefault((child.workload, child.time.m_as("s")), []).append(child)
+    order = sorted(alike.values(), key=lambda members: -len(members) * members[0].time.m_as("s"))
+    lines = [
+        (
+            members[0].workload,
+            len(members),
+            f"{(len(members) * members[0].time / found.time).m_as(''):.1%}",
+            "×".join(map(str, members[0].plan.tile)),
+            f"{members[0].plan.count:,}",
+            f"{members[0].plan.utilisation:.0%}",
+            members[0].bound_by,
+        )
+        for members in order[:shown]
+    ]
+    return Table("Longest operators", ("operator", "times", "share", "tile", "tiles", "of peak", "bound by"), lines)

@@ -1,0 +1,31 @@
+"""Architecture-aware models: whole networks on CPU, GPU, TPU and KPU, tiled as each kind of machine does.
+
+:func:`run` gives time, energy and bytes by level; a :class:`TilingStrategy` gives the :class:`TilePlan`
+of one operator; :func:`strategy_for` picks the strategy that suits a device.
+"""
+
+from mlsys.models.architecture.arrays import ArrayTiling, KpuTiling, TpuTiling
+from mlsys.models.architecture.choose import STRATEGIES, strategy_for
+from mlsys.models.architecture.cpu import CpuTiling
+from mlsys.models.architecture.energy import ENERGY_PARTS, Energies
+from mlsys.models.architecture.gpu import GpuTiling
+from mlsys.models.architecture.model import PARTS, run
+from mlsys.models.architecture.plan import TilePlan, TilingStrategy
+from mlsys.models.architecture.result import ArchitectureResult
+
+__all__ = [
+    "ENERGY_PARTS",
+    "PARTS",
+    "STRATEGIES",
+    "ArchitectureResult",
+    "ArrayTiling",
+    "CpuTiling",
+    "Energies",
+    "GpuTiling",
+    "KpuTiling",
+    "TilePlan",
+    "TilingStrategy",
+    "TpuTiling",
+    "run",
+    "strategy_for",
+]

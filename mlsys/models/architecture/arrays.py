@@ -1,0 +1,256 @@
+"""Arrays of multipliers: weights that stay (TPU) and results that stay (KPU), before one buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from mlsys.models.architecture.blocks import Block, fewest_words, footprint
+from mlsys.models.architecture.plan import Counted, Level, TilingStrategy, as_level
+from mlsys.models.architecture.work import NARROWEST, Product, Work
+from mlsys.models.systolic.counts import Counts, physical_counts
+from mlsys.models.systolic.folds import folds
+
+__all__ = ["ArrayTiling", "KpuTiling", "TpuTiling"]
+
+
+@dataclass(frozen=True)
+class ArrayTiling(TilingStrategy):
+    """What both kinds of arrays share: a buffer whose blocks decide the main memory's bytes, and folds.
+
+    Cycles and words come from the closed forms of :mod:`mlsys.models.systolic`; the clock is the one
+    at which the array reaches the peak of the precision.
+    """
+
+    dataflow: ClassVar[str] = ""
+
+    @cached_property
+    def array(self) -> tuple[int, int, int]:
+        """Rows, columns and number of arrays."""
+        if self.device.systolic_array is None:
+            raise self.missing("array of multipliers", "Add `systolic_array: {rows, columns, count}` to its YAML file")
+        return self.device.systolic_array
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The buffer that feeds the array, memories inside it, and the place of the sums."""
+        _ = self.array
+        found = tuple(as_level(level) for level in self.device.inner_levels if level._capacity is not None)
+        if not any(map(_holds_blocks, found)):
+            raise self.missing(
+                f"buffer with a capacity inside its {self.device.main_memory}",
+                "Add one, such as UnifiedBuffer, to the device's YAML file",
+            )
+        return found
+
+    @cached_property
+    def holding(self) -> Level:
+        """The outermost buffer."""
+        return next(filter(_holds_blocks, self.levels))
+
+    @property
+    def units_at_work(self) -> int:
+        """Arrays."""
+        return self.array[2]
+
+    def counted(self, work: Work) -> Counted:
+        """Return the plan of one operator in plain numbers."""
+        product = work.product
+        if product is None:
+            return self.stream(work)
+        rates = self.rates(work.precision)
+        rows, columns, arrays = self.array
+        clock = rates.peak / (2.0 * rows * columns * arrays)
+        overlap = "full" if self.mapping.overlap else "none"
+        counts: list[Counts] = []
+        cycles, waves = 0, 0
+        for m, n, k, copies in work.pair:
+            cut = replace(folds(m, n, k, rows, columns, self.dataflow), copies=copies)
+            counts.append(physical_counts(cut, overlap))
+            rounds = -(-cut.count // arrays)
+            cycles += (rounds - 1) * cut.step(overlap) + cut.fold_cycles
+            waves += rounds
+        computing = cycles / clock + work.beside / rates.vector
+        if product.n < NARROWEST and product.copies > 1:  # the elements beside the array may be quicker
+            aside = self.stream(work)
+            if aside.computing < computing:
+                return aside
+        fed = sum(one.sram.ifmap_reads + one.sram.filter_reads for one in counts)
+        results = sum(one.folds.m * one.folds.n * one.folds.copies for one in counts)
+        passing = sum(one.sram.ofmap_writes + one.sram.ofmap_reads for one in counts)
+        latched = sum(one.register_writes for one in counts)
+        return self._in_blocks(work, product, (fed, results, passing, latched), computing, waves)
+
+    def _in_blocks(
+        self, work: Work, product: Product, words: tuple[int, int, int, int], computing: float, waves: int
+    ) -> Counted:
+        fed, results, passing, latched = words
+        moved: list[float] = []
+        outer: Block | None = None
+        buffers = [level for level in self.levels if _holds_blocks(level)]
+        for level in buffers:
+            found = self.block(product, level.each / work.size)
+            if found is None:
+                raise self.too_small(level, work)
+            outer = outer or found
+            moved.append(work.data + found.words * work.size)
+        assert outer is not None
+        sums = [level for level in self.levels if not _holds_blocks(level)]
+        at_array = (fed + results if sums else fed + passing) * work.size
+        # What passes the places of the sums: every partial sum on its way in and out, four bytes each.
+        moved += [at_array, *([max(passing * 4.0, at_array)] * len(sums))]
+        moved = [max(moved[: place + 1]) for place in range(len(moved))]
+        row_blocks, _, _ = outer.counts(product)
+        rates = self.rates(work.precision)
+        tile = self.tile(product, outer)
+        tiles = tuple(-(-size // edge) for size, edge in zip(product[:3], tile, strict=True))
+        return Counted(
+            tile, (tiles[0], tiles[1], tiles[2]), product.copies, outer.order, self.holding.name,
+            footprint(outer.m, outer.n, outer.k) * work.size, self.holding.each,
+            (outer.m, outer.n, outer.k), self.holding.name, tuple(moved), latched,
+            self.loads(work, row_blocks), waves, computing,
+            min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
+        )  # fmt: skip
+
+    def block(self, product: Product, words: float) -> Block | None:
+        """Return the block of a buffer."""
+        raise NotImplementedError
+
+    def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
+        """Return the part of a product that is in the array at a time."""
+        raise NotImplementedError
+
+    def loads(self, work: Work, row_blocks: int) -> int:
+        """Return how often the array is loaded anew."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TpuTiling(ArrayTiling):
+    """Load, execute, unload: a fold of weights in the array, rows of activations streaming past it.
+
+    The unified buffer holds three double-buffered blocks; a block is never narrower than the array, nor
+    shorter than the array is tall (or than all rows there are), so that the next weights arrive while
+    rows stream. A fold's weights are loaded once for each block of rows.
+
+    References
+    ----------
+    N. P. Jouppi et al., In-datacenter performance analysis of a tensor processing unit, ISCA 2017.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import gemm
+    >>> plan = TpuTiling(Hardware.Generic.TPU).plan(gemm(4096, 4096, 4096, "bf16"))
+    >>> plan.loads, f"{plan.utilisation:.1%}"
+    (2048, '100.0%')
+    """
+
+    name: ClassVar[str] = "tpu"
+    dataflow: ClassVar[str] = "ws"
+
+    def beside(self, peak: float) -> float:
+        """Return one operation for each column of the arrays in a cycle, FLOP/s."""
+        return peak / (2.0 * self.array[0])
+
+    def block(self, product: Product, words: float) -> Block | None:
+        """Return the block of a buffer: folds side by side, rows at least as many as the array's."""
+        rows, columns, _ = self.array
+        return fewest_words(product, words, (rows,), at_least=(rows, columns))
+
+    def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
+        """Return the rows that stream, and the fold that they pass."""
+        rows, columns, _ = self.array
+        return block.m, min(columns, product.n), min(rows, product.k)
+
+    def loads(self, work: Work, row_blocks: int) -> int:
+        """Return the folds of weights that are loaded: once for each block of rows."""
+        rows, columns, _ = self.array
+        return row_blocks * sum(-(-k // rows) * -(-n // columns) * copies for _, n, k, copies in work.pair)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the discipline takes for granted, in words."""
+        rows, columns, arrays = self.array
+        return (
+            f"weights stay in {arrays} arrays of {rows} × {columns}; folds are shared out evenly and "
+            + ("follow each other directly" if self.mapping.overlap else "wait for the one before to drain"),
+            f"three double-buffered blocks in {self.holding.name}, at least {rows} rows each",
+            "operations beside products run at the array's edge, one for each column in a cycle, after the "
+            "products; a depthwise convolution runs where it is quicker"
+            if ("fp32", "vector", "dense") not in self.device._peaks
+            else "operations beside products run on the vector units, after the products",
+        )
+
+
+@dataclass(frozen=True)
+class KpuTiling(ArrayTiling):
+    r"""Domain flow: results stay in the fabric while wavefronts of operands stream through it.
+
+    A fabric of R × C elements holds R·C sums. Step t of the reduction is a wavefront: a column of R
+    words and a row of C words enter, and all R·C elements multiply and add. A block of results so takes
+    :math:`K + R + C - 2` cycles alone, with K steps; the next block's wavefronts follow directly behind,
+
+    .. math:: \text{cycles} = (\lceil F / f \rceil - 1) \max(K, R) + K + 2R + C - 2,
+
+    for F blocks of results on f fabrics, and R cycles to hand over the last sums. The state in flight
+    is that of a wavefront and of the sums: O(N²) for the O(N³) operations of a product. The scratchpad
+    holds the same at a larger scale, blocks of results and strips of R wavefronts,
+
+    .. math:: S = 2 w \left(B_m B_n + R (B_m + B_n)\right),
+
+    so its size sets :math:`B \approx \sqrt{S / 2w}`, and the main memory moves about
+    :math:`2 N^3 / B` words.
+
+    This formula is ours: no manufacturer has published one. The wavefront schedules follow systems of
+    affine recurrences as they are described for domain-flow machines.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.units import Q_
+    >>> from mlsys.workloads import gemm
+    >>> work = gemm(2048, 2048, 2048, "fp32")
+    >>> for size in (Q_(2, "MiB"), Q_(32, "MiB")):
+    ...     plan = KpuTiling(Hardware.Generic.KPU.with_onchip(size)).plan(work)
+    ...     print(plan.block, f"{(plan.read + plan.written).to('MB'):.0f}")
+    (683, 342, 16) 168 MB
+    (1024, 512, 2048) 67 MB
+    """
+
+    name: ClassVar[str] = "kpu"
+    dataflow: ClassVar[str] = "os"
+
+    def beside(self, peak: float) -> float:
+        """Return one operation for each element in a cycle, FLOP/s."""
+        return peak / 2.0
+
+    def block(self, product: Product, words: float) -> Block | None:
+        """Return the block of a buffer: results, and strips as many wavefronts deep as the fabric has rows."""
+        return fewest_words(product, words, (self.array[0],))
+
+    def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
+        """Return the results in a fabric; the whole reduction of a strip streams through them."""
+        rows, columns, _ = self.array
+        return min(rows, product.m), min(columns, product.n), product.k
+
+    def loads(self, work: Work, row_blocks: int) -> int:
+        """Return the blocks of results that the fabrics take up."""
+        rows, columns, _ = self.array
+        return sum(-(-m // rows) * -(-n // columns) * copies for m, n, _, copies in work.pair)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the discipline takes for granted, in words."""
+        rows, columns, fabrics = self.array
+        return (
+            f"sums stay in {fabrics} fabrics of {rows} × {columns} elements while wavefronts stream; a formula of "
+            "our own",
+            f"double-buffered blocks of results and strips of {rows} wavefronts in {self.holding.name}",
+            "operations beside products run after them, one for each element in a cycle; a depthwise convolution "
+            "runs where it is quicker",
+        )
+
+
+def _holds_blocks(level: Level) -> bool:
+    """Tell whether a level holds blocks of operands: not sums, and not the registers of the elements."""
+    return not any(word in level.kind.lower() for word in ("sums", "register"))

@@ -1,0 +1,71 @@
+"""Which discipline of tiling suits a device."""
+
+from __future__ import annotations
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.hardware.device import Device
+from mlsys.mapping import Mapping
+from mlsys.models.architecture.arrays import KpuTiling, TpuTiling
+from mlsys.models.architecture.cpu import CpuTiling
+from mlsys.models.architecture.gpu import GpuTiling, has_shared_memory
+from mlsys.models.architecture.plan import TilingStrategy
+
+__all__ = ["STRATEGIES", "strategy_for"]
+
+STRATEGIES: dict[str, type[TilingStrategy]] = {one.name: one for one in (CpuTiling, GpuTiling, TpuTiling, KpuTiling)}
+
+
+def strategy_for(device: Device, mapping: Mapping | None = None, *, strategy: str | None = None) -> TilingStrategy:
+    """Return the discipline of tiling for ``device``.
+
+    Processors and microcontrollers tile for the cache of each core, graphics processors for the shared
+    memory of each multiprocessor, systolic arrays for weights that stay, domain-flow machines for
+    results that stay. A system on a chip counts as graphics processor where its units share memory.
+
+    Parameters
+    ----------
+    device
+        A twin.
+    mapping
+        Rate, unit and overlap.
+    strategy
+        ``"cpu"``, ``"gpu"``, ``"tpu"`` or ``"kpu"``; by default what kind and parts of the device suggest.
+
+    Raises
+    ------
+    ArgumentError
+        If no discipline suits the device, or it lacks what the discipline needs.
+    UnknownNameError
+        For an unknown strategy.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> [strategy_for(device).name for device in Hardware.Generic]
+    ['cpu', 'gpu', 'kpu', 'tpu']
+    >>> strategy_for(Hardware.Cloud.TPUv4).name, strategy_for(Hardware.Edge.RaspberryPi4).name
+    ('tpu', 'cpu')
+    """
+    chosen = _suggested(device) if strategy is None else strategy
+    if chosen not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        raise UnknownNameError(
+            f"strategy_for(): unknown strategy {chosen!r}. Known: {known}.{did_you_mean(str(chosen), STRATEGIES)}"
+        )
+    return STRATEGIES[chosen](device, mapping or Mapping())
+
+
+def _suggested(device: Device) -> str:
+    if "domain flow" in device.architecture:
+        return "kpu"
+    if device.systolic_array is not None:
+        return "tpu"
+    if device.kind == "GPU" or (device.kind == "SoC" and any(map(has_shared_memory, device.inner_levels))):
+        return "gpu"
+    if device.kind in ("CPU", "MCU", "SoC"):
+        return "cpu"
+    raise ArgumentError(
+        f"strategy_for(): `device` {device.name} is an {device.kind} without a recorded array of multipliers, and no "
+        "strategy follows from that. Add `systolic_array: {rows, columns, count}` to its YAML file, or name one: "
+        f"strategy='{'gpu' if any(level.scope == 'unit' for level in device.inner_levels) else 'cpu'}'"
+    )

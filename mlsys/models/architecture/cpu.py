@@ -1,0 +1,107 @@
+"""Processors and microcontrollers: three double-buffered cubes in the cache of each core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from mlsys.models.architecture.blocks import Block, cubes, footprint
+from mlsys.models.architecture.plan import Counted, Level, TilingStrategy, as_level
+from mlsys.models.architecture.work import NARROWEST, Work
+
+__all__ = ["CpuTiling"]
+
+
+@dataclass(frozen=True)
+class CpuTiling(TilingStrategy):
+    """Cut products into cubes, three blocks twice in every cache, as large as it holds.
+
+    A tile lies in the memory of one core, by default its L2: the outermost level that each core has
+    for itself, or the innermost there is. Caches outside it hold larger cubes of the same kind, and
+    decide what the main memory moves.
+
+    Attributes
+    ----------
+    registers
+        Rows and columns of results that a core keeps in registers: each word from the innermost
+        cache is used that often.
+
+    References
+    ----------
+    K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008:
+    blocks for each level of caches, and a block of results in registers.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import gemm
+    >>> plan = CpuTiling(Hardware.Generic.CPU).plan(gemm(1024, 1024, 1024, "fp32"))
+    >>> plan.tile, plan.tiles, plan.level
+    ((147, 147, 147), (7, 7, 7), 'L2')
+    """
+
+    registers: tuple[int, int] = (6, 16)
+
+    name: ClassVar[str] = "cpu"
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Caches and memories between the main memory and the registers."""
+        found = tuple(
+            as_level(level)
+            for level in self.device.inner_levels
+            if level._capacity is not None and "register" not in level.kind.lower()
+        )
+        if not found:
+            raise self.missing(
+                f"memory level with a capacity inside its {self.device.main_memory}",
+                "Add one, such as L2 with `scope: unit`, to the device's YAML file",
+            )
+        return found
+
+    @cached_property
+    def holding(self) -> Level:
+        """The outermost level that each core has for itself, else the innermost."""
+        own = [level.name for level in self.device.inner_levels if level.scope == "unit"]
+        return next((level for level in self.levels if level.name in own), self.levels[-1])
+
+    def counted(self, work: Work) -> Counted:
+        """Return the plan of one operator in plain numbers."""
+        product = work.product
+        if product is None or (product.n < NARROWEST and product.copies > 1):
+            return self.stream(work)
+        rates = self.rates(work.precision)
+        blocks: list[Block] = []
+        for level in self.levels:
+            found = cubes(product, level.each / work.size)
+            if found is None:
+                raise self.too_small(level, work)
+            blocks.append(found)
+        moved = [work.data + block.words * work.size for block in blocks]
+        rows, columns = (min(edge, size) for edge, size in zip(self.registers, (product.m, product.n), strict=True))
+        feeding = work.multiplying / 2 * (1 / rows + 1 / columns) * work.size
+        moved.append(max(feeding, moved[-1]))
+        moved = [max(moved[: place + 1]) for place in range(len(moved))]
+        tile, outer = blocks[self.levels.index(self.holding)], blocks[0]
+        results = -(-product.m * product.n * product.copies // self.units)  # of the busiest core
+        computing = 2.0 * results * product.k * self.units / rates.peak + work.beside / rates.vector
+        tm, tn, tk = tile.counts(product)
+        om, on, ok = outer.counts(product)
+        return Counted(
+            (tile.m, tile.n, tile.k), (tm, tn, tk), product.copies, tile.order, self.holding.name,
+            footprint(tile.m, tile.n, tile.k) * work.size, self.holding.each,
+            (outer.m, outer.n, outer.k), self.levels[0].name, tuple(moved), 3 * work.multiplying / 2,
+            om * on * ok * product.copies, -(-tm * tn * product.copies // self.units), computing,
+            min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
+        )  # fmt: skip
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the discipline takes for granted, in words."""
+        rows, columns = self.registers
+        return (
+            f"three double-buffered cubes in each of {', '.join(level.name for level in self.levels)}, as large as fit",
+            f"results are shared out evenly among {self.units} cores; what several cores need at the same time "
+            "crosses the main memory once",
+            f"{rows} × {columns} results in registers; depthwise convolutions stream",
+        )

@@ -1,0 +1,208 @@
+"""Graphics processors: tiles in shared memory, in waves over the multiprocessors, and blocks in the L2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.hardware.parts import MemoryLevel
+from mlsys.models.architecture.blocks import BUFFERS, Block, fewest_words
+from mlsys.models.architecture.plan import Counted, Level, TilingStrategy, as_level
+from mlsys.models.architecture.work import NARROWEST, Product, Work
+
+__all__ = ["GpuTiling", "has_shared_memory"]
+
+_SIDES = (8, 16, 32, 64, 128, 256)
+_DEPTHS = (16, 32, 64)
+# A side below that of a warp is for products that are no longer themselves.
+_NARROW = 32
+_SPLITS = (1, 2, 4, 8, 16, 32)
+# 64 KiB of registers for the sums of a tile, four bytes each.
+_SUMS = 128 * 128
+_SUM_BYTES = 4
+
+
+@lru_cache(maxsize=64)
+def _tiles(words: float) -> tuple[NDArray[np.int64], ...]:
+    """Return every (Tm, Tn, Tk, splits of the reduction) whose two operands fit twice."""
+    found = [
+        (tm, tn, tk, split)
+        for tm in _SIDES
+        for tn in _SIDES
+        for tk in _DEPTHS
+        for split in _SPLITS
+        if tm * tn <= _SUMS and BUFFERS * (tm + tn) * tk <= words
+    ]
+    return tuple(np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
+
+
+def has_shared_memory(level: MemoryLevel) -> bool:
+    """Tell whether a level is the memory in which the threads of one unit share a tile."""
+    words = ("shared memory", "managed by software", "gpu core", "threadgroup")
+    return level.scope == "unit" and (
+        level.name in ("Shared", "LDS", "Threadgroup") or any(word in level.kind.lower() for word in words)
+    )
+
+
+@dataclass(frozen=True)
+class GpuTiling(TilingStrategy):
+    """Cut products into tiles of results, one for each multiprocessor at a time.
+
+    A tile keeps its sums in registers and two pairs of operand strips in shared memory. Tiles run in
+    waves; the last wave and the edge tiles take as long as full ones. A reduction is split among
+    several multiprocessors where the tiles are fewer; their sums then meet in the L2. What
+    several tiles need lies in blocks in the L2, three of them, double-buffered, which decide what the
+    main memory moves.
+
+    Attributes
+    ----------
+    warp
+        Rows and columns of results that a group of threads works on together: each word from shared
+        memory is used that often.
+
+    References
+    ----------
+    A. Kerr et al., CUTLASS: Fast Linear Algebra in CUDA C++, NVIDIA developer blog, 2017: tiles of a
+    thread block in shared memory, of a warp in registers.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import gemm
+    >>> plan = GpuTiling(Hardware.Generic.GPU).plan(gemm(4096, 4096, 4096, "fp32"))
+    >>> plan.tile, plan.waves, f"{plan.utilisation:.0%}"
+    ((32, 32, 64), 205, '100%')
+    """
+
+    warp: tuple[int, int] = (64, 32)
+
+    name: ClassVar[str] = "gpu"
+
+    @cached_property
+    def _own(self) -> MemoryLevel:
+        with_capacity = [
+            level
+            for level in self.device.inner_levels
+            if level.scope == "unit" and level._capacity is not None and "register" not in level.kind.lower()
+        ]
+        found = next(filter(has_shared_memory, with_capacity), None) or next(reversed(with_capacity), None)
+        if found is None:
+            raise self.missing(
+                "shared memory of one multiprocessor",
+                "Add a level with `scope: unit` and a capacity to the device's YAML file",
+            )
+        return found
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Caches that all multiprocessors share, and the shared memory of each."""
+        outer = [level for level in self.device.inner_levels if level.scope == "device" and level._capacity is not None]
+        return (*map(as_level, outer), as_level(self._own))
+
+    def counted(self, work: Work) -> Counted:
+        """Return the plan of one operator in plain numbers."""
+        product = work.product
+        if product is None or product.n < NARROWEST:
+            return self.stream(work)
+        rates = self.rates(work.precision)
+        *shared, own = self.levels
+        blocks = []
+        for level in shared:
+            found = fewest_words(product, level.each / work.size, (_DEPTHS[1],))
+            if found is None:
+                raise self.too_small(level, work)
+            blocks.append(found)
+        moved = [work.data + block.words * work.size for block in blocks]
+        tm, tn, tk, split = self._tile(work, product, moved)
+        outer = blocks[0] if blocks else Block(tm, tn, tk, "mnk", 0)
+        rows, columns = -(-product.m // tm), -(-product.n // tn)
+        deep = -(-product.k // split)
+        count = rows * columns * product.copies * split
+        waves = -(-count // self.units)
+        computing = waves * 2.0 * tm * tn * deep * self.units / rates.peak + work.beside / rates.vector
+        feeding = self._from_outside(work, product, tm, tn, split)
+        moved += [feeding, float(self._inside(work, tm, tn))]
+        moved = [max(moved[: place + 1]) for place in range(len(moved))]
+        om, on, ok = outer.counts(product)
+        return Counted(
+            (tm, tn, min(tk, product.k)), (rows, columns, -(-product.k // min(tk, product.k))), product.copies,
+            outer.order, own.name, BUFFERS * (tm + tn) * tk * work.size, own.each,
+            (outer.m, outer.n, outer.k), self.levels[0].name, tuple(moved), self._registers(work),
+            om * on * ok * product.copies, waves, computing,
+            min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
+        )  # fmt: skip
+
+    def _tile(self, work: Work, product: Product, moved: list[float]) -> tuple[int, int, int, int]:
+        """Return the tile of least time, and of those the one that the caches feed with the fewest bytes."""
+        own, rates, overlap = self.levels[-1], self.rates(work.precision), self.mapping.overlap
+        choices = _tiles(own.each / work.size)
+        if not choices:
+            raise self.too_small(own, work)
+        tm, tn, tk, split = choices
+        tiles = -(-product.m // tm) * -(-product.n // tn) * product.copies
+        waves = -(-tiles * split // self.units)
+        seconds = waves * (2.0 * tm * tn * -(-product.k // split)) * self.units / rates.peak
+        seconds += work.beside / rates.vector
+        drawn = self._inside(work, tm, tn)
+        feeding = self._from_outside(work, product, tm, tn, split)
+        seconds = np.maximum(seconds, drawn / own.bandwidth)
+        fetching = feeding / (self.levels[-2] if moved else self.main).bandwidth
+        seconds = np.maximum(seconds, fetching) if moved or overlap else seconds + fetching
+        if moved and overlap:  # no tile makes up for what waits for the main memory
+            seconds = np.maximum(seconds, moved[0] / self.main.bandwidth)
+        seconds = np.maximum(seconds, self._joules(work, feeding, drawn, moved) / self.spending.budget)
+        narrow = ((tm < _NARROW) & (product.m > tm)) | ((tn < _NARROW) & (product.n > tn))
+        seconds = np.where(((split > 1) & (tiles >= self.units)) | narrow, np.inf, seconds)
+        best = np.lexsort((split, -tk, feeding, seconds))[0]
+        return int(tm[best]), int(tn[best]), int(tk[best]), int(split[best])
+
+    @staticmethod
+    def _from_outside(work: Work, product: Product, tm: Any, tn: Any, split: Any) -> Any:
+        """Return the bytes that tiles draw from the caches: each operand once for each tile that needs it."""
+        strips = product.m * product.k * -(-product.n // tn) + product.k * product.n * -(-product.m // tm)
+        once = product.m * product.k + product.k * product.n
+        sums = 2.0 * _SUM_BYTES * product.m * product.n * split * (split > 1)
+        return work.data + product.copies * ((strips - once) * work.size + sums)
+
+    def _inside(self, work: Work, tm: Any, tn: Any) -> Any:
+        """Return the bytes that threads draw from shared memory."""
+        once_each = 1 / np.minimum(self.warp[0], tm) + 1 / np.minimum(self.warp[1], tn)
+        return work.multiplying / 2 * work.size * once_each
+
+    def _joules(self, work: Work, feeding: Any, drawn: Any, moved: list[float]) -> Any:
+        """Return the energy of every tile, as :meth:`Spending.of` counts it."""
+        costs, energies = self.spending, self.spending.energies
+        computes = self.mapping.compute_precision or work.precision
+        fixed = (work.multiplying + work.beside) / 2 * energies.multiply(computes)
+        fixed += self._registers(work) * work.size / 4 * costs.register
+        if moved:
+            fixed += (costs.off_chip + costs.levels[0]) * moved[0]
+            for cost, arrives, leaves in zip(costs.levels[1:], moved, moved[1:], strict=False):
+                fixed += cost * (arrives + leaves)
+            fixed += costs.levels[-2] * moved[-1]
+            return fixed + (costs.levels[-2] + costs.levels[-1]) * feeding + costs.levels[-1] * drawn
+        return fixed + (costs.off_chip + costs.levels[0] + costs.levels[-1]) * feeding + costs.levels[-1] * drawn
+
+    def _registers(self, work: Work) -> float:
+        """Return words in registers: three for each step of a thread, one for several in a matrix unit."""
+        computes = self.mapping.compute_precision or work.precision
+        matrix = (computes, "matrix", "dense") in self.device._peaks and self.mapping.unit != "vector"
+        # A matrix unit works on 16 × 8 × 16: 384 words of operands and 256 of sums for 2,048 steps.
+        return work.multiplying / 2 * (640 / 2048 if matrix else 3.0)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the discipline takes for granted, in words."""
+        *shared, own = self.levels
+        cached = ", ".join(level.name for level in shared)
+        return (
+            f"tiles of 32 to 256 rows and columns (fewer where a product has fewer), one for each of {self.units} "
+            f"units at a time, operands double-buffered in {own.name}, sums in registers",
+            "the last wave and edge tiles take as long as full ones; depthwise convolutions stream",
+            f"three double-buffered blocks in {cached} decide what the main memory moves"
+            if shared
+            else "no shared cache on record: every tile fetches its operands from the main memory",
+        )

@@ -1,0 +1,65 @@
+"""What the architecture models answer with: time, energy and bytes, of the whole and of each operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mlsys.frozen import FrozenDict
+from mlsys.models.architecture.plan import TilePlan
+from mlsys.models.result import Result
+from mlsys.units import Quantity
+
+__all__ = ["ArchitectureResult"]
+
+
+@dataclass(frozen=True)
+class ArchitectureResult(Result):
+    """A :class:`~mlsys.models.result.Result` with energy, bytes by level, and the plan.
+
+    ``bound_by`` may also be ``"on-chip memory"`` and ``"power"``.
+
+    Attributes
+    ----------
+    energy
+        Joules of *compute*, *on-chip*, *off-chip* and *static*; they sum to ``spent``.
+    moved
+        Bytes that cross the inner side of each memory level, main memory first.
+    plan
+        How the operator was cut; None for a network, whose children have theirs.
+    """
+
+    energy: FrozenDict[str, Quantity] = field(kw_only=True)
+    moved: FrozenDict[str, Quantity] = field(kw_only=True)
+    plan: TilePlan | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def spent(self) -> Quantity:
+        """Energy of all causes, J."""
+        return self.figures["energy"]
+
+    @property
+    def power(self) -> Quantity:
+        """Average power, W."""
+        return self.figures["average power"]
+
+    def explain(self) -> str:
+        """Return the result in sentences and small tables, for people."""
+        lines = [super().explain(), "Energy:"]
+        whole = self.spent
+        for name, part in self.energy.items():
+            share = float((part / whole).m_as("")) if whole.magnitude else 0.0
+            lines.append(f"  {name:<22} {part.to_compact():>12.4g}  {share:6.1%}")
+        lines.append("Bytes from each level:")
+        lines += [f"  {name:<22} {part.to_compact():>12.4g}" for name, part in self.moved.items()]
+        if self.plan is not None:
+            lines.append(f"Plan: {self.plan!r}")
+        return "\n".join(lines)
+
+    def named(self, workload: str) -> ArchitectureResult:
+        """Return the same result for an equal operator of another name."""
+        if workload == self.workload:
+            return self
+        copied: ArchitectureResult = object.__new__(ArchitectureResult)
+        copied.__dict__.update(self.__dict__)
+        copied.__dict__["workload"] = workload
+        return copied

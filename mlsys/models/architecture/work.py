@@ -1,0 +1,141 @@
+"""What an operator asks of a machine, in plain numbers: its product, its bytes, its operations beside the product."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from mlsys.precision import PRECISIONS
+from mlsys.units import ureg
+from mlsys.workloads.operator import Operator
+
+__all__ = ["NARROWEST", "Product", "Work", "work_of"]
+
+_FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
+# A product with fewer columns for each copy is no work for matrix units: a depthwise convolution has one.
+NARROWEST = 4
+# Kinds whose operations are products although their shape does not say which.
+_MULTIPLY = ("decode", "recurrent")
+
+
+class Product(NamedTuple):
+    """Equal products, (m × k) by (k × n), as blocks see them.
+
+    Attributes
+    ----------
+    m, n, k, copies
+        Sizes, and how many; attention is one product for each head, whose depth is that of keys and values.
+    left
+        Different words of the left operand: the pixels of a convolution, not the matrix made of them.
+    halo
+        Words that a block of pixels shares with the next one.
+    orders
+        Orders of the loops that the operator allows.
+    """
+
+    m: int
+    n: int
+    k: int
+    copies: int
+    left: int
+    halo: int
+    orders: tuple[str, ...] = ("mnk", "nmk")
+
+
+class Work(NamedTuple):
+    """One operator in plain numbers.
+
+    Attributes
+    ----------
+    product
+        None for an operator that streams its data.
+    pair
+        The products that arrays multiply, (m, n, k, copies) each: one, or the two of attention.
+    multiplying, beside
+        FLOP in products, and all others.
+    data, written
+        Compulsory bytes, and the part of them that is written.
+    size
+        Bytes of a word.
+    elements
+        Words of the result.
+    precision
+        Number format of the data.
+    """
+
+    product: Product | None
+    pair: tuple[tuple[int, int, int, int], ...]
+    multiplying: float
+    beside: float
+    data: float
+    written: float
+    size: float
+    elements: float
+    precision: str
+
+
+def work_of(operator: Operator) -> Work:
+    """Return what an operator asks for.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import attention, conv2d, relu
+    >>> work_of(conv2d(1, 64, 64, size=56, kernel=3, precision="fp32")).product
+    Product(m=3136, n=64, k=576, copies=1, left=200704, halo=7168, orders=('mnk', 'nmk'))
+    >>> work_of(attention(1, 12, 128, 128, 64)).pair
+    ((128, 128, 64, 12), (128, 64, 128, 12))
+    >>> work_of(relu(1000)).product is None
+    True
+    """
+    size = PRECISIONS[operator.precision] / 8
+    flops = float(operator.operations.m_as(_FLOP))
+    data = float(operator.data.m_as(_BYTE))
+    found = operator.products
+    if found is None:
+        multiplying = flops if operator.kind in _MULTIPLY else 0.0
+        elements = float(operator.shape.get("elements", 0)) or data / size / 2
+        written = _written(operator, elements * size, data)
+        return Work(None, (), multiplying, flops - multiplying, data, written, size, elements, operator.precision)
+    m, n, k, copies = found.m, math.ceil(found.n), found.k, found.copies
+    if operator.kind == "attention":
+        heads = copies // 2
+        product = Product(m, n, 2 * k, heads, m * k, 0, ("mnk",))
+        pair: tuple[tuple[int, int, int, int], ...] = ((m, n, k, heads), (m, k, n, heads))
+        elements = float(m * k * heads)
+    else:
+        left, halo = _pixels(operator, m * k)
+        product, pair = Product(m, n, k, copies, left, halo), ((m, n, k, copies),)
+        elements = float(m * n * copies)
+    written = _written(operator, elements * size, data)
+    multiplying = min(2.0 * found.macs, flops)
+    return Work(product, pair, multiplying, flops - multiplying, data, written, size, elements, operator.precision)
+
+
+def _written(operator: Operator, made: float, data: float) -> float:
+    stated = getattr(operator, "written", None)
+    return min(made if stated is None else float(stated.m_as(_BYTE)), data)
+
+
+def _pixels(operator: Operator, matrix: int) -> tuple[int, int]:
+    """Return the different words of the left operand of each copy, and those that two neighbouring blocks share."""
+    shape = operator.shape
+    if not operator.kind.startswith("conv") or "transpose" in operator.kind:
+        return matrix, 0
+    if "size" in shape:
+        high = wide = shape["size"]
+        out, kernel, deep = shape["out_size"], shape["kernel"], 1
+    elif "in_width" in shape:
+        wide, high, deep = shape["in_width"], shape.get("in_height", 1), shape.get("in_depth", 1)
+        first = next((axis for axis in ("depth", "height", "width") if f"in_{axis}" in shape), "width")
+        out, kernel = shape[f"out_{first}"], shape.get(f"kernel_{first}", 1)
+    elif "width" in shape:
+        wide, high, deep = shape["width"], shape["height"], 1
+        out, kernel = shape["out_height"], shape["kernel_height"]
+    else:
+        return matrix, 0
+    channels = shape["in_channels"] // shape["groups"]
+    axis = deep if deep > 1 else high if high > 1 else wide
+    stride = shape.get("stride") or max(1, round(axis / max(out, 1)))
+    plane = channels * (high * wide if deep > 1 else wide if high > 1 else 1)
+    left = shape["batch"] * channels * deep * high * wide
+    return min(left, matrix), max(kernel - stride, 0) * plane

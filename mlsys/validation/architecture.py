@@ -1,0 +1,99 @@
+"""How far the architecture models are from published times: nothing is fitted, so they should lie below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.hardware import Hardware
+from mlsys.models.architecture import ArchitectureResult, run
+from mlsys.units import Quantity, ureg
+from mlsys.validation.cases import Inexpressible, interpret, kind_of
+from mlsys.validation.cases.networks import _batch, shape_of
+from mlsys.validation.cases.reading import number_format
+from mlsys.validation.rows import Row, shipped_rows
+from mlsys.workloads import zoo
+
+__all__ = ["ArchitectureCheck", "architecture_checks", "median_ratio"]
+
+_SECOND = ureg.Unit("s")
+
+
+@dataclass(frozen=True)
+class ArchitectureCheck:
+    """One published time beside the model's.
+
+    Attributes
+    ----------
+    row
+        As published.
+    setting
+        Kind of software on the class of machine.
+    measured
+        Seconds of one pass.
+    result
+        What the model says of it.
+    """
+
+    row: Row
+    setting: str
+    measured: Quantity
+    result: ArchitectureResult
+
+    @property
+    def ratio(self) -> float:
+        """Modelled over measured time; below one, the machine took longer than the model asks for."""
+        return float((self.result.time / self.measured).m_as(""))
+
+
+def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
+    """Return every shipped time of a whole network that the architecture models can speak about.
+
+    Rows are left out whose network, device or number format the models lack, and those of a part of
+    a machine; TF32 is left out because the rows do not say when it was used.
+
+    Parameters
+    ----------
+    settings
+        Kinds of software on a class of machine, such as ``"compiled network on GPU"``; by default all.
+
+    Examples
+    --------
+    >>> checks = architecture_checks("compiled network on TPU")
+    >>> all(check.ratio < 1 for check in checks), len(checks)
+    (True, 4)
+    """
+    found: list[ArchitectureCheck] = []
+    results: dict[tuple[object, ...], ArchitectureResult] = {}
+    for row in shipped_rows():
+        if kind_of(row) != "network inference" or "thread" in row.workload:
+            continue
+        try:
+            case = interpret(row)
+            if settings and case.setting not in settings:
+                continue
+            name, fmt, device = zoo.resolve(row.model), number_format(row.precision), Hardware[case.twin]
+            if name is None or fmt.vector_unit or fmt.computes == "tf32":
+                continue
+            batch = _batch(row, "CPU" if device.kind == "CPU" else device.kind)
+            shape = shape_of(row)
+            key = (device.id, name.name, fmt.computes, batch, *sorted(shape.items()))
+            if key not in results:
+                network = zoo.network(name.name, precision=fmt.computes, batch=batch, **shape)  # type: ignore[arg-type]
+                results[key] = run(device, network)
+        except (ArgumentError, UnknownNameError, Inexpressible):
+            continue
+        found.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), results[key]))
+    return tuple(found)
+
+
+def median_ratio(checks: tuple[ArchitectureCheck, ...]) -> float:
+    """Return the median of modelled over measured time."""
+    if not checks:
+        raise ArgumentError(
+            "median_ratio(): `checks` must have at least one entry, got none. "
+            'Write e.g. checks=architecture_checks("compiled network on GPU")'
+        )
+    return float(np.median([check.ratio for check in checks]))

@@ -1,0 +1,190 @@
+"""Pictures of whole machines: tiles, time against energy, where the energy goes, and bytes at each memory level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.models.architecture import ENERGY_PARTS, ArchitectureResult, TilingStrategy
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.workloads.operator import Operator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["bytes_by_level", "bytes_by_onchip", "energy_split", "latency_energy", "tiles_by_footprint"]
+
+_PART_COLORS = (COLORS["BlueLine"], COLORS["GreenLine"], COLORS["OrangeLine"], COLORS["grid"])
+_HATCHES = ("", "//", "..", "xx")
+
+
+def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators: Sequence[Sequence[Operator]]) -> Axes:
+    """Draw how many tiles each strategy cuts products into, over the bytes that they touch.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    strategies
+        Disciplines, each for its device.
+    operators
+        For each strategy the operators that it is to cut.
+    """
+    apply_style(ax)
+    for strategy, members, color, marker in zip(strategies, operators, CYCLE, MARKERS, strict=False):
+        plans = [strategy.plan(operator) for operator in members]
+        footprints = [operator.data.m_as("MiB") for operator in members]
+        ax.plot(
+            footprints,
+            [plan.count for plan in plans],
+            marker=marker,
+            markersize=5,
+            markeredgecolor="white",
+            color=color,
+            label=f"{strategy.name.upper()}, tiles of {'×'.join(map(str, plans[-1].tile))}",
+        )
+    ax.set(xscale="log", yscale="log", xlabel="bytes the product touches, MiB", ylabel="tiles")
+    ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, ArchitectureResult]]]) -> Axes:
+    """Draw time against energy, with an arrow from each network as written down to its fused form.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    pairs
+        For each device a row of (unfused, fused) results, the same networks in the same order.
+    """
+    apply_style(ax)
+    for row, color in zip(pairs, CYCLE, strict=False):
+        for (before, after), marker in zip(row, MARKERS, strict=False):
+            start, end = _point(before), _point(after)
+            ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 1.1, "shrinkB": 4})
+            ax.plot(*start, marker, color="white", markeredgecolor=color, markersize=6, zorder=3)
+            ax.plot(*end, marker, color=color, markeredgecolor="white", markeredgewidth=0.5, markersize=8.5, zorder=4)
+    ax.set(xscale="log", yscale="log", xlabel="time of one pass, ms", ylabel="energy of one pass, mJ")
+    devices = [
+        ax.plot([], [], "-", color=color, linewidth=5, label=row[0][0].device)[0]
+        for row, color in zip(pairs, CYCLE, strict=False)
+    ]
+    networks = [
+        ax.plot([], [], marker, color=COLORS["primary"], label=after.workload)[0]
+        for (_, after), marker in zip(pairs[0], MARKERS, strict=False)
+    ]
+    ax.legend(handles=[*devices, *networks], loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    _power_lines(ax)
+    return ax
+
+
+def _thousands(value: float, _: int) -> str:
+    return f"{value:,.0f}"
+
+
+def _point(result: ArchitectureResult) -> tuple[float, float]:
+    return float(result.time.m_as("ms")), float(result.spent.m_as("mJ"))
+
+
+def _power_lines(ax: Axes) -> None:
+    """Draw lines of equal average power, one for each power of ten."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    for watts in 10.0 ** np.arange(-1, 4):
+        ax.plot([left, right], [watts * left, watts * right], ":", color="#7b8794", linewidth=1, zorder=1)
+        place = 4 * max(left, bottom / watts)
+        if place < right and watts * place < top:
+            ax.annotate(
+                f"{watts:g} W", (place, watts * place), fontsize=8, color="#52606d", ha="center", va="center",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=2,
+            )  # fmt: skip
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+
+
+def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Axes:
+    """Draw where the energy goes, as parts of each result's whole.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    groups
+        For each network a row of results, one for each device.
+    """
+    apply_style(ax)
+    places: list[float] = []
+    for number, group in enumerate(groups):
+        start = places[-1] + 1.7 if number else 0.0
+        places += [start + row for row in range(len(group))]
+        ax.annotate(
+            group[0].workload.partition(",")[0], (start + (len(group) - 1) / 2, 0), xytext=(0, -28),
+            xycoords="data", textcoords="offset points", ha="center", va="top", annotation_clip=False,
+        )  # fmt: skip
+    results = [result for group in groups for result in group]
+    bottom = np.zeros(len(results))
+    for part, color, hatch in zip(ENERGY_PARTS, _PART_COLORS, _HATCHES, strict=True):
+        shares = np.array([float((result.energy[part] / result.spent).m_as("")) * 100 for result in results])
+        if shares.any():
+            ax.bar(places, shares, 0.8, bottom, color=color, hatch=hatch, edgecolor="white", linewidth=0.6, label=part)
+        bottom += shares
+    for place, result in zip(places, results, strict=True):
+        ax.annotate(f"{result.spent.to_compact():.3g~P}", (place, 101), ha="center", va="bottom", fontsize=8)
+    ax.set_xticks(places, [result.device.removeprefix("Generic ") for result in results], fontsize=9)
+    ax.set(ylim=(0, 109), ylabel="part of the energy, %")
+    ax.grid(False, axis="x")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    return ax
+
+
+def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
+    """Draw the bytes that leave each memory level towards the units, from the main memory inward.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    results
+        One line each.
+    """
+    apply_style(ax)
+    deepest = max(len(result.moved) for result in results)
+    for result, color, marker in zip(results, CYCLE, MARKERS, strict=False):
+        moved = [float(amount.m_as("MB")) for amount in result.moved.values()]
+        ax.plot(
+            moved, marker=marker, color=color, markeredgecolor="white", markersize=7,
+            label=f"{result.device}: {', '.join(result.moved)}",
+        )  # fmt: skip
+    ax.set_xticks(range(deepest), ["main memory", *(f"level {place} inside" for place in range(1, deepest))])
+    ax.set(yscale="log", ylabel="bytes that leave the level, MB", xlim=(-0.25, deepest - 0.75))
+    ax.legend(loc="upper left", fontsize=8)
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(bottom, top * 12)
+    return ax
+
+
+def bytes_by_onchip(ax: Axes, sizes: Sequence[float], results: Sequence[Sequence[ArchitectureResult]]) -> Axes:
+    """Draw the bytes of the main memory over the size of the memory on the chip.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    sizes
+        MiB.
+    results
+        One line for each row, one result for each size.
+    """
+    apply_style(ax)
+    for row, color, marker in zip(results, CYCLE, MARKERS, strict=False):
+        moved = [result.figures["moved"].m_as("MB") for result in row]
+        name = row[0].device.partition(",")[0]
+        ax.plot(sizes, moved, marker=marker, color=color, markeredgecolor="white", label=f"{row[0].workload}, {name}")
+    ax.set(yscale="log", xlabel="memory on the chip, MiB", ylabel="bytes at the main memory, MB")
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
+    for axis in ("major", "minor"):
+        getattr(ax.yaxis, f"set_{axis}_formatter")(_thousands)
+    ax.legend(loc="upper right", fontsize=9)
+    return ax
