@@ -1,0 +1,166 @@
+"""``mlsys memory``: one block of memory for all activations of a network, and whether it fits a device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import checked_picture, complete_device, complete_model, speak_plainly, write_csv
+
+__all__ = ["memory"]
+
+_STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_model)
+@click.option("--batch", type=click.IntRange(min=1), help="Images or sequences; by default 1.")
+@click.option("--sequence", type=click.IntRange(min=1), help="Tokens; by default what is usual for the network.")
+@click.option("--image", type=click.IntRange(min=1), help="Side of a square image.")
+@click.option("--precision", help="fp64, fp32, fp16 or bf16; by default fp32.")
+@click.option("--strategy", type=click.Choice(_STRATEGIES), default="best", show_default=True)
+@click.option("--alignment", type=click.IntRange(min=1), default=64, show_default=True, help="Of offsets, bytes.")
+@click.option("--fuse", "fused", is_flag=True, help="Plan for fused kernels: their intermediates need no memory.")
+@click.option("--in-place", is_flag=True, help="Element-wise operators write over inputs that nobody reads later.")
+@click.option("--inputs", is_flag=True, help="Plan the inputs too, as on a microcontroller.")
+@click.option("--lean-order", "lean", is_flag=True, help="Look for an order of running that needs less.")
+@click.option("--device", "name", help="A device that should hold it, such as A100.", shell_complete=complete_device)
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Buffers listed as text.")
+@click.option("--figure", type=click.Path(path_type=Path), help="Write what lies where, when: .png, .svg, .pdf.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each buffer.")
+@speak_plainly
+def memory(
+    model: str,
+    strategy: str,
+    alignment: int,
+    fused: bool,
+    in_place: bool,
+    inputs: bool,
+    lean: bool,
+    name: str | None,
+    top: int,
+    figure: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    **options: Any,
+) -> None:
+    """Give every activation of MODEL a place in one block of memory.
+
+    MODEL is what `mlsys flops` takes, captured: the name of a network with a torch model, a
+    `package.module:factory`, the config.json of a transformers model, or an ONNX file.
+
+    Two tensors may share addresses if they are never needed at one time. What is needed at the
+    fullest step is the lower bound; all of them side by side are the sum. Weights lie beside
+    the block.
+    """
+    from mlsys.mapping.fusion import fuse
+    from mlsys.planner.memory import fits_on, lean_order, plan_memory
+    from mlsys.units import Q_
+    from mlsys.workloads.resolve import captured
+
+    if as_json and as_csv:
+        raise ValueError("give either --json or --csv, not both")
+    if figure is not None:
+        checked_picture(figure)
+    twin = None if name is None else _twin(name)
+    work = captured(model, {key: value for key, value in options.items() if value is not None})
+    if fused:
+        work = fuse(work)
+    found = lean_order(work) if lean else None
+    plan = plan_memory(
+        work,
+        strategy=strategy,
+        alignment=Q_(alignment, "byte"),
+        order=None if found is None else found.order,
+        in_place=in_place,
+        inputs=inputs,
+    )
+    fit = None if twin is None else fits_on(plan, twin)
+    if figure is not None:
+        from mlsys.viz.schedule import memory_figure
+
+        memory_figure(plan).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
+    if as_json:
+        click.echo(json.dumps(_report(plan, found, fit), indent=1, ensure_ascii=False))
+    elif as_csv:
+        write_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
+    else:
+        click.echo(plan.explain(top))
+        if found is not None:
+            click.echo(
+                f"\nOrder of running: at most {found.largest_live.to_compact():.4g~P} in use at once, "
+                f"{found.before.to_compact():.4g~P} as the network is written"
+                f"{'; no order needs less' if found.proved else ''}."
+            )
+        if fit is not None:
+            click.echo("\n" + fit.explain())
+        if figure is not None:
+            click.echo(f"written: {figure}", err=True)
+
+
+def _twin(name: str) -> Any:
+    from mlsys.errors import UnknownNameError, did_you_mean
+    from mlsys.hardware import Hardware
+
+    try:
+        return Hardware[name]
+    except UnknownNameError:
+        words = [word for device in Hardware for word in (device.id, *device.aliases)]
+        raise UnknownNameError(f"no device {name!r}.{did_you_mean(name, words)} `mlsys devices` lists all") from None
+
+
+def _report(plan: Any, order: Any, fit: Any) -> dict[str, Any]:
+    report = {
+        "model": plan.network,
+        "strategy": plan.strategy,
+        "alignment": plan.alignment,
+        "in_place": plan.liveness.in_place,
+        "inputs_planned": plan.liveness.inputs,
+        "peak_bytes": int(plan.peak.magnitude),
+        "lower_bound_bytes": int(plan.lower_bound.magnitude),
+        "sum_bytes": int(plan.sum.magnitude),
+        "gap": plan.gap,
+        "proved": plan.proved,
+        "weight_bytes": int(plan.weights.magnitude),
+        "input_bytes": int(plan.inputs.magnitude),
+        "live_bytes": list(plan.live),
+        "buffers": _rows(plan),
+    }
+    if order is not None:
+        report["order"] = {
+            "operators": list(order.order),
+            "largest_live_bytes": int(order.largest_live.magnitude),
+            "before_bytes": int(order.before.magnitude),
+            "proved": order.proved,
+        }
+    if fit is not None:
+        report["fit"] = {
+            "device": fit.device,
+            "fits": fit.fits,
+            "working_memory": fit.working_level,
+            "needed_bytes": int(fit.needed.m_as("byte")),
+            "room_bytes": int(fit.working_room.m_as("byte")),
+            "weight_memory": fit.weight_level,
+            "weight_room_bytes": int(fit.weight_room.m_as("byte")),
+        }
+    return report
+
+
+def _rows(plan: Any) -> list[dict[str, Any]]:
+    steps = plan.liveness.steps
+    return [
+        {
+            "values": " ".join(one.values),
+            "offset": one.offset,
+            "bytes": one.bytes,
+            "first_step": one.first,
+            "last_step": one.last,
+            "first": steps[one.first],
+            "last": steps[one.last],
+        }
+        for one in plan.placements
+    ]

@@ -1,0 +1,257 @@
+"""Which order of axes each operator should work in, transposes counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mlsys.door import checked_number, positive
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.frozen import FrozenDict
+from mlsys.hardware.device import Device
+from mlsys.planner.layout.formats import checked_layout
+from mlsys.planner.layout.problem import LayoutProblem, TrafficRule, members, turning_bytes
+from mlsys.planner.memory.liveness import graph_of
+from mlsys.units import Quantity, ureg
+
+if TYPE_CHECKING:
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.operator import Operator
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["METHODS", "LayoutPlan", "Transpose", "choose_layouts", "tensor_core_traffic"]
+
+METHODS = ("auto", "tree", "solver", "brute force")
+_BYTE = ureg.Unit("byte")
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """A tensor that is turned from one layout into another, once for all who want it so.
+
+    Attributes
+    ----------
+    value
+        Name of the tensor.
+    before, after
+        Layouts.
+    moved
+        Bytes read and written.
+    """
+
+    value: str
+    before: str
+    after: str
+    moved: Quantity
+
+
+@dataclass(frozen=True)
+class LayoutPlan:
+    """A layout for each operator that works on images.
+
+    Attributes
+    ----------
+    network
+        Name.
+    layouts
+        One for each operator of the graph; None for those that see no images.
+    transposes
+        Tensors turned between operators.
+    extra
+        Bytes that operators move beside their own work because of the layout they were given.
+    bandwidth
+        At which all of it moves.
+    method
+        What found it: ``"tree"``, ``"solver"`` or ``"brute force"``; each is exact.
+    uniform
+        Bytes moved if all operators had one layout, by layout.
+    """
+
+    network: str
+    layouts: tuple[str | None, ...]
+    transposes: tuple[Transpose, ...]
+    extra: Quantity
+    bandwidth: Quantity
+    method: str
+    uniform: FrozenDict[str, Quantity]
+
+    @property
+    def moved(self) -> Quantity:
+        """Bytes moved because of layouts: transposes between operators and inside them."""
+        return ureg.Quantity(self.extra.m_as("byte") + sum(one.moved.m_as("byte") for one in self.transposes), _BYTE)
+
+    @property
+    def time(self) -> Quantity:
+        """What moving them takes at full bandwidth."""
+        taken: Quantity = (self.moved / self.bandwidth).to("s")
+        return taken
+
+    def explain(self) -> str:
+        """Return the choice, what it costs, and what one layout for all would cost."""
+        given = sorted({layout for layout in self.layouts if layout is not None})
+        chosen = ", ".join(f"{self.layouts.count(layout)} operators in {layout}" for layout in given)
+        lines = [
+            f"{self.network}: {chosen}; layouts cost {_shown(self.moved)}, {_shown(self.time)}.",
+            *(f"  {one.value}: {one.before} → {one.after}, {_shown(one.moved)}" for one in self.transposes),
+        ]
+        for layout, moved in self.uniform.items():
+            lines.append(f"All in {layout}: {_shown(moved)}, {_shown((moved / self.bandwidth).to('s'))}.")
+        return "\n".join(lines)
+
+
+def _shown(amount: Quantity) -> str:
+    return f"{amount.to_compact():.4g~P}" if amount.magnitude else "nothing"
+
+
+def tensor_core_traffic(graph: OperatorGraph, operator: int, layout: str) -> float:
+    """Return the bytes that a convolution on matrix units moves beside its own work, because of its layout.
+
+    The matrix units want the channels of a pixel side by side. Given NCHW, the library turns the input into
+    NHWC before and the output back after, which NVIDIA's guide to convolutions advises to avoid by keeping
+    tensors in NHWC. What a fused kernel adds is not turned. Other operators work in any layout; a depthwise
+    convolution has no products for a matrix unit, and is taken to do so too.
+
+    Parameters
+    ----------
+    graph
+        The network.
+    operator
+        Place of the operator.
+    layout
+        Of its images.
+
+    References
+    ----------
+    NVIDIA, Convolutional Layers User's Guide, "Choose tensor layouts in memory to avoid transposing".
+
+    Examples
+    --------
+    >>> from mlsys.workloads import conv2d
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> x = Value("x", "input", 200, (1, 4, 5, 5), consumers=(0,))
+    >>> y = Value("y", "made", 400, (1, 8, 5, 5), producer=0, output=True)
+    >>> graph = OperatorGraph("one convolution", (conv2d(1, 4, 8, 5, 3),), (x, y))
+    >>> tensor_core_traffic(graph, 0, "NCHW"), tensor_core_traffic(graph, 0, "NHWC")
+    (1200.0, 0.0)
+    """
+    if layout == "NHWC" or not any(map(_on_matrix_unit, members(graph.operators[operator]))):
+        return 0.0
+    channels = graph.operators[operator].shape.get("in_channels")
+    images = [value for value in graph.read_by(operator) if len(value.shape) == 4 and value.role != "weight"]
+    multiplied = [value for value in images if value.shape[1] == channels] or images  # a sum may read another
+    made = [value for value in graph.made_by(operator) if len(value.shape) == 4]
+    return float(sum(map(turning_bytes, (*multiplied[:1], *made))))
+
+
+def _on_matrix_unit(work: Operator) -> bool:
+    if not work.kind.startswith(("conv2d", "conv_transpose2d")) or work.products is None:
+        return False
+    return not work.products.copies == work.shape.get("in_channels", 0) > 1
+
+
+def choose_layouts(
+    workload: Workload | OperatorGraph,
+    device: Device | Quantity,
+    *,
+    layouts: Sequence[str] = ("NCHW", "NHWC"),
+    traffic: TrafficRule = tensor_core_traffic,
+    outside: str = "NCHW",
+    method: str = "auto",
+) -> LayoutPlan:
+    """Return the layout of each operator for which the least is moved.
+
+    An operator reads and writes all its images in one layout. A tensor that is made in one and read in another
+    is turned, once for each layout that is wanted. What the network takes in and gives back, and what an
+    operator without images reads, is in ``outside``.
+
+    Parameters
+    ----------
+    workload
+        A captured network, or its graph.
+    device
+        A device, whose main memory moves the bytes, or a bandwidth.
+    layouts
+        Those to choose from.
+    traffic
+        Function of graph, place of an operator and layout: bytes that it moves because of that layout.
+    outside
+        Layout of the network's inputs and outputs.
+    method
+        ``"tree"``, by dynamic programming, where the operators form a tree; ``"solver"``, a mixed-integer
+        program; ``"brute force"``; or ``"auto"``: the first where it can, else the second. All are exact.
+
+    Returns
+    -------
+    LayoutPlan
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method.
+    ArgumentError
+        If a layout is unknown or given twice, the network sees no images, or the method is not for it.
+
+    References
+    ----------
+    Y. Liu and others, Optimizing CNN model inference on CPUs (NeoCPU), USENIX ATC 2019, for the problem.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import conv2d
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> shape = (32, 64, 56, 56)
+    >>> values = [Value("x", "input", 12845056, shape, consumers=(0,))]
+    >>> for i in range(4):
+    ...     users = (i + 1,) if i < 3 else ()
+    ...     values.append(Value(f"y{i}", "made", 12845056, shape, producer=i, consumers=users, output=i == 3))
+    >>> chain = OperatorGraph("four convolutions", (conv2d(32, 64, 64, 56, 3),) * 4, tuple(values))
+    >>> plan = choose_layouts(chain, Hardware.Cloud.A100)
+    >>> set(plan.layouts), [(one.value, one.after) for one in plan.transposes]
+    ({'NHWC'}, [('x', 'NHWC'), ('y3', 'NCHW')])
+    >>> round((plan.uniform["NCHW"] / plan.moved).m_as(""), 6)
+    4.0
+    """
+    where = "choose_layouts"
+    graph = graph_of(where, workload)
+    if method not in METHODS:
+        known = ", ".join(METHODS)
+        raise UnknownNameError(f"{where}(): no method {method!r}. Known: {known}.{did_you_mean(str(method), METHODS)}")
+    names = tuple(layouts)
+    for layout in (*names, outside):
+        checked_layout(where, layout)
+    if len(set(names)) < len(names) or not names:
+        raise ArgumentError(
+            f"{where}(): `layouts` must be one or more, each once, got {names}. Write e.g. ('NCHW', 'NHWC')"
+        )
+    speed = device.memory_bw if isinstance(device, Device) else device
+    checked_number(where, "device", speed, positive("byte/s"), {})
+    problem = LayoutProblem(graph, names, outside, traffic)
+    if not problem.operators:
+        raise ArgumentError(f"{where}(): {graph.name!r} has no operator on images, so there is no layout to choose")
+    if method == "auto":
+        method = "tree" if problem.is_tree else "solver"
+    solve: Mapping[str, Callable[[], list[int]]] = {
+        "tree": problem.tree,
+        "solver": problem.solver,
+        "brute force": problem.brute_force,
+    }
+    choice = solve[method]()
+    picked = {one: names[pick] for one, pick in zip(problem.operators, choice, strict=True)}
+    return LayoutPlan(
+        graph.name,
+        tuple(picked.get(place) for place in range(len(graph))),
+        tuple(
+            Transpose(
+                hub.value.name, problem.made_in(hub, choice), problem.names[after], ureg.Quantity(hub.cost, _BYTE)
+            )
+            for hub in problem.hubs
+            if hub.cost
+            for after in problem.turned(hub, choice)
+        ),
+        ureg.Quantity(float(problem.own[range(len(choice)), choice].sum()), _BYTE),
+        speed,
+        method,
+        FrozenDict({name: ureg.Quantity(problem.cost([k] * len(choice)), _BYTE) for k, name in enumerate(names)}),
+    )

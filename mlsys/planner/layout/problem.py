@@ -1,0 +1,290 @@
+"""The choice of layouts as a problem in plain numbers, and three exact ways to solve it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mlsys.workloads.graph import OperatorGraph, Value
+    from mlsys.workloads.operator import Operator
+
+__all__ = ["BRUTE_FORCE_LIMIT", "LayoutProblem", "TrafficRule", "members", "turning_bytes"]
+
+BRUTE_FORCE_LIMIT = 200_000
+"""Choices beyond which brute force refuses."""
+_IMAGE_KINDS = ("conv2d", "conv_transpose2d", "pooling", "resize")
+_ANY_LAYOUT = ("reduction", "pooling")
+
+TrafficRule = Callable[["OperatorGraph", int, str], float]
+
+
+def turning_bytes(value: Value) -> int:
+    """Return the bytes that turning an image into another layout moves; nothing if all its layouts are alike."""
+    _, channels, height, width = value.shape
+    return 0 if channels == 1 or height * width == 1 else 2 * value.bytes
+
+
+def members(operator: Operator) -> tuple[Operator, ...]:
+    """Return the operators that a fused kernel was made of, or the operator itself."""
+    return tuple(getattr(operator, "members", ())) or (operator,)
+
+
+class Hub(NamedTuple):
+    """An image: who makes it, who reads it, and what turning it costs; None stands for the outside."""
+
+    value: Value
+    cost: int
+    maker: int | None
+    readers: tuple[int, ...]
+    outside: bool
+
+
+class LayoutProblem:
+    """Operators that work on images, and the images between them.
+
+    Attributes
+    ----------
+    operators
+        Places of the operators that have a layout to choose.
+    own
+        Bytes that each moves because of each layout, shape (operators, layouts).
+    """
+
+    def __init__(self, graph: OperatorGraph, layouts: tuple[str, ...], outside: str, traffic: TrafficRule) -> None:
+        self.names = (*layouts, *(() if outside in layouts else (outside,)))
+        self.choices = len(layouts)
+        self.outside = self.names.index(outside)
+        images = _images(graph)
+        self.operators = [
+            place
+            for place, operator in enumerate(graph.operators)
+            if images.intersection(graph.outputs_of[place])
+            or (operator.kind in _ANY_LAYOUT and images.intersection(graph.inputs_of[place]))
+        ]
+        number = {place: one for one, place in enumerate(self.operators)}
+        self.own = np.array([[traffic(graph, place, name) for name in layouts] for place in self.operators], float)
+        self.hubs = [
+            Hub(
+                graph.values[place],
+                turning_bytes(graph.values[place]),
+                None if graph.values[place].producer is None else number[graph.values[place].producer or 0],
+                tuple(number[user] for user in graph.values[place].consumers if user in number),
+                graph.values[place].output or any(user not in number for user in graph.values[place].consumers),
+            )
+            for place in sorted(images)
+        ]
+
+    def turned(self, hub: Hub, choice: Sequence[int]) -> Iterator[int]:
+        """Yield the layouts that an image is turned into."""
+        made = self.outside if hub.maker is None else choice[hub.maker]
+        wanted = {choice[reader] for reader in hub.readers} | ({self.outside} if hub.outside else set())
+        yield from sorted(wanted - {made})
+
+    def made_in(self, hub: Hub, choice: Sequence[int]) -> str:
+        """Return the layout that an image is made in."""
+        return str(self.names[self.outside if hub.maker is None else choice[hub.maker]])
+
+    def cost(self, choice: Sequence[int]) -> float:
+        """Return the bytes moved because of a choice of layouts."""
+        between = sum(hub.cost * len(list(self.turned(hub, choice))) for hub in self.hubs)
+        return float(self.own[range(len(choice)), list(choice)].sum() + between)
+
+    def brute_force(self) -> list[int]:
+        """Return the best of all choices."""
+        number = self.choices ** len(self.operators)
+        if number > BRUTE_FORCE_LIMIT:
+            raise ArgumentError(
+                f"choose_layouts(): `method` 'brute force' would try {number:,} choices, more than "
+                f"{BRUTE_FORCE_LIMIT:,}. Write e.g. method='auto'"
+            )
+        every = itertools.product(range(self.choices), repeat=len(self.operators))
+        return list(min(every, key=lambda choice: self.cost(tuple(choice))))
+
+    # --- dynamic programming on trees --------------------------------------------------
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether operators and the images between them form no circle."""
+        return self._walk() is not None
+
+    def _neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
+        hubs = [[*(() if hub.maker is None else (hub.maker,)), *hub.readers] for hub in self.hubs]
+        operators: list[list[int]] = [[] for _ in self.operators]
+        for place, members in enumerate(hubs):
+            for one in members:
+                operators[one].append(place)
+        return operators, hubs
+
+    def _walk(self) -> list[tuple[int, int | None]] | None:
+        """Return each operator with the image it was reached by, roots with None; None if there is a circle."""
+        operators, hubs = self._neighbours()
+        seen: dict[int, int | None] = {}
+        done: set[int] = set()
+        for root in range(len(self.operators)):
+            if root in seen:
+                continue
+            seen[root] = None
+            stack = [root]
+            while stack:
+                one = stack.pop()
+                for hub in operators[one]:
+                    if hub == seen[one]:
+                        continue
+                    if hub in done:
+                        return None
+                    done.add(hub)
+                    for other in hubs[hub]:
+                        if other != one:
+                            if other in seen:
+                                return None
+                            seen[other] = hub
+                            stack.append(other)
+        return list(seen.items())
+
+    def tree(self) -> list[int]:
+        """Return the best choice by dynamic programming from the leaves to the roots."""
+        walk = self._walk()
+        if walk is None:
+            raise ArgumentError(
+                "choose_layouts(): `method` 'tree' is for operators that form a tree; here two ways lead from one "
+                "operator to another. Write e.g. method='auto'"
+            )
+        operators, hubs = self._neighbours()
+        parent = dict(walk)
+        order = self._outward(walk, operators, hubs)
+        total = self.own.copy()  # bytes of an operator and all beyond it, by its layout
+        for one in reversed(order):
+            for hub in operators[one]:
+                if hub != parent[one]:
+                    total[one] += [self._beyond(hub, one, layout, total)[0] for layout in range(self.choices)]
+        choice = [0] * len(order)
+        for one in order:
+            if parent[one] is None:
+                choice[one] = int(np.argmin(total[one]))
+            for hub in operators[one]:
+                if hub != parent[one]:
+                    for other, layout in self._beyond(hub, one, choice[one], total)[1].items():
+                        choice[other] = layout
+        return choice
+
+    @staticmethod
+    def _outward(walk: list[tuple[int, int | None]], operators: list[list[int]], hubs: list[list[int]]) -> list[int]:
+        """Return the operators so that each comes after the one it was reached from."""
+        parent, order = dict(walk), []
+        front = [one for one, hub in walk if hub is None]
+        while front:
+            one = front.pop()
+            order.append(one)
+            front += [other for hub in operators[one] if hub != parent[one] for other in hubs[hub] if other != one]
+        return order
+
+    def _beyond(self, place: int, near: int, layout: int, total: np.ndarray) -> tuple[float, dict[int, int]]:
+        """Return the least bytes beyond an image seen from one operator of a given layout, and the layouts there."""
+        hub = self.hubs[place]
+        readers = [reader for reader in hub.readers if reader != near]
+        if hub.maker is None:
+            makers = [(self.outside, 0.0)]
+        elif hub.maker == near:
+            makers = [(layout, 0.0)]
+        else:
+            makers = [(made, float(total[hub.maker, made])) for made in range(self.choices)]
+        needed = ({layout} if near in hub.readers else set()) | ({self.outside} if hub.outside else set())
+        best: tuple[float, dict[int, int]] = (float("inf"), {})
+        for made, before in makers:
+            others = [one for one in range(len(self.names)) if one != made]
+            for copies in itertools.chain.from_iterable(
+                itertools.combinations(others, k) for k in range(len(others) + 1)
+            ):
+                there = {made, *copies}
+                usable = [one for one in there if one < self.choices]
+                if not needed <= there or (readers and not usable):
+                    continue
+                picks = {reader: min(usable, key=lambda one: total[reader, one]) for reader in readers}
+                cost = before + hub.cost * len(copies) + sum(float(total[r, pick]) for r, pick in picks.items())
+                if cost < best[0]:
+                    if hub.maker is not None and hub.maker != near:
+                        picks[hub.maker] = made
+                    best = cost, picks
+        return best
+
+    # --- the general case --------------------------------------------------------------
+
+    def solver(self) -> list[int]:
+        """Return the best choice by a mixed-integer program."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import coo_array
+
+        number, width = len(self.operators), len(self.names)
+        picks = number * width
+        turns = len(self.hubs) * width
+        scale = max(float(self.own.max(initial=0)), float(max((hub.cost for hub in self.hubs), default=0)), 1.0)
+        cost = np.zeros(picks + turns)
+        upper = np.ones(picks + turns)
+        for layout in range(width):
+            if layout < self.choices:
+                cost[np.arange(number) * width + layout] = self.own[:, layout] / scale
+            else:
+                upper[np.arange(number) * width + layout] = 0  # an outside layout that nobody may choose
+        rows, columns, entries, least = [], [], [], []
+        for one in range(number):  # one layout each
+            rows += [one] * width
+            columns += list(range(one * width, (one + 1) * width))
+            entries += [1.0] * width
+            least.append(1.0)
+        for place, hub in enumerate(self.hubs):  # turned if wanted and not made so
+            cost[picks + place * width : picks + (place + 1) * width] = hub.cost / scale
+            readers: list[int | None] = [*hub.readers, *([None] if hub.outside else [])]
+            for reader, layout in itertools.product(readers, range(width)):
+                row = len(least)
+                bound = 0.0
+                rows.append(row)
+                columns.append(picks + place * width + layout)
+                entries.append(1.0)
+                for who, sign in ((hub.maker, 1.0), (reader, -1.0)):
+                    if who is None:
+                        bound -= sign * (layout == self.outside)
+                    else:
+                        rows.append(row)
+                        columns.append(who * width + layout)
+                        entries.append(sign)
+                least.append(bound)
+        matrix = coo_array((entries, (rows, columns)), shape=(len(least), picks + turns))
+        most = np.full(len(least), np.inf)
+        most[:number] = 1.0
+        found = milp(
+            cost,
+            integrality=np.r_[np.ones(picks), np.zeros(turns)],
+            bounds=Bounds(np.zeros(picks + turns), upper),
+            constraints=LinearConstraint(matrix, np.array(least), most),
+            options={"mip_rel_gap": 0},
+        )
+        return [int(np.argmax(row)) for row in found.x[:picks].reshape(number, width)]
+
+
+def _images(graph: OperatorGraph) -> set[int]:
+    """Return the values that are images: of four axes, and joined to a convolution, a pooling or a resizing."""
+    four = {
+        place for place, value in enumerate(graph.values) if len(value.shape) == 4 and value.role in ("input", "made")
+    }
+    touches = [
+        four.intersection(graph.inputs_of[one]) | four.intersection(graph.outputs_of[one]) for one in range(len(graph))
+    ]
+    images: set[int] = set()
+    for one, operator in enumerate(graph.operators):
+        if _works_on_images(operator):
+            images |= touches[one]
+    while True:
+        more = set().union(*(near for near in touches if near & images)) - images
+        if not more:
+            return images
+        images |= more
+
+
+def _works_on_images(operator: Operator) -> bool:
+    return any(member.kind.startswith(_IMAGE_KINDS) for member in members(operator))

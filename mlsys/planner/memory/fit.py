@@ -1,0 +1,129 @@
+"""Whether a network fits a device: activations in working memory, weights where the device keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsys.door import checked_number, nonnegative
+from mlsys.errors import ArgumentError
+from mlsys.hardware.device import Device
+from mlsys.hardware.parts import MemoryLevel
+from mlsys.planner.memory.plan import MemoryPlan
+from mlsys.units import Quantity, total
+
+__all__ = ["MemoryFit", "fits_on"]
+
+
+@dataclass(frozen=True)
+class MemoryFit:
+    """What a network needs of the memories of a device.
+
+    Attributes
+    ----------
+    network, device
+        Names.
+    working_level, working, working_room
+        Memory that holds the block of activations, what is needed of it, and what it has.
+    weight_level, weights, weight_room
+        The same for weights; on most devices the same memory, where both must fit together.
+    reserved
+        Part of the working memory that something else needs.
+    """
+
+    network: str
+    device: str
+    working_level: str
+    working: Quantity
+    working_room: Quantity
+    weight_level: str
+    weights: Quantity
+    weight_room: Quantity
+    reserved: Quantity
+
+    @property
+    def shared(self) -> bool:
+        """Whether weights and activations lie in one memory."""
+        return self.working_level == self.weight_level
+
+    @property
+    def needed(self) -> Quantity:
+        """What the working memory must hold, byte."""
+        parts = (self.working, self.reserved, *((self.weights,) if self.shared else ()))
+        return total(parts, "byte")
+
+    @property
+    def fits(self) -> bool:
+        """Whether every memory has room."""
+        return bool(self.needed <= self.working_room and (self.shared or self.weights <= self.weight_room))
+
+    def explain(self) -> str:
+        """Return the verdict with its numbers, in one or two sentences."""
+        verdict = "fits" if self.fits else "does not fit"
+        what = "activations and weights" if self.shared else "activations"
+        lines = [
+            f"{self.network} {verdict} {self.device}: {what} need {_shown(self.needed)} of "
+            f"{_shown(self.working_room)} {self.working_level}"
+        ]
+        if not self.shared:
+            lines.append(f"weights need {_shown(self.weights)} of {_shown(self.weight_room)} {self.weight_level}")
+        return ", ".join(lines) + "."
+
+
+def _shown(amount: Quantity) -> str:
+    return f"{amount.to_compact():.4g~P}" if amount.magnitude else "0 B"
+
+
+def fits_on(plan: MemoryPlan, device: Device, *, reserved: Quantity | None = None) -> MemoryFit:
+    """Return whether activations, inputs and weights of a plan fit the memories of a device.
+
+    Weights lie in flash where the device records one, as on microcontrollers, which read them from there; else
+    they share the main memory with the activations.
+
+    Parameters
+    ----------
+    plan
+        A plan; its inputs need working memory whether it placed them or not.
+    device
+        A device whose main memory has a recorded capacity.
+    reserved
+        Working memory that the program itself needs; by default none.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        If the reserved amount is negative or no amount of memory.
+    UnknownNameError
+        If the capacity is not recorded.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.planner.memory import plan_memory
+    >>> from mlsys.workloads import relu
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> y = Value("y", "made", 200_000, producer=0, output=True)
+    >>> plan = plan_memory(OperatorGraph("one rectifier", (relu(100_000),), (y,)))
+    >>> fits_on(plan, Hardware.Tiny.nRF52840).fits, fits_on(plan, Hardware.Tiny.nRF5340).fits
+    (True, True)
+    """
+    if not isinstance(device, Device):
+        raise ArgumentError(
+            f"fits_on(): `device` must be a Device, got {type(device).__name__}. Write e.g. device=Hardware.Cloud.A100"
+        )
+    zero = plan.peak * 0
+    extra = zero if reserved is None else reserved
+    checked_number("fits_on", "reserved", extra, nonnegative("byte"), {})
+    main = device.level()
+    flash = next((level for level in device.memory.values() if "flash" in level.kind.lower()), None)
+    holds_weights: MemoryLevel = main if flash is None else flash
+    return MemoryFit(
+        plan.network,
+        device.name,
+        main.name,
+        plan.peak + plan.inputs,
+        main.capacity_total.to("byte"),
+        holds_weights.name,
+        plan.weights,
+        holds_weights.capacity_total.to("byte"),
+        extra.to("byte"),
+    )

@@ -1,0 +1,320 @@
+"""When each tensor must be in memory: from the operator that makes it to the last that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.units import Quantity, ureg
+
+if TYPE_CHECKING:
+    from mlsys.planner.streams import Schedule
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.operator import Operator
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["Buffer", "Liveness", "checked_order", "graph_of", "liveness"]
+
+IN_PLACE_KINDS = ("elementwise", "activation")
+_BYTE = ureg.Unit("byte")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory that one value needs, or several that follow each other in place.
+
+    Attributes
+    ----------
+    values
+        Names of the values, in the order in which they are made.
+    bytes
+        What the largest of them takes.
+    first, last
+        Steps between which it is in use, both included.
+    places
+        Places of the values in the graph.
+    """
+
+    values: tuple[str, ...]
+    bytes: int
+    first: int
+    last: int
+    places: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the value that is made first."""
+        return self.values[0]
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """What is in memory at each step of a run.
+
+    Attributes
+    ----------
+    network
+        Name.
+    steps
+        Names of the operators in the order in which they run; on several streams a step is the time between
+        two starts or ends, named after what starts then.
+    buffers
+        What has to be placed, by the step at which it is first used.
+    weight_bytes
+        Weights and constants: there before the first step and after the last.
+    input_bytes
+        What the caller hands in and keeps; nothing if the inputs are among the buffers.
+    in_place, inputs
+        How it was asked for.
+    operators
+        How many operators the network has.
+    """
+
+    network: str
+    steps: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    weight_bytes: int
+    input_bytes: int
+    in_place: bool = False
+    inputs: bool = False
+    operators: int = 0
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """Bytes in use at each step: what the operator reads, what it writes, and what waits for a later one."""
+        return tuple(map(int, live_bytes([b.bytes for b in self.buffers], self._first, self._last, len(self.steps))))
+
+    @property
+    def _first(self) -> list[int]:
+        return [buffer.first for buffer in self.buffers]
+
+    @property
+    def _last(self) -> list[int]:
+        return [buffer.last for buffer in self.buffers]
+
+    @property
+    def largest_live(self) -> Quantity:
+        """The most that is in use at one step: no plan for this order needs less."""
+        return ureg.Quantity(max(self.live, default=0), _BYTE)
+
+    @property
+    def fullest_step(self) -> int:
+        """The first step at which the most is in use."""
+        return int(np.argmax(self.live)) if self.live else 0
+
+    @property
+    def sum(self) -> Quantity:
+        """What all buffers take side by side: no memory is used twice."""
+        return ureg.Quantity(sum(buffer.bytes for buffer in self.buffers), _BYTE)
+
+    def alive_at(self, step: int) -> tuple[Buffer, ...]:
+        """Return the buffers in use at a step, largest first."""
+        found = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
+        return tuple(sorted(found, key=lambda buffer: -buffer.bytes))
+
+
+def live_bytes(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], steps: int) -> np.ndarray:
+    """Return the bytes in use at each step, shape (steps,)."""
+    change = np.zeros(steps + 1, np.int64)
+    np.add.at(change, np.asarray(first, np.int64), np.asarray(sizes, np.int64))
+    np.subtract.at(change, np.asarray(last, np.int64) + 1, np.asarray(sizes, np.int64))
+    return np.cumsum(change)[:-1]
+
+
+def graph_of(where: str, workload: Workload | OperatorGraph) -> OperatorGraph:
+    """Return the graph of a workload, or the graph itself."""
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.workload import Workload
+
+    if not isinstance(workload, (OperatorGraph, Workload)):
+        raise ArgumentError(
+            f"{where}(): `workload` must be a captured network or an OperatorGraph, got {type(workload).__name__}. "
+            "Capture one with Workload.from_torch(model, example_inputs)"
+        )
+    graph = workload if isinstance(workload, OperatorGraph) else workload.graph
+    if not len(graph):
+        raise ArgumentError(f"{where}(): {graph.name!r} has no operators, so there is nothing to plan")
+    return graph
+
+
+def checked_order(where: str, graph: OperatorGraph, order: Sequence[int] | None) -> tuple[int, ...]:
+    """Return an order in which the operators can run, by default the graph's own, or refuse it."""
+    if order is None:
+        return tuple(range(len(graph)))
+    given = tuple(order)
+    if sorted(given) != list(range(len(graph))):
+        raise ArgumentError(
+            f"{where}(): `order` must name each of the operators 0 to {len(graph) - 1} once, got {len(given)} places. "
+            f"Write e.g. order=range({len(graph)})"
+        )
+    step = {operator: when for when, operator in enumerate(given)}
+    for operator in given:
+        for earlier in graph.waits_for(operator):
+            if step[earlier] > step[operator]:
+                raise ArgumentError(
+                    f"{where}(): `order` runs operator {operator} ({graph.operators[operator].name}) before operator "
+                    f"{earlier} ({graph.operators[earlier].name}), which it needs. Write e.g. order=range({len(graph)})"
+                )
+    return given
+
+
+def liveness(
+    workload: Workload | OperatorGraph,
+    *,
+    order: Sequence[int] | None = None,
+    schedule: Schedule | None = None,
+    in_place: bool = False,
+    inputs: bool = False,
+) -> Liveness:
+    """Return how long each tensor of a network must be in memory.
+
+    A value that an operator makes lives from that operator to the last one that reads it, both included: an
+    operator reads its inputs while it writes its outputs. What the network returns lives to the end. Weights
+    and constants are counted apart, and so are the inputs, which the caller keeps.
+
+    Parameters
+    ----------
+    workload
+        A captured network, or its graph.
+    order
+        Places of the operators in the order in which they run; by default the order of the graph.
+    schedule
+        When each operator starts and ends, instead of an order: on several streams values live longer.
+    in_place
+        Whether an element-wise operator may write over an input that nobody reads after it. What the network
+        itself does in place is always done so.
+    inputs
+        Whether the inputs are planned too, from the first step to their last reader, as on a microcontroller.
+
+    Returns
+    -------
+    Liveness
+
+    Raises
+    ------
+    ArgumentError
+        If the network has no graph, or cannot run in that order.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import relu
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> a = Value("a", "made", 8192, producer=0, consumers=(1,))
+    >>> b = Value("b", "made", 8192, producer=1, consumers=(2,))
+    >>> c = Value("c", "made", 8192, producer=2, output=True)
+    >>> three = OperatorGraph("three rectifiers", (relu(4096),) * 3, (a, b, c))
+    >>> liveness(three).live
+    (8192, 16384, 16384)
+    >>> [(buffer.values, buffer.first, buffer.last) for buffer in liveness(three, in_place=True).buffers]
+    [(('a', 'b', 'c'), 0, 2)]
+    """
+    graph = graph_of("liveness", workload)
+    starts, ends, steps = _runs("liveness", graph, order, schedule)
+    final = len(steps) - 1
+    spans: dict[int, tuple[int, int]] = {}
+    for place, value in enumerate(graph.values):
+        if value.role == "made" or (inputs and value.role == "input"):
+            born = 0 if value.producer is None else starts[value.producer]
+            users = [*value.consumers, *(() if value.producer is None else (value.producer,))]
+            spans[place] = born, final if value.output else max((ends[user] for user in users), default=born)
+    buffers = []
+    reused = [pair for one in range(len(graph)) if (pair := _reusable(graph, one, starts, ends))] if in_place else []
+    for group in _groups(graph, spans, reused):
+        first, last = min(spans[one][0] for one in group), max(spans[one][1] for one in group)
+        members = tuple(sorted(group, key=lambda one: (spans[one][0], one)))
+        names = tuple(graph.values[one].name for one in members)
+        buffers.append(Buffer(names, max(graph.values[one].bytes for one in group), first, last, members))
+    held = {role: sum(v.bytes for v in graph.values if v.role == role) for role in ("weight", "constant", "input")}
+    return Liveness(
+        graph.name,
+        steps,
+        tuple(sorted(buffers, key=lambda buffer: (buffer.first, buffer.places))),
+        held["weight"] + held["constant"],
+        0 if inputs else held["input"],
+        in_place,
+        inputs,
+        len(graph),
+    )
+
+
+def _runs(
+    where: str, graph: OperatorGraph, order: Sequence[int] | None, schedule: Schedule | None
+) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:
+    """Return the first and the last step of each operator, and the names of the steps."""
+    if schedule is None:
+        steps = checked_order(where, graph, order)
+        when = {operator: step for step, operator in enumerate(steps)}
+        return when, when, tuple(graph.operators[operator].name for operator in steps)
+    if order is not None or (schedule.graph is not graph and schedule.graph != graph):
+        raise ArgumentError(
+            f"{where}(): `schedule` must be of the same network and stands instead of `order`, got one of "
+            f"{schedule.graph.name!r} for {graph.name!r}. Write e.g. schedule=schedule_streams(workload, times)"
+        )
+    moments = sorted({moment for task in schedule.tasks for moment in (task.start, task.end)})
+    place = {moment: step for step, moment in enumerate(moments)}
+    starts = {task.operator: min(place[task.start], max(len(moments) - 2, 0)) for task in schedule.tasks}
+    ends = {task.operator: max(place[task.end] - 1, starts[task.operator]) for task in schedule.tasks}
+    begun: list[list[str]] = [[] for _ in range(max(len(moments) - 1, 1))]
+    for task in sorted(schedule.tasks, key=lambda task: task.start):
+        begun[starts[task.operator]].append(graph.operators[task.operator].name)
+    return starts, ends, tuple(" + ".join(names) or "…" for names in begun)
+
+
+def _groups(
+    graph: OperatorGraph, spans: dict[int, tuple[int, int]], reused: Sequence[tuple[int, int]]
+) -> list[list[int]]:
+    """Return the values that share memory one after the other; those in memory of the caller are left out."""
+    group = {place: [place] for place in spans}
+    outside = set()
+
+    def join(old: int, new: int) -> None:
+        if group[old] is not group[new]:
+            group[old].extend(group[new])
+            for one in group[new]:
+                group[one] = group[old]
+
+    for place in spans:
+        old = graph.values[place].overwrites
+        if old is not None and old in group:
+            join(old, place)
+        elif old is not None:  # written into an input or a weight, which has its memory already
+            outside.add(place)
+    for old, new in reused:
+        if old in spans:
+            join(old, new)
+    distinct = {id(members): members for members in group.values()}
+    return [members for members in distinct.values() if not outside.intersection(members)]
+
+
+def _reusable(
+    graph: OperatorGraph, operator: int, starts: dict[int, int], ends: dict[int, int]
+) -> tuple[int, int] | None:
+    """Return the input that the operator may write over, and what it writes; None if there is none."""
+    made = graph.outputs_of[operator]
+    if not _element_wise(graph.operators[operator]) or len(made) != 1 or graph.values[made[0]].overwrites is not None:
+        return None
+    new = graph.values[made[0]]
+    for place in graph.inputs_of[operator]:
+        old = graph.values[place]
+        whole = all(
+            access.bytes == old.bytes and not access.view for access in graph.reads[operator] if access.value == place
+        )
+        alike = (old.bytes, old.dtype, old.shape) == (new.bytes, new.dtype, new.shape)
+        last = all(ends[user] < starts[operator] for user in old.consumers if user != operator)
+        if whole and alike and last and not old.output and old.role in ("made", "input"):
+            return place, made[0]
+    return None
+
+
+def _element_wise(work: Operator) -> bool:
+    """Tell whether each element written depends on the elements read at the same place alone."""
+    members: tuple[Operator, ...] = getattr(work, "members", ())
+    if len(members) > 1:  # a fused kernel
+        return all(map(_element_wise, members))
+    learned = work.kind == "normalisation" and "batch_norm" in getattr(work, "target", "")
+    return work.kind in IN_PLACE_KINDS or learned

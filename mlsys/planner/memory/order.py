@@ -1,0 +1,184 @@
+"""An order of running that needs less memory: exact over the sets of finished operators, bounded."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from mlsys.door import checked_number, count
+from mlsys.planner.memory.liveness import graph_of, liveness
+from mlsys.units import Quantity
+
+if TYPE_CHECKING:
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["OperatorOrder", "lean_order"]
+
+
+@dataclass(frozen=True)
+class OperatorOrder:
+    """An order in which the operators can run.
+
+    Attributes
+    ----------
+    order
+        Places of the operators.
+    largest_live
+        The most that is in use at one step, byte.
+    before
+        The same in the order of the graph.
+    proved
+        Whether no order needs less.
+    """
+
+    order: tuple[int, ...]
+    largest_live: Quantity
+    before: Quantity
+    proved: bool
+
+
+class _State(NamedTuple):
+    """Operators that are done, as bits, and what they leave behind."""
+
+    peak: int
+    left: int
+    done: int
+    live: int
+
+
+def lean_order(workload: Workload | OperatorGraph, *, limit: int = 50_000, width: int = 64) -> OperatorOrder:
+    """Return an order of running whose largest live set is as small as can be found.
+
+    What is in memory depends on which operators are done, not on the order in which they were done. The search
+    goes over these sets, the smallest peak first, and ends with a proof; networks with few branches have few of
+    them. Where there are more than ``limit``, the best ``width`` sets of each size are followed instead, and the
+    order of the graph is kept unless that finds better. Nothing is written in place but what the network writes
+    in place itself.
+
+    Parameters
+    ----------
+    workload
+        A captured network, or its graph.
+    limit
+        Sets that are looked at before the proof is given up.
+    width
+        Sets of each size that are followed then.
+
+    Raises
+    ------
+    ArgumentError
+        If the network has no graph, or a bound is not a whole number above zero.
+
+    References
+    ----------
+    B. H. Ahn and others, Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge
+    devices, MLSys 2020, for the search over sets.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import relu
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> wide = [Value(f"wide {i}", "made", 9000, producer=i, consumers=(i + 2,)) for i in (0, 1)]
+    >>> thin = [Value(f"thin {i}", "made", 1000, producer=i + 2, consumers=(4,)) for i in (0, 1)]
+    >>> end = Value("end", "made", 1000, producer=4, output=True)
+    >>> found = lean_order(OperatorGraph("two branches", (relu(9),) * 5, (*wide, *thin, end)))
+    >>> found.before.magnitude, found.largest_live.magnitude, found.proved
+    (19000, 11000, True)
+    """
+    graph = graph_of("lean_order", workload)
+    bounds = [
+        int(checked_number("lean_order", name, value, count(), {}))
+        for name, value in (("limit", limit), ("width", width))
+    ]
+    search = _Search(graph)
+    before = liveness(graph).largest_live
+    order, proved = search.exact(bounds[0])
+    if order is None:
+        order = search.beam(bounds[1])
+        if liveness(graph, order=order).largest_live >= before:
+            order = tuple(range(len(graph)))
+    return OperatorOrder(order, liveness(graph, order=order).largest_live, before, proved)
+
+
+class _Search:
+    """What each operator needs, makes and sets free, as bits."""
+
+    def __init__(self, graph: OperatorGraph) -> None:
+        self.number = len(graph)
+        self.needs = [sum(1 << earlier for earlier in graph.waits_for(one)) for one in range(self.number)]
+        buffers = [[graph.values[place] for place in buffer.places] for buffer in liveness(graph).buffers]
+        self.sizes = [max(value.bytes for value in members) for members in buffers]
+        self.makers = [sum({1 << v.producer for v in members if v.producer is not None}) for members in buffers]
+        self.users = [  # who must be done before the buffer is free: readers, and whoever writes it again
+            sum({1 << user for value in members for user in value.consumers}) | makers
+            for members, makers in zip(buffers, self.makers, strict=True)
+        ]
+        self.kept = [any(value.output for value in members) for members in buffers]
+        self.touched: list[list[int]] = [[] for _ in range(self.number)]
+        for place, users in enumerate(self.users):
+            for one in range(self.number):
+                if users >> one & 1:
+                    self.touched[one].append(place)
+
+    def steps(self, state: _State) -> Iterator[tuple[int, _State]]:
+        """Yield every operator that can run next, and the state after it."""
+        for one in range(self.number):
+            if state.done >> one & 1 or self.needs[one] & ~state.done:
+                continue
+            done = state.done | 1 << one
+            during, after = state.live, state.live
+            for place in self.touched[one]:
+                fresh = self.makers[place] >> one & 1 and not self.makers[place] & state.done
+                during += self.sizes[place] if fresh else 0
+                after += self.sizes[place] if fresh else 0
+                if not self.users[place] & ~done and not self.kept[place]:
+                    after -= self.sizes[place]
+            yield one, _State(max(state.peak, during), state.left - 1, done, after)
+
+    def exact(self, limit: int) -> tuple[tuple[int, ...] | None, bool]:
+        """Return the order with the smallest peak, or None where too many sets lie in the way."""
+        start = _State(0, self.number, 0, 0)
+        came: dict[int, tuple[int, int]] = {}
+        best = {0: 0}
+        heap = [start]
+        seen = 0
+        while heap:
+            state = heapq.heappop(heap)
+            if state.peak > best[state.done]:
+                continue
+            if not state.left:
+                return self._path(came, state.done), True
+            seen += 1
+            if seen > limit:
+                return None, False
+            for one, following in self.steps(state):
+                if following.peak < best.get(following.done, following.peak + 1):
+                    best[following.done] = following.peak
+                    came[following.done] = state.done, one
+                    heapq.heappush(heap, following)
+        raise AssertionError("a graph whose operators are in order has an order")
+
+    def beam(self, width: int) -> tuple[int, ...]:
+        """Return the order found by following the best sets of each size."""
+        came: dict[int, tuple[int, int]] = {}
+        front = [_State(0, self.number, 0, 0)]
+        for _ in range(self.number):
+            following: dict[int, _State] = {}
+            for state in front:
+                for one, new in self.steps(state):
+                    if new.done not in following or new < following[new.done]:
+                        following[new.done] = new
+                        came[new.done] = state.done, one
+            front = sorted(following.values(), key=lambda state: (state.peak, state.live))[:width]
+        return self._path(came, front[0].done)
+
+    @staticmethod
+    def _path(came: dict[int, tuple[int, int]], done: int) -> tuple[int, ...]:
+        order = []
+        while done:
+            done, one = came[done]
+            order.append(one)
+        return tuple(reversed(order))

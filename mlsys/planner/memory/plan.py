@@ -1,0 +1,325 @@
+"""One block of memory for all activations: which tensor lies where, and how good that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlsys.door import Argument, checked_number
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.planner.memory.liveness import Liveness, live_bytes, liveness
+from mlsys.planner.memory.offsets import STRATEGIES, exact_offsets, peak_of
+from mlsys.tables import Table
+from mlsys.units import Q_, Quantity, ureg
+
+if TYPE_CHECKING:
+    from mlsys.planner.streams import Schedule
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["MemoryPlan", "Placement", "compare_strategies", "conflicts", "plan_memory"]
+
+_BYTE = ureg.Unit("byte")
+_ALIGNMENT = Argument("byte", low=1, whole=True)
+CHOICES = (*STRATEGIES, "best", "exact")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one buffer lies and when.
+
+    Attributes
+    ----------
+    values
+        Names of the values it holds, one after the other.
+    offset, bytes
+        Its first byte in the block, and how many it takes, padding to the alignment included.
+    first, last
+        Steps between which it is in use, both included.
+    places
+        Places of the values in the graph.
+    """
+
+    values: tuple[str, ...]
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    places: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the value that is made first."""
+        return self.values[0]
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """A place for every activation in one block of memory.
+
+    Attributes
+    ----------
+    liveness
+        What was planned: the order of running, lifetimes, weights and inputs.
+    strategy
+        The rule that made this plan.
+    alignment
+        Every offset is a multiple of it, in bytes.
+    placements
+        Buffers, by the step at which they are first used.
+    proved
+        Whether no plan for this order and alignment can be smaller: the peak meets the lower bound, or a
+        solver has shown it.
+    """
+
+    liveness: Liveness
+    strategy: str
+    alignment: int
+    placements: tuple[Placement, ...]
+    proved: bool
+
+    @property
+    def network(self) -> str:
+        """Name of the network."""
+        return self.liveness.network
+
+    @property
+    def peak(self) -> Quantity:
+        """Bytes of the block."""
+        return ureg.Quantity(max((one.offset + one.bytes for one in self.placements), default=0), _BYTE)
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """Bytes in use at each step, padding included."""
+        rows = [(one.bytes, one.first, one.last) for one in self.placements]
+        sizes, first, last = zip(*rows, strict=True) if rows else ((), (), ())
+        return tuple(map(int, live_bytes(sizes, first, last, len(self.liveness.steps))))
+
+    @property
+    def lower_bound(self) -> Quantity:
+        """The most that is in use at one step, padding included: no plan needs less."""
+        return ureg.Quantity(max(self.live, default=0), _BYTE)
+
+    @property
+    def sum(self) -> Quantity:
+        """What the buffers would take side by side."""
+        return ureg.Quantity(sum(one.bytes for one in self.placements), _BYTE)
+
+    @property
+    def gap(self) -> float:
+        """How much more the plan takes than the lower bound, as a share of it."""
+        least = self.lower_bound.magnitude
+        return float(self.peak.magnitude / least - 1) if least else 0.0
+
+    @property
+    def weights(self) -> Quantity:
+        """Bytes of weights and constants, which lie beside the block."""
+        return ureg.Quantity(self.liveness.weight_bytes, _BYTE)
+
+    @property
+    def inputs(self) -> Quantity:
+        """Bytes of inputs that lie beside the block; none if they are planned too."""
+        return ureg.Quantity(self.liveness.input_bytes, _BYTE)
+
+    def table(self, largest: int | None = None) -> Table:
+        """Return the placements as a table, by size or, unless ``largest`` limits it, by first use."""
+        shown = self.placements
+        if largest is not None:
+            shown = tuple(sorted(shown, key=lambda one: (-one.bytes, one.first)))[:largest]
+        steps = self.liveness.steps
+        rows = [
+            (" → ".join(one.values), f"{one.offset:,}", f"{one.bytes:,}", steps[one.first], steps[one.last])
+            for one in shown
+        ]
+        heads = ("value", "offset, byte", "size, byte", "from", "to")
+        return Table(f"{self.network}: {len(self.placements)} buffers in {_shown(self.peak)}", heads, rows)
+
+    def explain(self, largest: int = 8) -> str:
+        """Return the plan in sentences, and its largest buffers."""
+        found = self.liveness
+        step = int(np.argmax(self.live)) if self.live else 0
+        share = self.peak.magnitude / self.sum.magnitude if self.sum.magnitude else 0.0
+        if self.proved:
+            verdict = "no plan for this order is smaller"
+        else:
+            verdict = f"{self.gap:.1%} above the lower bound; a smaller plan may exist"
+        beside = [f"{_shown(self.weights)} of weights"]
+        beside += [f"{_shown(self.inputs)} of inputs"] if self.inputs.magnitude else []
+        shared = sum(len(one.values) > 1 for one in self.placements)
+        lines = [
+            f"{self.network}: {_shown(self.peak)} hold {len(self.placements)} buffers over {len(found.steps)} steps "
+            f"(strategy {self.strategy}, alignment {self.alignment} byte).",
+            f"Lower bound {_shown(self.lower_bound)}, {verdict}.",
+            f"Side by side they would take {_shown(self.sum)}: the plan needs {share:.1%} of it.",
+            f"Fullest at step {step}, {found.steps[step]}." if found.steps else "",
+            f"Beside them lie {' and '.join(beside)}.",
+        ]
+        lines += [f"{shared} buffers hold several values, one after the other, in place."] if shared else []
+        return "\n".join([*lines, "", str(self.table(largest))])
+
+
+def _shown(amount: Quantity) -> str:
+    return f"{amount.to_compact():.4g~P}" if amount.magnitude else "0 B"
+
+
+def plan_memory(
+    workload: Workload | OperatorGraph,
+    *,
+    strategy: str = "best",
+    alignment: Quantity | None = None,
+    order: Sequence[int] | None = None,
+    schedule: Schedule | None = None,
+    in_place: bool = False,
+    inputs: bool = False,
+) -> MemoryPlan:
+    """Return a place in one block of memory for every activation of a network.
+
+    Parameters
+    ----------
+    workload
+        A captured network, or its graph. Fused kernels plan as one operator.
+    strategy
+        One of ``STRATEGIES``; ``"best"``, the smallest of them; or ``"exact"``, by a solver, for small networks.
+    alignment
+        Offsets are multiples of it and sizes are padded to it; by default 64 byte, a cache line.
+    order, schedule, in_place, inputs
+        As :func:`liveness` takes them.
+
+    Returns
+    -------
+    MemoryPlan
+        Lower bound ≤ peak ≤ sum, always.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such strategy.
+    ArgumentError, ArgumentUnitError
+        If the network has no graph, cannot run in that order, is too large for the exact strategy, or the
+        alignment is not a whole number of bytes.
+
+    References
+    ----------
+    Y. Pisarchyk, J. Lee, Efficient memory management for deep neural net inference, arXiv:2001.03288, 2020.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import relu
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> a = Value("a", "made", 8192, producer=0, consumers=(1, 3))
+    >>> b = Value("b", "made", 8192, producer=1, consumers=(2,))
+    >>> c = Value("c", "made", 8192, producer=2, consumers=(3,))
+    >>> d = Value("d", "made", 8192, producer=3, output=True)
+    >>> plan = plan_memory(OperatorGraph("residual", (relu(4096),) * 4, (a, b, c, d)))
+    >>> plan.peak == plan.lower_bound == 3 * Q_(8192, "byte"), [one.offset for one in plan.placements]
+    (True, [0, 8192, 16384, 8192])
+    """
+    return _planned(
+        liveness(workload, order=order, schedule=schedule, in_place=in_place, inputs=inputs), strategy, alignment
+    )
+
+
+def compare_strategies(
+    workload: Workload | OperatorGraph,
+    *,
+    alignment: Quantity | None = None,
+    order: Sequence[int] | None = None,
+    schedule: Schedule | None = None,
+    in_place: bool = False,
+    inputs: bool = False,
+) -> tuple[MemoryPlan, ...]:
+    """Return the plan of each rule of ``STRATEGIES``, smallest first; arguments as :func:`plan_memory`.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import relu
+    >>> from mlsys.workloads.graph import OperatorGraph, Value
+    >>> alone = OperatorGraph("alone", (relu(4096),), (Value("y", "made", 8192, producer=0, output=True),))
+    >>> sorted(plan.strategy for plan in compare_strategies(alone))
+    ['breadth', 'first-come', 'lifetime', 'size']
+    """
+    found = liveness(workload, order=order, schedule=schedule, in_place=in_place, inputs=inputs)
+    plans = (_planned(found, strategy, alignment) for strategy in STRATEGIES)
+    return tuple(sorted(plans, key=lambda plan: plan.peak.magnitude))
+
+
+def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> MemoryPlan:
+    if strategy not in CHOICES:
+        meant = did_you_mean(str(strategy), CHOICES)
+        raise UnknownNameError(f"plan_memory(): no strategy {strategy!r}. Known: {', '.join(CHOICES)}.{meant}")
+    grain = int(
+        checked_number("plan_memory", "alignment", Q_(64, "byte") if alignment is None else alignment, _ALIGNMENT, {})
+    )
+    rows = np.array([(-(-one.bytes // grain) * grain, one.first, one.last) for one in found.buffers], np.int64)
+    sizes, first, last = rows.reshape(-1, 3).T
+    steps = len(found.steps)
+    least = int(live_bytes(sizes.tolist(), first.tolist(), last.tolist(), steps).max(initial=0))
+    if strategy == "exact":
+        offsets, proved = exact_offsets(sizes, first, last, where="plan_memory")
+    else:
+        rules = STRATEGIES if strategy == "best" else (strategy,)
+        tried = {}
+        for rule in rules:
+            tried[rule] = STRATEGIES[rule](sizes, first, last)
+            if peak_of(tried[rule], sizes) == least:
+                break
+        strategy = min(tried, key=lambda rule: peak_of(tried[rule], sizes))
+        offsets = tried[strategy]
+        proved = peak_of(offsets, sizes) == least
+    placements = tuple(
+        Placement(one.values, int(offset), int(size), one.first, one.last, one.places)
+        for one, offset, size in zip(found.buffers, offsets, sizes, strict=True)
+    )
+    return MemoryPlan(found, strategy, grain, placements, proved)
+
+
+def conflicts(plan: MemoryPlan, schedule: Schedule) -> tuple[tuple[str, str], ...]:
+    """Return pairs of values that a schedule on several streams would keep at the same addresses at one time.
+
+    A plan is made for one way of running. On several streams operators overlap in time, values live longer, and
+    addresses that are free when one operator runs after the other may not be. ``plan_memory(schedule=...)`` plans
+    for the streams.
+
+    Parameters
+    ----------
+    plan
+        Of the network that ``schedule`` runs.
+    schedule
+        When each operator starts and ends.
+
+    Returns
+    -------
+    tuple of pairs of names
+        Empty if the plan holds for the schedule.
+
+    Raises
+    ------
+    ArgumentError
+        If the schedule is of another network.
+    """
+    graph = schedule.graph
+    if graph.name != plan.network or len(graph) != plan.liveness.operators:
+        raise ArgumentError(
+            f"conflicts(): `schedule` is of {graph.name!r} with {len(graph)} operators, `plan` of {plan.network!r} "
+            f"with {plan.liveness.operators}. Plan and schedule the same network"
+        )
+    start = {task.operator: task.start for task in schedule.tasks}
+    end = {task.operator: task.end for task in schedule.tasks}
+    finish = max(end.values(), default=0.0)
+    spans = []
+    for one in plan.placements:
+        made = [graph.values[place] for place in one.places]
+        born = min(0.0 if value.producer is None else start[value.producer] for value in made)
+        users = [end[user] for value in made for user in value.consumers]
+        users += [end[value.producer] for value in made if value.producer is not None]
+        spans.append((born, finish if any(value.output for value in made) else max(users, default=born)))
+    rows = np.array([(one.offset, one.offset + one.bytes) for one in plan.placements], np.int64).reshape(-1, 2)
+    times = np.array(spans, float).reshape(-1, 2)
+    at_once = (times[:, None, 0] < times[None, :, 1]) & (times[None, :, 0] < times[:, None, 1])
+    same = (rows[:, None, 0] < rows[None, :, 1]) & (rows[None, :, 0] < rows[:, None, 1])
+    left, right = np.nonzero(np.triu(at_once & same, 1))
+    return tuple((plan.placements[i].name, plan.placements[j].name) for i, j in zip(left, right, strict=True))
