@@ -102,6 +102,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
             "cores": os.cpu_count(),
             "system": f"{machine['system']} {machine['machine']}",
             "python": machine["python_version"],
+            "load": list(os.getloadavg()),
         },
         "versions": versions(),
         "median_seconds": seconds,

@@ -9,7 +9,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["ArgumentError", "ArgumentUnitError", "DeviceFileError", "UnknownNameError", "did_you_mean"]
+__all__ = [
+    "ArgumentError",
+    "ArgumentUnitError",
+    "DeviceFileError",
+    "SweepFileError",
+    "UnknownNameError",
+    "did_you_mean",
+]
 
 
 class ArgumentError(ValueError):
@@ -29,6 +36,10 @@ class UnknownNameError(AttributeError, KeyError, ValueError):
 
 class DeviceFileError(ValueError):
     """A device file is not acceptable; the message lists every fault with file and line."""
+
+
+class SweepFileError(ValueError):
+    """A specification of a sweep is not acceptable; the message lists every fault with its place."""
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

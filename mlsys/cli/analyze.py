@@ -9,18 +9,28 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import speak_plainly, write_csv
-from mlsys.cli.flops import captured
+from mlsys.cli.common import (
+    checked_picture,
+    complete_device,
+    complete_devices,
+    complete_model,
+    speak_plainly,
+    write_csv,
+)
 
 __all__ = ["analyze", "compare"]
-
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     whole = click.IntRange(min=1)
     for option in (
         click.option("--setting", help='Whose software: "compiled network on GPU" or another fitted setting.'),
+        click.option(
+            "--fusion/--no-fusion",
+            default=True,
+            show_default=True,
+            help="Whether operators share kernels, as a compiler arranges it.",
+        ),
         click.option("--phase", type=click.Choice(["prefill", "decode"]), help="Of a language model of the catalogue."),
         click.option("--precision", default="fp16", show_default=True, help="Of every value and of the arithmetic."),
         click.option("--image", type=whole, help="Side of a square image."),
@@ -32,8 +42,14 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("model")
-@click.option("--device", "name", required=True, help="A device of the catalogue, such as A100.")
+@click.argument("model", shell_complete=complete_model)
+@click.option(
+    "--device",
+    "name",
+    required=True,
+    help="A device of the catalogue, such as A100.",
+    shell_complete=complete_device,
+)
 @_model_options
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Operators listed as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -65,8 +81,8 @@ def analyze(
 
     if as_json and as_csv:
         raise ValueError("give either --json or --csv, not both")
-    if figure is not None and figure.suffix.lower() not in _PICTURES:
-        raise ValueError(f"--figure must end in {', '.join(_PICTURES)}, got {figure.name!r}")
+    if figure is not None:
+        checked_picture(figure)
     twin = _twin(name, options["precision"])
     found = analyse(
         twin, _network(model, **options), precision=options["precision"], setting=setting, samples=options["batch"]
@@ -90,8 +106,14 @@ def analyze(
 
 
 @click.command()
-@click.argument("model")
-@click.option("--devices", "names", required=True, help="Names with commas: A100,H100,T4.")
+@click.argument("model", shell_complete=complete_model)
+@click.option(
+    "--devices",
+    "names",
+    required=True,
+    help="Names with commas: A100,H100,T4.",
+    shell_complete=complete_devices,
+)
 @_model_options
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, one object for each device.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each device.")
@@ -157,23 +179,33 @@ def _twin(name: str, precision: str) -> Any:
 
 
 def _network(
-    model: str, *, batch: int, sequence: int | None, image: int | None, precision: str, phase: str | None
+    model: str,
+    *,
+    batch: int,
+    sequence: int | None,
+    image: int | None,
+    precision: str,
+    phase: str | None,
+    fusion: bool,
 ) -> Any:
-    """Return the network: from the catalogue with what a compiler fuses, else as it was captured."""
+    """Return the network, from the catalogue or captured, fused or one operator at a time."""
+    from mlsys.mapping.fusion import fuse
     from mlsys.precision import precision_name
     from mlsys.workloads import zoo
+    from mlsys.workloads.resolve import captured
     from mlsys.workloads.torch_models import TORCH_DTYPES
 
     given: dict[str, Any] = {"batch": batch}
     given |= {name: value for name, value in (("sequence", sequence), ("image", image)) if value is not None}
     exact = precision_name(precision)
     if zoo.resolve(model) is not None:
-        return zoo.network(model, precision=exact, phase=phase, **given)
+        return zoo.network(model, precision=exact, phase=phase, fused=fusion, **given)
     if phase is not None:
         raise ValueError(f"--phase is for the language models of the catalogue, and {model!r} is none")
     if exact in TORCH_DTYPES and Path(model).suffix != ".onnx":
         given["precision"] = exact
-    return captured(model, given)
+    found = captured(model, given)
+    return fuse(found) if fusion else found
 
 
 def _report(found: Any) -> dict[str, Any]:

@@ -13,7 +13,20 @@ import click
 
 from mlsys.errors import DeviceFileError
 
-__all__ = ["QuantityType", "progress", "read_rows", "speak_plainly", "write_csv"]
+__all__ = [
+    "PICTURES",
+    "QuantityType",
+    "checked_picture",
+    "complete_device",
+    "complete_devices",
+    "complete_model",
+    "progress",
+    "read_rows",
+    "speak_plainly",
+    "write_csv",
+]
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,6 +59,44 @@ class QuantityType(click.ParamType):
         except (ValueError, UndefinedUnitError) as error:
             why = str(error)
         self.fail(f"{value!r} is not an amount with a unit, such as '100 TFLOP/s': {why}", param, ctx)
+
+
+def checked_picture(path: Path) -> None:
+    """Refuse the name of a picture that no picture can be written under.
+
+    Raises
+    ------
+    ValueError
+        If it does not end in one of ``PICTURES``.
+    """
+    if path.suffix.lower() not in PICTURES:
+        raise ValueError(f"--figure must end in {', '.join(PICTURES)}, got {path.name!r}")
+
+
+def complete_device(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    """Return the names of devices that begin so, for the shell to complete."""
+    from mlsys.hardware import Hardware
+
+    names = {name for group in (*Hardware.groups, Hardware.Generic) for name in dir(group)}
+    return sorted(name for name in names if name.lower().startswith(incomplete.lower()))
+
+
+def complete_devices(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    """Return the same for the last of several names with commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete_device(ctx, param, last)]
+
+
+def complete_model(ctx: Any, param: Any, incomplete: str) -> list[Any]:
+    """Return the names of networks that begin so, and leave paths to the shell."""
+    from click.shell_completion import CompletionItem
+
+    from mlsys.workloads import zoo
+    from mlsys.workloads.torch_models import RECIPES
+
+    names = sorted({*zoo.networks(), *RECIPES})
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete.lower())]
+    return found or [CompletionItem(incomplete, type="file")]
 
 
 def progress(items: Iterable[Any], label: str) -> Any:

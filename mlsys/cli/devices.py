@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, speak_plainly, write_csv
+from mlsys.cli.common import QuantityType, complete_device, speak_plainly, write_csv
 from mlsys.errors import DeviceFileError
 
 __all__ = ["check", "device", "devices"]
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_device)
 @speak_plainly
 def device(name: str) -> None:
     """Print what is known of the device NAME, with the source of every value."""
@@ -30,7 +30,7 @@ def device(name: str) -> None:
 
 
 @click.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=complete_device)
 @click.option("--text", default="", help="Part of an id, alias, name or architecture.")
 @click.option("--kind", help="GPU, TPU, NPU, CPU, MCU or SoC.")
 @click.option("--vendor", help="As written in the catalogue.")

@@ -136,6 +136,22 @@ class Catalogue:
             return self.Generic
         return found
 
+    def class_of(self, name: str) -> str:
+        """Return the group of a device, such as ``"Cloud"``.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such device.
+
+        Examples
+        --------
+        >>> Hardware.class_of("A100")
+        'Cloud'
+        """
+        group = self._group_of(name)
+        return self[name].id if group is None else group._name  # the first raises: there is no such device
+
     def find(self, text: str = "", *, generic: bool = False, **criteria: Any) -> list[Device]:
         """Return the devices that meet every criterion; see :func:`mlsys.hardware.find.find`.
 

@@ -31,8 +31,9 @@ def plain(text: str) -> Any:
 class Document:
     """A YAML file: its ``data``, the ``lines`` of every place, and the ``faults`` of the text."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: str = "device", raises: type[ValueError] = DeviceFileError) -> None:
         self.path = path
+        self._raises = raises
         self.lines: dict[Place, int] = {(): 1}
         self.faults: list[str] = []
         self.data: Any = None
@@ -40,16 +41,16 @@ class Document:
             with path.open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
         except OSError as error:
-            raise DeviceFileError(f"{path}: cannot be read ({error.strerror})") from None
+            raise self._raises(f"{path}: cannot be read ({error.strerror})") from None
         if len(raw) > MAX_BYTES:
-            raise DeviceFileError(f"{path}: too large; a device file has at most {MAX_BYTES:,} bytes")
+            raise self._raises(f"{path}: too large; a {what} file has at most {MAX_BYTES:,} bytes")
         try:
             self.data = self._document(yaml.parse(raw.decode("utf-8"), Loader=_Loader))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
             where = f":{mark.line + 1}" if mark else ""
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-            raise DeviceFileError(f"{path}{where}: not readable as YAML: {problem}") from None
+            raise self._raises(f"{path}{where}: not readable as YAML: {problem}") from None
 
     def located(self, place: Place, text: str, event: Any = None) -> str:
         """Return one fault as ``file:line: place: text``, at ``event`` or where ``place`` was first written."""
@@ -62,7 +63,7 @@ class Document:
         """Build the data from the stream of events: what no device needs is refused before it is built."""
         next(events)  # the stream begins
         if isinstance(next(events), yaml.StreamEndEvent):
-            raise DeviceFileError(f"{self.path}: the file is empty")
+            raise self._raises(f"{self.path}: the file is empty")
         data = self._value(events, next(events), ())
         next(events)  # the document ends
         after = next(events)

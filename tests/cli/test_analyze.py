@@ -193,3 +193,15 @@ def test_mistakes_are_answered_in_one_line(arguments: tuple[str, ...], code: int
     assert text in output
     if code == 1:
         assert len(output.splitlines()) == 1
+
+
+def test_fusion_changes_bytes_and_kernels_and_no_work() -> None:
+    for model in ("resnet50", "small-cnn"):  # one of the catalogue, one that is captured
+        fused, single = analysed(model, "--device", "A100"), analysed(model, "--device", "A100", "--no-fusion")
+        assert len(fused["operators"]) < len(single["operators"])
+        assert fused["bytes"] < single["bytes"]
+        assert fused["bound_seconds"] < single["bound_seconds"]
+    assert (
+        analysed("small-cnn", "--device", "A100")["flops"]
+        == analysed("small-cnn", "--device", "A100", "--no-fusion")["flops"]
+    )

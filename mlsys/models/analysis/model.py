@@ -23,7 +23,7 @@ from mlsys.precision import element_size, precision_name
 from mlsys.units import ureg
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["analyse"]
+__all__ = ["analyse", "setting_of", "timing_of"]
 
 # Microcontrollers run kernels of their own; nothing else stands in for them.
 _USUAL = {"MCU": "microcontroller runtime on MCU"}
@@ -98,14 +98,14 @@ def analyse(
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
-    whose = _setting(device, setting)
+    whose = setting_of(device, setting)
     parameters, calibration = parameters_of(whose)
     result = roofline(device, recounted)
-    timing = _timing(device, chosen, parameters, stays)
+    timing = timing_of(device, chosen, parameters, stays)
     work = lowered(recounted, None)
     operators, groups = _divided(recounted, result, timing, work)
     half = _narrower(device, chosen)
-    narrower = (half, _timing(device, half, parameters, stays)) if half else None
+    narrower = (half, timing_of(device, half, parameters, stays)) if half else None
     return Analysis(
         device=device.name,
         workload=network.name,
@@ -126,7 +126,8 @@ def analyse(
     )
 
 
-def _timing(device: Device, precision: str, parameters: Parameters, stays: bool) -> Timing:
+def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> Timing:
+    """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
     engine = engine_of(device, precision, vector_unit=precision in ("fp32", "fp64"))
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
     engine = replace(engine, vector=min(engine.vector, engine.matmul))
@@ -168,7 +169,14 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
     return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
 
 
-def _setting(device: Device, setting: str | None) -> str:
+def setting_of(device: Device, setting: str | None) -> str:
+    """Return the setting, or the usual one of a device: a compiled network.
+
+    Raises
+    ------
+    UnknownNameError
+        If the setting was never fitted.
+    """
     if setting is None:
         return _USUAL.get(device.kind, f"compiled network on {device.kind}")
     if setting not in fitted():

@@ -1,0 +1,119 @@
+"""``mlsys sweep``: every combination of networks, devices, batches and number formats."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import PICTURES, checked_picture, speak_plainly
+
+__all__ = ["sweep"]
+
+_INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("spec", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of results; by default SPEC.sweep."
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; by default as many as are worth their start.")
+@click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask scheduler do it.")
+@click.option(
+    "--show", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Summary of a finished folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with every point.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each point.")
+@click.option("--figure", type=click.Path(path_type=Path), help=f"Rates and Pareto fronts: {', '.join(PICTURES)}.")
+@speak_plainly
+def sweep(
+    spec: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
+    show: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    figure: Path | None,
+) -> None:
+    """Evaluate every point of the sweep that the YAML file SPEC describes, and keep them in a folder.
+
+    \b
+    models: [resnet50, {model: llama-3-8b, phase: [prefill, decode], sequence: 1024}]
+    devices: [A100, {class: edge, since: 2020}]
+    batches: [1, 8, 64]
+    precisions: [fp16, int8]
+    fusion: [on, off]
+    settings: [eager network]
+
+    Models are what `mlsys flops` takes, devices are names or criteria of `mlsys devices` (with
+    class: cloud, cpu, edge, mobile, tiny or generic), the rest may be left out. A device that
+    cannot run a point has a row that says why.
+
+    The folder gets results.parquet and results.csv. A sweep that was stopped, by Ctrl-C (exit code
+    130) or by anything else, goes on where it was when the same command is given again.
+    """  # noqa: D301
+    if (spec is None) == (show is None):
+        raise ValueError("give either SPEC.yaml or --show FOLDER")
+    if as_json and as_csv:
+        raise ValueError("give either --json or --csv, not both")
+    if jobs and scheduler:
+        raise ValueError("--jobs is for this machine; with --scheduler its workers decide. Give one of them")
+    if show is not None and (out or jobs or scheduler):
+        raise ValueError("--show only reads: leave --out, --jobs and --scheduler out")
+    if figure is not None:
+        checked_picture(figure)
+    found = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler)
+    if figure is not None:
+        from mlsys.viz.sweep import sweep_figure
+
+        sweep_figure(found).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
+        click.echo(f"written: {figure}", err=True)
+    if as_json:
+        rows = [row._asdict() for row in found]
+        click.echo(json.dumps({"provenance": dict(found.provenance), "points": rows}, indent=1, ensure_ascii=False))
+    elif as_csv:
+        from mlsys.planner.sweep.store import write_csv
+
+        write_csv(sys.stdout, map(tuple, found))
+    else:
+        click.echo(found.explain())
+
+
+def _shown(folder: Path) -> Any:
+    from mlsys.planner.sweep import load
+
+    return load(folder)
+
+
+def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str | None) -> Any:
+    from mlsys.planner.sweep import SweepSpec
+    from mlsys.planner.sweep import sweep as evaluate
+
+    assert path is not None
+    spec = SweepSpec.load(path)
+    folder = out or Path(f"{path.stem}.sweep")
+    with click.progressbar(length=spec.points, label="points", file=sys.stderr, show_pos=True) as bar:
+
+        def tell(done: int, all_points: int) -> None:
+            bar.length = all_points
+            bar.update(done - bar.pos)
+
+        try:
+            found = evaluate(
+                spec,
+                folder,
+                jobs=jobs,
+                scheduler=scheduler,
+                progress=tell,
+                note=lambda text: click.echo(text, err=True),
+            )
+        except KeyboardInterrupt:
+            click.echo(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; run the same again to go on", err=True)
+            raise SystemExit(_INTERRUPTED) from None
+    click.echo(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)
+    return found

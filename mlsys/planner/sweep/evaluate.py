@@ -1,0 +1,160 @@
+"""Evaluates points side by side, with the numbers that ``analyse`` gives for each of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.errors import ArgumentError
+from mlsys.models.calibrated.model import KernelTimes, Stack, kernel_times
+from mlsys.planner.sweep.networks import CaseWork, work_of
+from mlsys.planner.sweep.points import Case, Point, code_digest
+from mlsys.planner.sweep.table import Row
+
+__all__ = ["evaluate"]
+
+Array = NDArray[np.float64]
+# Kernels times devices that are timed at once: their columns stay in a processor's cache.
+ROWS = 4096
+_CAUSES = ("compute", "memory", "launch")
+
+
+def evaluate(points: Sequence[Point], code: str | None = None) -> dict[str, list[Any]]:
+    """Return the rows of the points, as columns.
+
+    Parameters
+    ----------
+    points
+        In order; neighbours of one case share their network.
+    code
+        The version of the evaluation that the points were enumerated with; by default any.
+
+    Raises
+    ------
+    ArgumentError
+        If the code here is another version, as on a machine where the package is older.
+    """
+    if code is not None and code != code_digest():
+        raise ArgumentError(
+            "evaluate(): this machine has another version of mlsys than the one that asks. Install the same on both"
+        )
+    rows: list[Row] = []
+    held: list[tuple[CaseWork, list[Point]]] = []
+    size = 0
+    for case, own in itertools.groupby(points, key=lambda point: point.case):
+        here = list(own)
+        found, reason = _made(case)
+        if found is None:
+            rows += _timed(held)
+            rows += [_without(point, reason) for point in here]
+            held, size = [], 0
+            continue
+        held.append((found, here))
+        size += found.work.columns.shape[1] * len(here)
+        if size >= ROWS:
+            rows += _timed(held)
+            held, size = [], 0
+    rows += _timed(held)
+    return {name: list(values) for name, values in zip(Row._fields, zip(*rows, strict=True), strict=True)}
+
+
+def _made(case: Case) -> tuple[CaseWork | None, str]:
+    try:
+        return work_of(case), ""
+    except Exception as error:  # a network is anybody's code: whatever it raises is the reason of its rows
+        text = str(error).strip().splitlines()
+        plain = isinstance(error, (ValueError, LookupError, OSError))
+        return None, (text[0] if text and plain else f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": "))
+
+
+def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[Row]:
+    """Return the rows of several cases, in order."""
+    able = [(found, point) for found, own in held for point in own if not point.target.reason]
+    answers = iter(_answers(able)) if able else iter(())
+    return [
+        _without(point, point.target.reason, found.source) if point.target.reason else next(answers)
+        for found, own in held
+        for point in own
+    ]
+
+
+def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[Row]:
+    stack = Stack.of([(point.target.engine, found.work, True) for found, point in able])
+    times = kernel_times(stack, np.array([point.target.parameters for _, point in able]))
+    kernels, case, seconds = stack.kernels, stack.case, times.seconds
+    peaks, bandwidths = (np.array([getattr(point.target, name) for _, point in able]) for name in ("peak", "bandwidth"))
+    computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
+    least = np.maximum(computing, moving)
+    bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1))
+    held_by = _largest(stack, seconds, _held(times))
+    bound, estimate = stack.total(least), stack.total(seconds)
+    flops, moved, weights = (stack.total(kernels[name]) for name in ("flops", "moved", "weights"))
+    rows = []
+    for index, (found, point) in enumerate(able):
+        target, time = point.target, float(estimate[index])
+        rows.append(
+            _row(
+                point,
+                found.source,
+                bound_seconds=float(bound[index]),
+                bound_by=_CAUSES[bound_by[index]],
+                estimate_seconds=time,
+                held_by=_CAUSES[held_by[index]],
+                samples_per_second=point.case.batch / time,
+                flops=float(flops[index]),
+                bytes=float(moved[index]),
+                weight_bytes=float(weights[index]),
+                operators=found.operators,
+                utilisation=float(flops[index]) / time / target.peak,
+                needed_bytes=found.needed,
+                fits=None if target.capacity is None else found.needed <= target.capacity,
+                design_energy_joules=None if target.power is None else target.power * time,
+            )
+        )
+    return rows
+
+
+def _held(times: KernelTimes) -> NDArray[np.int64]:
+    """Return what holds each kernel, as a place in ``_CAUSES``."""
+    launch = times.launch > np.maximum(times.working, times.moving)
+    found: NDArray[np.int64] = np.where(launch, 2, np.where(times.working >= times.moving, 0, 1))
+    return found
+
+
+def _largest(stack: Stack, seconds: Array, cause: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, for each case, the cause with the most time."""
+    shares = np.array([stack.total(np.where(cause == one, seconds, 0.0)) for one in range(len(_CAUSES))])
+    found: NDArray[np.int64] = shares.argmax(axis=0)
+    return found
+
+
+def _without(point: Point, reason: str, source: str | None = None) -> Row:
+    return _row(point, source or point.case.variant.source, error=reason)
+
+
+def _row(point: Point, source: str, **answers: Any) -> Row:
+    case, target = point.case, point.target
+    variant = case.variant
+    asked = {
+        "id": point.id,
+        "model": variant.model,
+        "source": source,
+        "sequence": variant.sequence,
+        "image": variant.image,
+        "phase": variant.phase,
+        "fusion": "on" if variant.fused else "off",
+        "precision": case.precision,
+        "batch": case.batch,
+        "device": target.device,
+        "device_class": target.device_class,
+        "kind": target.kind,
+        "setting": target.setting,
+        "calibration": target.calibration,
+        "capacity_bytes": target.capacity,
+        "price_usd": target.price,
+    }
+    return Row(**{**dict.fromkeys(Row._fields), **asked, **answers})

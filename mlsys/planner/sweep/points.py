@@ -1,0 +1,226 @@
+"""From a specification to its points, each with a content id."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mlsys.planner.sweep.spec import SweepSpec, Variant
+
+__all__ = ["Case", "Point", "Target", "chunks", "code_digest", "enumerate_points", "facts_digest"]
+
+# Points that are evaluated and written together.
+CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Case:
+    """One network in one number format at one batch."""
+
+    variant: Variant
+    precision: str
+    batch: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the evaluation reads of one device in one number format, in plain numbers of SI units.
+
+    Attributes
+    ----------
+    device, device_class, kind, precision
+        Which.
+    setting, calibration
+        Kind of software, and whose fitted parameters are used.
+    engine
+        Of the calibrated model.
+    parameters
+        As :meth:`Parameters.vectorised` gives them.
+    peak, bandwidth
+        Of the roofline, FLOP/s and byte/s.
+    capacity, power, price
+        Bytes of the main memory, design power in W, USD; None where unknown.
+    reason
+        Why the device cannot run this; empty if it can.
+    """
+
+    device: str
+    device_class: str
+    kind: str
+    precision: str
+    setting: str | None = None
+    calibration: str | None = None
+    engine: Any = None
+    parameters: tuple[float, ...] = ()
+    peak: float = 0.0
+    bandwidth: float = 0.0
+    capacity: float | None = None
+    power: float | None = None
+    price: float | None = None
+    reason: str = ""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """What tells these facts from others."""
+        return _digest([getattr(self, entry.name) for entry in fields(self) if entry.name != "engine"], self._rates)
+
+    @property
+    def _rates(self) -> Any:
+        return astuple(self.engine) if self.engine is not None else None
+
+
+class Point(NamedTuple):
+    """One point: its content id, the network, and the device."""
+
+    id: str
+    case: Case
+    target: Target
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:20]
+
+
+@functools.cache
+def code_digest() -> str:
+    """Return what tells this version of the evaluation from another: a hash of the code that counts and times."""
+    import mlsys
+
+    top = Path(str(mlsys.__file__)).parent
+    files = [
+        path
+        for folder in ("workloads", "mapping", "models", "formulas", "planner/sweep")
+        for path in sorted((top / folder).rglob("*.py"))
+    ]
+    files += [top / "precision.py", top / "models" / "calibrated" / "parameters.yaml"]
+    found = hashlib.sha256()
+    for path in files:
+        found.update(path.relative_to(top).as_posix().encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def catalogue_digest() -> str:
+    """Return a hash of the device files of the package."""
+    found = hashlib.sha256()
+    for folder in sorted((resources.files("mlsys.hardware") / "data").iterdir(), key=lambda one: one.name):
+        for file in sorted(folder.iterdir(), key=lambda one: one.name):
+            found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def facts_digest(points: list[Point]) -> dict[str, str]:
+    """Return, for each device of the points, a hash of the facts that the evaluation reads."""
+    own: dict[str, dict[str, None]] = {}
+    for target in {point.target.digest: point.target for point in points}.values():
+        own.setdefault(target.device, {})[target.digest] = None
+    return {device: _digest(*digests) for device, digests in own.items()}
+
+
+def _identity(variant: Variant) -> str:
+    """Return a hash of what a network is made from, as far as it can be told without making it."""
+    content = ""
+    path = Path(variant.place)
+    if (path / "config.json").is_file():
+        path = path / "config.json"
+    if path.is_file():
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    elif ":" in variant.place:
+        content = _source_of(variant.place.partition(":")[0])
+    framework = _version("torch") if variant.source == "captured" else ""
+    sizes = (variant.sequence, variant.image, variant.phase, variant.fused)
+    return _digest(variant.model, variant.source, sizes, content, framework, code_digest())
+
+
+def _source_of(module: str) -> str:
+    import sys
+    from importlib.util import find_spec
+
+    sys.path.insert(0, "")
+    try:
+        found = find_spec(module)
+    finally:
+        sys.path.remove("")
+    if found is None or not found.origin or not Path(found.origin).is_file():
+        return ""
+    return hashlib.sha256(Path(found.origin).read_bytes()).hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def targets(spec: SweepSpec, precision: str) -> list[Target]:
+    """Return every device and kind of software of a specification, in one precision."""
+    settings = tuple(spec.settings) or (None,)
+    found = [_target(device, precision, setting) for device in spec.device_ids for setting in settings]
+    return list({target.digest: target for target in found}.values())  # two spellings of one setting are one
+
+
+def _target(name: str, precision: str, setting: str | None) -> Target:
+    from mlsys.errors import UnknownNameError
+    from mlsys.hardware import Hardware
+    from mlsys.models.analysis.model import setting_of, timing_of
+    from mlsys.models.calibrated.library import parameters_of
+
+    device = Hardware[name]
+    who = (device.id, Hardware.class_of(device.id), device.kind, precision)
+    chosen = None if setting is None else setting if " on " in setting else f"{setting} on {device.kind}"
+    try:
+        whose = setting_of(device, chosen)
+        peak, bandwidth = device.peak(precision), device.level().bandwidth
+        parameters, calibration = parameters_of(whose)
+        timing = timing_of(device, precision, parameters)
+    except (UnknownNameError, ValueError) as error:
+        return Target(*who, setting=chosen, reason=str(error))
+    main = device.level()
+    return Target(
+        *who,
+        setting=whose,
+        calibration=calibration,
+        engine=timing.engine,
+        parameters=tuple(float(value) for value in parameters.vectorised()),
+        peak=float(peak.m_as("FLOP/s")),
+        bandwidth=float(bandwidth.m_as("byte/s")),
+        capacity=None if main._capacity is None else float(main._capacity.m_as("byte")),
+        power=None if device._tdp is None else float(device._tdp.m_as("W")),
+        price=None if device._price is None else float(device._price.m_as("USD")),
+    )
+
+
+def enumerate_points(spec: SweepSpec) -> list[Point]:
+    """Return every point in order: networks, then fusion, precisions, batches, devices, settings."""
+    from mlsys.precision import precision_name
+
+    precisions = [precision_name(name) for name in spec.precisions]
+    machines = {name: targets(spec, name) for name in precisions}
+    found = []
+    for variant in spec.variants:
+        what = _identity(variant)
+        for precision, batch in itertools.product(precisions, spec.batches):
+            case = Case(variant, precision, int(batch))
+            start = hashlib.sha256(f"{what}|{precision}|{batch}|".encode())
+            for target in machines[precision]:
+                own = start.copy()
+                own.update(target.digest.encode())
+                found.append(Point(own.hexdigest()[:20], case, target))
+    return found
+
+
+def chunks(points: list[Point], size: int = CHUNK) -> Iterator[list[Point]]:
+    """Return the points in pieces of about ``size``; a piece holds points of one network alone."""
+    for _, own in itertools.groupby(points, key=lambda point: point.case.variant):
+        rows = list(own)
+        pieces = -(-len(rows) // size)
+        for piece in range(pieces):
+            yield rows[len(rows) * piece // pieces : len(rows) * (piece + 1) // pieces]

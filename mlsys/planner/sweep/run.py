@@ -1,0 +1,195 @@
+"""Runs a sweep: only the points that are not there yet, kept as they come."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mlsys.door import checked_number, count, positive
+from mlsys.errors import ArgumentError
+from mlsys.planner.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
+from mlsys.planner.sweep.spec import SweepSpec
+from mlsys.planner.sweep.table import Row, SweepTable
+from mlsys.planner.sweep.workers import evaluated, usual_jobs
+
+__all__ = ["load", "sweep"]
+
+
+def sweep(
+    spec: SweepSpec,
+    folder: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    patience: float = 10.0,
+    progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> SweepTable:
+    """Evaluate every point of a specification.
+
+    Parameters
+    ----------
+    spec
+        What to sweep.
+    folder
+        Where the points are kept as they are made; a sweep that was stopped goes on from there.
+        Points are known by their content: those of another specification, of other facts of a
+        device, or of another version of the code are left alone and not used. None keeps nothing.
+    jobs
+        Processes on this machine; by default as many as are worth their start.
+    scheduler
+        Address of a Dask scheduler whose workers evaluate the points instead, such as
+        ``"tcp://127.0.0.1:8786"``.
+    patience
+        Seconds to wait for the scheduler.
+    progress
+        Called with the points that are done and all points, first with what the folder held.
+    note
+        Called with a sentence about what was found in the folder.
+
+    Returns
+    -------
+    SweepTable
+        One row for each point, in order; a point without an answer says why.
+
+    Raises
+    ------
+    ArgumentError
+        If the folder is of something else, pyarrow or Dask is needed and not installed, no scheduler
+        answers, or a worker dies. What was finished is kept.
+
+    Examples
+    --------
+    >>> spec = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
+    >>> found = sweep(spec)
+    >>> [(row.device, row.bound_by) for row in found if row.batch == 32 and row.error is None]
+    [('A100_80GB', 'compute'), ('T4', 'memory')]
+    >>> found.columns["error"][-1]
+    'NVIDIA T4 has no fp8 peak. It has: fp64, fp32, fp16, int8, int4'
+    """
+    if jobs is not None:
+        checked_number("sweep", "jobs", jobs, count(), {})
+    checked_number("sweep", "patience", patience, positive(), {})
+    say = note or (lambda _: None)
+    tell = progress or (lambda _done, _all: None)
+    points = enumerate_points(spec)
+    provenance = _provenance(spec, points)
+    done: dict[str, tuple[Any, ...]] = {}
+    keep = _Keeper(folder, provenance) if folder is not None else None
+    if keep:
+        done = keep.resume(spec, points, say)
+    tell(len(done), len(points))
+    pending = list(chunks([point for point in points if point.id not in done]))
+    workers = jobs or usual_jobs([point for piece in pending for point in piece])
+    answers = evaluated(pending, workers, scheduler, patience) if pending else iter(())
+    for _, columns in answers:
+        rows = list(zip(*(columns[name] for name in Row._fields), strict=True))
+        if keep:
+            keep.write(rows)
+        done.update((row[0], row) for row in rows)
+        tell(len(done), len(points))
+    ordered = [done[point.id] for point in points]
+    found = SweepTable.of(dict(zip(Row._fields, zip(*ordered, strict=True), strict=True)), provenance)
+    if keep:
+        keep.folder.finish(found)
+    return found
+
+
+def load(folder: str | Path) -> SweepTable:
+    """Return the results that a finished sweep left in a folder.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no sweep, or one that was not finished.
+    """
+    from mlsys.planner.sweep.store import Folder
+
+    place = Folder(folder)
+    found = place.finished
+    if found is None:
+        why = (
+            f"holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out {folder}"
+            if place.manifest
+            else "holds no sweep. Make one with: mlsys sweep SPEC.yaml"
+        )
+        raise ArgumentError(f"{folder} {why}")
+    return found
+
+
+class _Keeper:
+    """Keeps pieces in a folder, and tells what an earlier sweep left there."""
+
+    def __init__(self, folder: str | Path, provenance: dict[str, str]) -> None:
+        from mlsys.planner.sweep.store import Folder
+
+        self.folder = Folder(folder)
+        self.provenance = provenance
+
+    def resume(self, spec: SweepSpec, points: list[Point], say: Callable[[str], None]) -> dict[str, tuple[Any, ...]]:
+        """Return the rows that are there already, and put a new manifest in place."""
+        before = self.folder.manifest
+        facts = facts_digest(points)
+        found, others, broken = self.folder.rows(point.id for point in points)
+        changed = _changed(before, self.provenance, facts)
+        if others:
+            why = f" ({'; '.join(changed)})" if changed else ""
+            say(f"{others:,} points in {self.folder.path} are of something else{why} and are not used")
+        elif changed and not found and before:
+            say(f"{self.folder.path} begins anew: {'; '.join(changed)}")
+        if broken:
+            say(f"not readable and made again: {', '.join(broken)}")
+        if found:
+            say(f"going on: {len(found):,} of {len(points):,} points are there")
+        self.folder.prepare(
+            {**self.provenance, "spec": spec.as_data(), "facts": facts, "units": _units(), "points": len(points)}
+        )
+        return found
+
+    def write(self, rows: list[tuple[Any, ...]]) -> None:
+        """Keep a piece under the hash of its content ids."""
+        name = hashlib.sha256("".join(row[0] for row in rows).encode()).hexdigest()[:16]
+        self.folder.write(name, rows, self.provenance)
+
+
+def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str]) -> list[str]:
+    """Return what is not as it was, in words."""
+    if not before:
+        return []
+    found = []
+    old = before.get("facts", {})
+    other = [device for device, digest in facts.items() if device in old and old[device] != digest]
+    if before.get("code") != now["code"]:
+        found.append("the code of the evaluation changed")
+    if other:
+        found.append(f"facts changed of {', '.join(other[:5])}{' and others' if len(other) > 5 else ''}")
+    if before.get("specification") != now["specification"]:
+        found.append("the specification changed")
+    return found
+
+
+def _units() -> dict[str, str]:
+    from mlsys.planner.sweep.table import COLUMNS
+
+    return {column.name: column.unit for column in COLUMNS if column.unit}
+
+
+def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        release = version("mlsys")
+    except PackageNotFoundError:
+        release = "not installed"
+    return {
+        "version": release,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "code": code_digest(),
+        "catalogue": catalogue_digest(),
+        "specification": spec.digest,
+        "asked": json.dumps(spec.as_data(), ensure_ascii=False),
+    }

@@ -1,0 +1,248 @@
+"""What a specification of a sweep may say, and every fault of one that says something else."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.precision import PRECISIONS
+
+__all__ = ["CLASSES", "FILTERS", "faults", "listed"]
+
+Place = tuple[Any, ...]
+
+CLASSES = ("Cloud", "CPU", "Edge", "Mobile", "Tiny", "Generic", "User")
+FILTERS = ("class", "text", "kind", "vendor", "precision", "since", "until")
+_KINDS = ("GPU", "TPU", "NPU", "CPU", "MCU", "SoC")
+
+
+def _one_or_many(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
+
+
+_TEXT = {"type": "string", "minLength": 1}
+_WHOLE = {"type": "integer", "minimum": 1, "maximum": 2**31}
+_YEAR = {"type": "integer", "minimum": 1950, "maximum": 2100}
+_MODEL = {
+    "type": "object",
+    "required": ["model"],
+    "additionalProperties": False,
+    "properties": {
+        "model": _TEXT,
+        "source": {"enum": ["catalogue", "captured"]},
+        "sequence": _one_or_many(_WHOLE),
+        "image": _one_or_many(_WHOLE),
+        "phase": _one_or_many({"enum": ["prefill", "decode"]}),
+    },
+}
+_FILTER = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": {
+        **{name: _TEXT for name in ("class", "text", "kind", "vendor", "precision")},
+        "since": _YEAR,
+        "until": _YEAR,
+    },
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["models", "devices"],
+    "additionalProperties": False,
+    "properties": {
+        "models": {"anyOf": [_TEXT, _MODEL, {"type": "array", "minItems": 1}]},
+        "devices": {"anyOf": [_TEXT, _FILTER, {"type": "array", "minItems": 1}]},
+        "batches": _one_or_many(_WHOLE),
+        "precisions": _one_or_many(_TEXT),
+        "fusion": _one_or_many({"enum": ["on", "off"]}),
+        "settings": _one_or_many(_TEXT),
+    },
+}
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, and one value as a list of it."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+@functools.cache
+def _validators() -> tuple[Any, Any, Any]:
+    import jsonschema
+
+    return tuple(jsonschema.Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))  # type: ignore[return-value]
+
+
+def faults(data: Any, folder: Path) -> list[tuple[Place, str]]:
+    """Return every fault of a specification, each with its place.
+
+    Parameters
+    ----------
+    data
+        What the YAML file says.
+    folder
+        Where relative paths of models start.
+    """
+    if not isinstance(data, Mapping):
+        return [((), "a specification of a sweep is a mapping of keys to values")]
+    whole, model, device = _validators()
+    found = [fault for error in whole.iter_errors(data) for fault in _told(error)]
+    for place, entry in _entries(data, "models"):
+        if isinstance(entry, Mapping):
+            found += [((*place, *rest), text) for error in model.iter_errors(entry) for rest, text in _told(error)]
+        elif not isinstance(entry, str):
+            found.append((place, f"a model is a name or a mapping with `model`, got {entry!r}"))
+        name = entry.get("model") if isinstance(entry, Mapping) else entry
+        if isinstance(name, str):
+            source = entry.get("source") if isinstance(entry, Mapping) else None
+            found += [(place, text) for text in _model_faults(name, source, folder)]
+    for place, entry in _entries(data, "devices"):
+        if isinstance(entry, Mapping):
+            told = [((*place, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
+            found += told or [(place, text) for text in _filter_faults(entry)]
+        elif isinstance(entry, str):
+            found += [(place, text) for text in _device_faults(entry)]
+        else:
+            found.append((place, f"a device is a name or a mapping of criteria, got {entry!r}"))
+    found += [
+        ((*place,), f"unknown precision {entry!r}.{did_you_mean(entry, PRECISIONS)} Known: {', '.join(PRECISIONS)}")
+        for place, entry in _entries(data, "precisions")
+        if isinstance(entry, str) and entry.lower() not in PRECISIONS
+    ]
+    found += [fault for place, entry in _entries(data, "settings") for fault in _setting_faults(place, entry)]
+    for key in ("batches", "precisions", "fusion", "settings"):
+        found += _repeated(key, data.get(key))
+    return found
+
+
+def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
+    value = data.get(key)
+    if isinstance(value, (list, tuple)):
+        for index, entry in enumerate(value):
+            yield (key, index), entry
+    elif value is not None:
+        yield (key,), value
+
+
+def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
+    entries = [str(entry).lower() for entry in listed(value)]
+    return [
+        ((key, place), f"{entry!r} is there twice")
+        for place, entry in enumerate(entries)
+        if entry in entries[:place] and isinstance(value, (list, tuple))
+    ]
+
+
+def _told(error: Any) -> list[tuple[Place, str]]:
+    """Return a fault of the schema in words."""
+    place = tuple(error.absolute_path)
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        return [
+            ((*place, key), f"unknown key {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}")
+            for key in error.instance
+            if key not in known
+        ]
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return [(place, f"`{key}` is missing") for key in missing[:1] if key in error.message]
+    if error.validator == "anyOf":
+        single = error.validator_value[0]
+        return [(place, text) for text in _wanted(error.instance, single)]
+    return [(place, str(error.message))]
+
+
+def _wanted(value: Any, single: Mapping[str, Any]) -> list[str]:
+    if value == []:
+        return ["the list is empty"]
+    what = (
+        f"one of {', '.join(map(repr, single['enum']))}"
+        if "enum" in single
+        else f"a whole number from {single['minimum']} to {single['maximum']}"
+        if single.get("type") == "integer"
+        else "a name"
+    )
+    return [f"must be {what}, or a list of such; got {value!r}"]
+
+
+def _model_faults(name: str, source: Any, folder: Path) -> list[str]:
+    from mlsys.workloads import zoo
+    from mlsys.workloads.torch_models import RECIPES, canonical_name
+
+    path = folder / name
+    if path.suffix in (".onnx", ".json"):
+        if source == "catalogue":
+            return [f"{name!r} is a file, not a network of the catalogue: leave `source` out"]
+        return [] if path.is_file() else [f"there is no file {name!r}"]
+    if (path / "config.json").is_file():
+        return []
+    if ":" in name:
+        return _factory_faults(name)
+    in_catalogue, in_recipes = zoo.resolve(name) is not None, canonical_name(name) in RECIPES
+    if source == "catalogue" and in_recipes and not in_catalogue:
+        return [f"{name!r} is not in the catalogue, only among those to be captured: leave `source` out"]
+    if source == "captured" and in_catalogue and not in_recipes:
+        return [f"{name!r} is in the catalogue alone and cannot be captured: leave `source` out"]
+    if in_catalogue or in_recipes:
+        return []
+    names = (*zoo.networks(), *RECIPES)
+    return [
+        f"unknown network {name!r}.{did_you_mean(name, names)} Give a name (`mlsys flops` knows the same), "
+        "package.module:factory, a config.json or a .onnx file"
+    ]
+
+
+def _factory_faults(name: str) -> list[str]:
+    import sys
+    from importlib.util import find_spec
+
+    home, _, factory = name.partition(":")
+    if not factory.isidentifier():
+        return [f"{name!r} must be package.module:factory"]
+    sys.path.insert(0, "")
+    try:
+        known = find_spec(home) is not None
+    except (ImportError, ValueError):
+        known = False
+    finally:
+        sys.path.remove("")
+    return [] if known else [f"{name!r}: there is no module {home!r}. Run it where that module is"]
+
+
+def _device_faults(name: str) -> list[str]:
+    from mlsys.hardware import Hardware
+
+    if name.lower() == "all":
+        return []
+    try:
+        Hardware.class_of(name)
+    except UnknownNameError:
+        known = [word for group in Hardware.groups for word in dir(group)]
+        return [f"unknown device {name!r}.{did_you_mean(name, known)} `mlsys devices` lists all"]
+    return []
+
+
+def _filter_faults(entry: Mapping[str, Any]) -> list[str]:
+    from mlsys.planner.sweep.spec import matching
+
+    for key, known in (("class", CLASSES), ("kind", _KINDS), ("precision", tuple(PRECISIONS))):
+        given = entry.get(key)
+        if given is not None and given.lower() not in {name.lower() for name in known}:
+            return [f"unknown {key} {given!r}.{did_you_mean(given, known)} Known: {', '.join(known)}"]
+    try:
+        return [] if matching(entry) else ["no device meets these criteria"]
+    except ValueError as error:
+        return [str(error)]
+
+
+def _setting_faults(place: Place, entry: Any) -> list[tuple[Place, str]]:
+    from mlsys.models.calibrated.library import fitted
+
+    if not isinstance(entry, str):
+        return []
+    software = sorted({name.rpartition(" on ")[0] for name in fitted()})
+    if entry in fitted() or entry in software:
+        return []
+    return [(place, f"setting {entry!r} was never fitted.{did_you_mean(entry, (*fitted(), *software))}")]

@@ -1,0 +1,209 @@
+"""What is swept: networks, devices, batches, number formats, fusion and settings."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import SweepFileError
+from mlsys.planner.sweep.schema import faults, listed
+
+__all__ = ["MOST_POINTS", "SweepSpec", "Variant", "matching"]
+
+MOST_POINTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One network at one size of its input, fused or not.
+
+    Attributes
+    ----------
+    model
+        As the specification writes it.
+    place
+        As it is found: a name, a factory, or the path of a file.
+    source
+        ``"catalogue"`` or ``"captured"``.
+    sequence, image, phase
+        Tokens, side of the picture, phase of a language model; None for what is usual.
+    fused
+        Whether kernels are fused.
+    """
+
+    model: str
+    place: str
+    source: str
+    sequence: int | None
+    image: int | None
+    phase: str | None
+    fused: bool
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """The points of a sweep: every combination of what is listed.
+
+    A network of the catalogue comes from there, with what a compiler fuses (``fusion: on``) or
+    every operator by itself (``off``); any other, or one marked ``source: captured``, is captured
+    from torch or ONNX in single precision, and fused by :mod:`mlsys.mapping.fusion`. Every value is
+    then stored in the precision of the point. A list of one entry may be written without brackets.
+
+    Attributes
+    ----------
+    models
+        Names as ``mlsys flops`` takes them, or mappings with ``model``, and ``sequence``, ``image``,
+        ``phase`` and ``source`` for this network alone.
+    devices
+        Names of the catalogue, mappings of criteria (``class``, ``text``, ``kind``, ``vendor``,
+        ``precision``, ``since``, ``until``), or ``all``.
+    batches, precisions
+        Whole numbers; names of number formats.
+    fusion
+        ``"on"``, ``"off"`` or both.
+    settings
+        Kinds of software: ``"eager network"``, or with the class of machine, ``"eager network on GPU"``.
+        By default what is usual for each device, a compiled network.
+    folder
+        Where relative paths of models start.
+
+    Raises
+    ------
+    SweepFileError
+        If anything is wrong; every fault is listed, with its place.
+
+    Examples
+    --------
+    >>> spec = SweepSpec(models=["resnet50"], devices=["A100", "H100"], batches=[1, 32])
+    >>> spec.points, spec.device_ids
+    (4, ('A100_80GB', 'H100_SXM'))
+    >>> SweepSpec(models=["resnet5O"], devices=["A100"])
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.SweepFileError: models.0: unknown network 'resnet5O'. Did you mean 'resnet50'? ...
+    """
+
+    models: Sequence[Any]
+    devices: Sequence[Any]
+    batches: Sequence[int] = (1,)
+    precisions: Sequence[str] = ("fp16",)
+    fusion: Sequence[str] = ("on",)
+    settings: Sequence[str] = ()
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        data = {key: value for key, value in self.as_data().items() if value != []}
+        found = [f"{'.'.join(map(str, place))}: {text}" for place, text in faults(data, self.folder)]
+        if not found and self.points > MOST_POINTS:
+            found = [_too_many(self)]
+        if found:
+            raise SweepFileError("\n".join(found))
+        for name in ("models", "devices", "batches", "precisions", "fusion", "settings"):
+            object.__setattr__(self, name, tuple(listed(getattr(self, name))))
+
+    @classmethod
+    def load(cls, path: str | Path) -> SweepSpec:
+        """Read a specification from a YAML file; every fault is told with its line.
+
+        Raises
+        ------
+        SweepFileError
+            If the file is unreadable or has faults.
+        """
+        from mlsys.hardware.document import Document
+
+        path = Path(path)
+        document = Document(path, "sweep", SweepFileError)
+        told = [*document.faults, *(document.located(*fault) for fault in faults(document.data, path.parent))]
+        if told:
+            raise SweepFileError("\n".join(told))
+        try:
+            return cls(**{key: listed(value) for key, value in document.data.items()}, folder=path.parent)
+        except SweepFileError as error:
+            raise SweepFileError(f"{path}: {error}") from None
+
+    def as_data(self) -> dict[str, Any]:
+        """Return what a YAML file would say, as plain data."""
+        names = ("models", "devices", "batches", "precisions", "fusion", "settings")
+        return {
+            name: [dict(entry) if isinstance(entry, Mapping) else entry for entry in listed(getattr(self, name))]
+            for name in names
+        }
+
+    @property
+    def digest(self) -> str:
+        """What tells this specification from another one."""
+        return hashlib.sha256(json.dumps(self.as_data(), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def points(self) -> int:
+        """How many combinations there are."""
+        return (
+            len(self.variants)
+            * len(self.device_ids)
+            * len(listed(self.batches))
+            * len(listed(self.precisions))
+            * max(1, len(listed(self.settings)))
+        )
+
+    @functools.cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every network at every size, in order."""
+        found = []
+        for entry in listed(self.models):
+            given = dict(entry) if isinstance(entry, Mapping) else {"model": entry}
+            name = given["model"]
+            source = given.get("source") or _usual_source(name)
+            place = str(self.folder / name) if (self.folder / name).exists() else name
+            sizes = (listed(given.get(key)) for key in ("sequence", "image", "phase"))
+            for sequence, image, phase in itertools.product(*sizes):
+                for fused in listed(self.fusion):
+                    found.append(Variant(name, place, source, sequence, image, phase, fused == "on"))
+        return tuple(dict.fromkeys(found))
+
+    @functools.cached_property
+    def device_ids(self) -> tuple[str, ...]:
+        """Every device once, in the order of its first mention."""
+        from mlsys.hardware import Hardware
+
+        found: dict[str, None] = {}
+        for entry in listed(self.devices):
+            if isinstance(entry, Mapping):
+                found.update(dict.fromkeys(matching(entry)))
+            elif entry.lower() == "all":
+                found.update(dict.fromkeys(device.id for device in Hardware))
+            else:
+                found[Hardware[entry].id] = None
+        return tuple(found)
+
+
+def matching(entry: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the devices that meet the criteria of one entry."""
+    from mlsys.hardware import Hardware
+    from mlsys.hardware.find import find
+
+    criteria = dict(entry)
+    wanted = criteria.pop("class", None)
+    everything = [*Hardware, *(Hardware.Generic if wanted else ())]
+    chosen = [one for one in everything if wanted is None or Hardware.class_of(one.id).lower() == wanted.lower()]
+    # A vendor or kind may be missing in one class and be there in another: then nothing matches, and no name is wrong.
+    named = {key: criteria[key] for key in ("kind", "vendor") if key in criteria}
+    find(Hardware, **named)
+    present = [device for device in chosen if all(getattr(device, k).lower() == v.lower() for k, v in named.items())]
+    return [device.id for device in find(present, **criteria)] if present else []
+
+
+def _usual_source(name: str) -> str:
+    from mlsys.workloads import zoo
+
+    return "catalogue" if ":" not in name and zoo.resolve(name) is not None else "captured"
+
+
+def _too_many(spec: SweepSpec) -> str:
+    return f"{spec.points:,} points; a sweep has at most {MOST_POINTS:,}. Split it, one specification for each model"

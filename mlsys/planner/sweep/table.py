@@ -1,0 +1,251 @@
+"""What a sweep answers with: one row for each point, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.frozen import FrozenDict
+from mlsys.units import Q_, Quantity
+
+__all__ = ["COLUMNS", "Row", "SweepTable"]
+
+
+class Row(NamedTuple):
+    """One point: what was asked, and the answer or the reason why there is none.
+
+    Attributes
+    ----------
+    id
+        Content id: of the point, the facts of the device and the code that evaluates it.
+    model, source, sequence, image, phase, fusion, precision, batch
+        The network. ``source`` says where it comes from.
+    device, device_class, kind, setting, calibration
+        The device, its group and kind, the kind of software, and whose fitted parameters were used.
+    bound_seconds, bound_by
+        Least time by the roofline.
+    estimate_seconds, held_by
+        Calibrated time, and the cause that holds most of it.
+    samples_per_second
+        Batch over estimated time.
+    flops, bytes, weight_bytes, operators
+        Work, compulsory traffic, the part that is weights, and how many operators run.
+    utilisation
+        Part of the dense peak that the estimate attains.
+    needed_bytes, capacity_bytes, fits
+        Stored weights and the largest operator's other tensors (while decoding the whole cache of
+        keys and values too): the least that must lie in main memory; what it holds; whether that is enough.
+    design_energy_joules
+        Estimated time at the thermal design power: an upper estimate, not a model of energy.
+    price_usd
+        As recorded for the device.
+    error
+        Why there is no answer; None if there is one.
+    """
+
+    id: str
+    model: str
+    source: str
+    sequence: int | None
+    image: int | None
+    phase: str | None
+    fusion: str
+    precision: str
+    batch: int
+    device: str
+    device_class: str
+    kind: str
+    setting: str | None
+    calibration: str | None
+    bound_seconds: float | None
+    bound_by: str | None
+    estimate_seconds: float | None
+    held_by: str | None
+    samples_per_second: float | None
+    flops: float | None
+    bytes: float | None
+    weight_bytes: float | None
+    operators: int | None
+    utilisation: float | None
+    needed_bytes: float | None
+    capacity_bytes: float | None
+    fits: bool | None
+    design_energy_joules: float | None
+    price_usd: float | None
+    error: str | None
+
+
+class Column(NamedTuple):
+    """Name, type and unit of a column; an empty unit for texts, counts and pure numbers."""
+
+    name: str
+    type: type
+    unit: str
+
+
+_UNITS = {
+    "sequence": "token", "image": "pixel", "bound_seconds": "s", "estimate_seconds": "s", "samples_per_second": "1/s",
+    "flops": "FLOP", "bytes": "byte", "weight_bytes": "byte", "needed_bytes": "byte", "capacity_bytes": "byte",
+    "design_energy_joules": "J", "price_usd": "USD",
+}  # fmt: skip
+
+
+def _columns() -> tuple[Column, ...]:
+    hints = get_type_hints(Row)
+    plain = {name: next(one for one in (str, bool, int, float) if one in (hint, *_parts(hint))) for name, hint in
+             hints.items()}  # fmt: skip
+    return tuple(Column(name, plain[name], _UNITS.get(name, "")) for name in Row._fields)
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return tuple(getattr(hint, "__args__", ()))
+
+
+COLUMNS = _columns()
+_AGAINST = {"energy": "design_energy_joules", "price": "price_usd"}
+
+
+@dataclass(frozen=True)
+class SweepTable:
+    """The points of a sweep in order, as columns.
+
+    Attributes
+    ----------
+    columns
+        One tuple of values for each name of :class:`Row`; None where there is no value.
+    provenance
+        Version, date, hashes of the catalogue and of the code, and the specification.
+    """
+
+    columns: FrozenDict[str, tuple[Any, ...]]
+    provenance: FrozenDict[str, str]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any]], provenance: Mapping[str, str] | None = None) -> SweepTable:
+        """Return a table of columns that are given as sequences."""
+        return cls(
+            FrozenDict({column.name: tuple(columns[column.name]) for column in COLUMNS}), FrozenDict(provenance or {})
+        )
+
+    def __len__(self) -> int:
+        return len(self.columns["id"])
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row._make, zip(*(self.columns[name] for name in Row._fields), strict=True))
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column as an array; numbers that are missing are NaN.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such column.
+        """
+        if name not in self.columns:
+            raise UnknownNameError(
+                f"column(): no column {name!r}.{did_you_mean(name, self.columns)} There are: {', '.join(self.columns)}"
+            )
+        kind = next(column.type for column in COLUMNS if column.name == name)
+        if kind in (int, float):
+            return np.array([np.nan if value is None else value for value in self.columns[name]], dtype=float)
+        return np.array(self.columns[name], dtype=object)
+
+    def quantity(self, name: str) -> Quantity:
+        """Return a column of numbers with its unit.
+
+        Examples
+        --------
+        >>> from mlsys.planner.sweep import SweepSpec, sweep
+        >>> found = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
+        >>> print(f"{found.quantity('estimate_seconds')[0].to('ms'):.2f}")
+        2.04 ms
+        """
+        unit = next((column.unit for column in COLUMNS if column.name == name and column.type in (int, float)), None)
+        values = self.column(name)
+        if unit is None:
+            raise ArgumentError(f"quantity(): `name` must be a column of numbers, got {name!r}. Use column({name!r})")
+        return Q_(values, "" if unit == "pixel" else unit)
+
+    def where(self, keep: Callable[[Row], bool]) -> SweepTable:
+        """Return the rows for which ``keep`` is true, in order."""
+        rows = [row for row in self if keep(row)]
+        columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
+        return SweepTable.of(columns, self.provenance)
+
+    @property
+    def answered(self) -> SweepTable:
+        """The rows that have an answer."""
+        return self.where(lambda row: row.error is None)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the networks, in order."""
+        return tuple(dict.fromkeys(self.columns["model"]))
+
+    def best(self) -> tuple[Row, ...]:
+        """Return, for each model, the point of the highest rate among those that fit."""
+        found: dict[str, Row] = {}
+        for row in self:
+            if row.error is None and row.fits is not False and row.samples_per_second is not None:
+                held = found.get(row.model)
+                if held is None or row.samples_per_second > (held.samples_per_second or 0.0):
+                    found[row.model] = row
+        return tuple(found[model] for model in self.models if model in found)
+
+    def pareto(self, model: str, against: str = "energy") -> tuple[Row, ...]:
+        """Return the points of a model that no other beats in both time and cost, fastest first.
+
+        Parameters
+        ----------
+        model
+            One of ``models``.
+        against
+            ``"energy"``, at the design power and for each sample, or ``"price"``, of the device.
+
+        Returns
+        -------
+        tuple of Row
+            By time for each sample; points that do not fit or lack the cost are left out.
+
+        Raises
+        ------
+        UnknownNameError
+            If the sweep has no such model, or there is no such cost.
+        """
+        if model not in self.models:
+            raise UnknownNameError(
+                f"pareto(): no model {model!r} in this sweep.{did_you_mean(model, self.models)} "
+                f"It has: {', '.join(self.models)}"
+            )
+        if against not in _AGAINST:
+            raise UnknownNameError(f"pareto(): `against` must be 'energy' or 'price', got {against!r}")
+        usable = [
+            (*costs(row, against), row)
+            for row in self
+            if row.model == model and row.error is None and row.fits is not False and None not in costs(row, against)
+        ]
+        front: list[Row] = []
+        least = float("inf")
+        for _, cost, row in sorted(usable, key=lambda entry: entry[:2]):
+            if cost < least:
+                front.append(row)
+                least = cost
+        return tuple(front)
+
+    def explain(self) -> str:
+        """Return the best device of each model, the Pareto fronts and the reasons of missing answers, as text."""
+        from mlsys.planner.sweep.summary import summary
+
+        return summary(self)
+
+
+def costs(row: Row, against: str) -> tuple[Any, Any]:
+    """Return seconds for each sample, and joules for each sample or dollars; None where unknown."""
+    time = None if row.estimate_seconds is None else row.estimate_seconds / row.batch
+    cost = getattr(row, _AGAINST[against])
+    return time, cost if cost is None or against == "price" else cost / row.batch

@@ -1,0 +1,141 @@
+"""Pictures of a sweep: rates of devices by network, and what is neither faster nor cheaper to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlsys.formatting import natural
+from mlsys.planner.sweep.summary import label
+from mlsys.planner.sweep.table import Row, SweepTable, costs
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["pareto_front", "rate_map", "sweep_figure"]
+
+_MOST_DEVICES = 24
+
+
+def rate_map(ax: Axes, found: SweepTable, devices: Sequence[str] | None = None) -> Axes:
+    """Draw the highest rate of every network on every device, brighter where it is higher.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    found
+        A sweep; points that do not fit or have no answer are left out.
+    devices
+        Which, from top to bottom; by default those with the highest rates, at most 24.
+
+    Returns
+    -------
+    Axes
+        Each cell says samples in a second; colours compare devices within a network, on a
+        logarithmic scale. A cross marks a device that runs no point of the network.
+    """
+    best: dict[tuple[str, str], float] = {}
+    for row in found:
+        if row.error is None and row.fits is not False and row.samples_per_second is not None:
+            key = (row.device, row.model)
+            best[key] = max(best.get(key, 0.0), row.samples_per_second)
+    models = found.models
+    named = tuple(devices) if devices is not None else _fastest(best, models)
+    rates = np.array([[best.get((device, model), np.nan) for model in models] for device in named])
+    rates = rates.reshape(len(named), len(models))
+    highest = np.fmax.reduce(rates, axis=0, initial=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shade = np.log10(rates / highest)
+    ax.imshow(shade, cmap="cividis", aspect="auto", vmin=-3, vmax=0)
+    for place in np.ndindex(rates.shape):
+        rate = rates[place]
+        known = not np.isnan(rate)
+        dark = known and shade[place] < -1.2
+        color = "white" if dark else COLORS["primary"]
+        ax.text(place[1], place[0], natural(float(rate)) if known else "×", ha="center", va="center", fontsize=8,
+                color=color if known else COLORS["RedLine"])  # fmt: skip
+    ax.set_xticks(range(len(models)), models, rotation=25, ha="right", fontsize=8)
+    ax.set_yticks(range(len(named)), named, fontsize=8)
+    ax.grid(False)
+    ax.set_title("Samples/s at the best point; bright: near the best device")
+    return ax
+
+
+def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple[str, ...]:
+    """Return the devices by their rate over the highest, in the geometric mean of what they run."""
+    top = {model: max((rate for (_, name), rate in best.items() if name == model), default=1.0) for model in models}
+    shares: dict[str, list[float]] = {}
+    for (device, model), rate in best.items():
+        shares.setdefault(device, []).append(float(np.log(rate / top[model])))
+    order = sorted(shares, key=lambda device: (-len(shares[device]), -float(np.mean(shares[device]))))
+    return tuple(order[:_MOST_DEVICES])
+
+
+def pareto_front(ax: Axes, found: SweepTable, model: str, against: str = "energy", labels: int = 6) -> Axes:
+    """Draw the points of a network by time and cost, and the front that nothing beats in both.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    found
+        A sweep.
+    model
+        One of its networks.
+    against
+        ``"energy"``, for each sample at the design power, or ``"price"``, of the device.
+    labels
+        How many points of the front are named.
+    """
+    apply_style(ax)
+    front = found.pareto(model, against)
+    ids = {row.id for row in front}
+    other = [row for row in found if row.model == model and row.error is None and row.fits is not False]
+    _scatter(ax, [row for row in other if row.id not in ids], against, COLORS["grid"], "o", "beaten in both")
+    _scatter(ax, list(front), against, CYCLE[0], MARKERS[1], f"front: {len(front)} points")
+    line = [costs(row, against) for row in front]
+    if line:
+        ax.step(*zip(*line, strict=True), where="post", color=CYCLE[0], linewidth=1.2, zorder=2)
+    chosen = sorted({round(index) for index in np.linspace(0, len(front) - 1, min(labels, len(front)))})
+    for index in chosen:
+        row = front[index]
+        place: Any = {"xytext": (-7, -9), "textcoords": "offset points", "ha": "right"}
+        ax.annotate(f"{row.device}, {label(row)}", costs(row, against), fontsize=7, **place)
+    unit = "energy at the design power, J/sample" if against == "energy" else "price of the device, USD"
+    ax.set(xscale="log", yscale="log", xlabel="estimated time for each sample, s", ylabel=unit)
+    ax.set_title(f"{model}: time against {against}")
+    ax.margins(x=0.3, y=0.12)
+    ax.legend(loc="upper right", fontsize=8)
+    return ax
+
+
+def _scatter(ax: Axes, rows: Sequence[Row], against: str, color: str, marker: str, name: str) -> None:
+    points = [costs(row, against) for row in rows]
+    known = np.array([point for point in points if None not in point], dtype=float).reshape(-1, 2)
+    if len(known):
+        edge = "white" if color != COLORS["grid"] else "#7b8794"
+        ax.scatter(known[:, 0], known[:, 1], s=26, color=color, marker=marker, edgecolor=edge, linewidth=0.5,
+                   label=name, zorder=3)  # fmt: skip
+
+
+def sweep_figure(found: SweepTable) -> Figure:
+    """Return a figure of the rates of all networks and the first one's Pareto front.
+
+    Parameters
+    ----------
+    found
+        A sweep with at least one answer.
+    """
+    devices = min(_MOST_DEVICES, len({row.device for row in found if row.error is None}))
+    figure, whole, _, plt = setup_plot(figsize=(max(7.2, 1.1 * len(found.models) + 2), 5.4 + 0.26 * devices))
+    whole.remove()
+    upper, lower = figure.subplots(2, 1, height_ratios=(1.2 + 0.26 * devices, 4.2))
+    rate_map(upper, found)
+    pareto_front(lower, found, found.models[0], "energy")
+    plt.close(figure)
+    return figure

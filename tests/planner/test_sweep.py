@@ -1,0 +1,309 @@
+"""Sweeps: what may be asked, and numbers that are those of ``analyse`` for every single point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlsys import Hardware
+from mlsys.errors import SweepFileError, UnknownNameError
+from mlsys.models import roofline
+from mlsys.models.analysis import analyse
+from mlsys.planner.sweep import COLUMNS, SweepSpec, SweepTable, load, sweep
+from mlsys.planner.sweep.networks import network_of
+from mlsys.planner.sweep.points import chunks, enumerate_points
+
+SMALL = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
+
+
+def close(one: float, other: float) -> bool:
+    return abs(one - other) <= 1e-12 * abs(other)
+
+
+# What may be asked
+
+
+def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "models: [resnet5O, {model: gpt2, sequense: 3}, nowhere.module:net, lost.onnx]\n"
+        "devices:\n  - H10O\n  - {class: cluod}\n  - {vendor: NVIDIA, until: 1990}\n  - 7\n"
+        "batches: [1, 0, 2.5]\n"
+        "precisions: [fp16, fp61]\n"
+        "fusion: maybe\n"
+        "settings: [egaer network]\n"
+        "colour: red\n"
+    )
+    with pytest.raises(SweepFileError) as raised:
+        SweepSpec.load(path)
+    lines = str(raised.value).splitlines()
+    wanted = [
+        (1, "models.0: unknown network 'resnet5O'. Did you mean 'resnet50'?"),
+        (1, "models.1.sequense: unknown key 'sequense'. Did you mean 'sequence'?"),
+        (1, "models.2: 'nowhere.module:net': there is no module 'nowhere.module'. Run it where that module is"),
+        (1, "models.3: there is no file 'lost.onnx'"),
+        (3, "devices.0: unknown device 'H10O'. Did you mean 'H100'?"),
+        (4, "devices.1: unknown class 'cluod'. Did you mean 'Cloud'?"),
+        (5, "devices.2: no device meets these criteria"),
+        (6, "devices.3: a device is a name or a mapping of criteria, got 7"),
+        (7, "batches: must be a whole number from 1 to 2147483648, or a list of such; got [1, 0, 2.5]"),
+        (8, "precisions.1: unknown precision 'fp61'. Did you mean 'fp6'?"),
+        (9, "fusion: must be one of 'on', 'off', or a list of such; got 'maybe'"),
+        (10, "settings.0: setting 'egaer network' was never fitted. Did you mean 'eager network'?"),
+        (11, "colour: unknown key 'colour'. Known: models, devices"),
+    ]
+    for line, text in wanted:
+        assert any(told.startswith(f"{path}:{line}: {text}") for told in lines), (line, text, lines)
+    assert len(lines) == len(wanted), lines
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("models: resnet50\n", "`devices` is missing"),
+        ("devices: A100\n", "`models` is missing"),
+        ("models: []\ndevices: A100\n", "the list is empty"),
+        ("- 1\n", "a specification of a sweep is a mapping"),
+        ("models: !!python/object:os.system resnet50\ndevices: A100\n", "tag"),
+        ("models: &a resnet50\ndevices: *a\n", "anchor or alias 'a' is not allowed"),
+        ("models: resnet50\ndevices: A100\nbatches: [4, 4]\n", "batches.1: '4' is there twice"),
+        ("models: resnet50\nmodels: vgg16\ndevices: A100\n", "duplicate key 'models'"),
+        ("models: {model: lenet5, source: catalogue}\ndevices: A100\n", "is not in the catalogue"),
+        ("models: {model: inception_v4, source: captured}\ndevices: A100\n", "is in the catalogue alone"),
+        ("models: resnet50\ndevices: A100\n#" + 200_001 * "x", "a sweep file has at most 200,000 bytes"),
+    ],
+)
+def test_what_a_file_may_not_say(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(SweepFileError, match=r"bad\.yaml") as raised:
+        SweepSpec.load(path)
+    assert told in str(raised.value)
+
+
+def test_one_entry_needs_no_brackets_and_on_is_no_truth_value(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text("models: resnet50\ndevices: {class: tiny, kind: mcu}\nfusion: [on, off]\nprecisions: int8\n")
+    spec = SweepSpec.load(path)
+    assert (spec.models, spec.fusion, spec.batches) == (("resnet50",), ("on", "off"), (1,))
+    assert set(spec.device_ids) == {device.id for device in Hardware.Tiny if device.kind == "MCU"}
+    assert spec.points == 2 * len(spec.device_ids)
+
+
+def test_devices_by_name_class_and_criteria() -> None:
+    def ids(*devices: object) -> tuple[str, ...]:
+        return SweepSpec(models=["resnet50"], devices=devices).device_ids
+
+    assert ids("A100", "A100_80GB", {"text": "A100 80"})[:1] == ("A100_80GB",)
+    assert ids("all") == tuple(device.id for device in Hardware)
+    assert ids({"class": "generic"}) == tuple(device.id for device in Hardware.Generic)
+    since = ids({"class": "cloud", "vendor": "nvidia", "precision": "fp8", "since": 2024})
+    wanted = [d.id for d in Hardware.Cloud if d.vendor == "NVIDIA" and "fp8" in d.precisions and d.release_year >= 2024]
+    assert list(since) == wanted
+
+
+def test_more_points_than_a_machine_should_try_are_refused() -> None:
+    with pytest.raises(SweepFileError, match="a sweep has at most 1,000,000"):
+        SweepSpec(models=["resnet50"], devices=["all"], batches=list(range(1, 6000)))
+
+
+# Points
+
+
+def test_points_are_in_order_with_content_ids_of_their_own() -> None:
+    first, again = enumerate_points(SMALL), enumerate_points(SMALL)
+    assert [point.id for point in first] == [point.id for point in again]
+    assert len({point.id for point in first}) == SMALL.points == 8
+    found = [(point.case.precision, point.case.batch, point.target.device) for point in first]
+    devices = ("A100_80GB", "T4")
+    assert found == [(p, b, d) for p in ("fp16", "fp8") for b in (1, 32) for d in devices]
+
+
+def test_an_id_follows_facts_settings_and_files(tmp_path: Path) -> None:
+    target = enumerate_points(SMALL)[0].target
+    assert replace(target, bandwidth=target.bandwidth * 1.01).digest != target.digest
+    assert replace(target, engine=replace(target.engine, cache=1.0)).digest != target.digest
+    assert replace(target).digest == target.digest
+    place = tmp_path / "nets_for_sweep.py"
+    place.write_text("net = None\n")
+    spec = SweepSpec(models=["lenet5", "json:dumps"], devices=["A100"], batches=[1])
+    before = [point.id for point in enumerate_points(spec)]
+    eager = SweepSpec(models=["lenet5", "json:dumps"], devices=["A100"], batches=[1], settings=["eager network"])
+    assert not set(before) & {point.id for point in enumerate_points(eager)}
+
+
+def test_two_spellings_of_one_setting_are_one_point() -> None:
+    spec = SweepSpec(models=["vgg16"], devices=["A100"], settings=["eager network", "eager network on GPU"])
+    assert [row.setting for row in sweep(spec)] == ["eager network on GPU"]
+
+
+def test_pieces_hold_every_point_once_and_one_network_each() -> None:
+    points = enumerate_points(
+        SweepSpec(models=["vgg16", "resnet50"], devices=["all"], batches=[1, 2, 4, 8, 16, 32, 64])
+    )
+    pieces = list(chunks(points, 500))
+    assert [point for piece in pieces for point in piece] == points
+    assert all(len({point.case.variant for point in piece}) == 1 and len(piece) <= 500 for piece in pieces)
+
+
+# Numbers
+
+MIXED = SweepSpec(
+    models=[
+        "resnet50",
+        {"model": "llama-3-8b", "phase": ["prefill", "decode"], "sequence": 512},
+        {"model": "mobilenet_v2", "image": 96},
+        "lenet5",
+        {"model": "small-cnn", "source": "captured"},
+    ],
+    devices=["A100", "T4", "TPUv4", "EPYC_9654", "EdgeTPU", "STM32H743", {"class": "generic"}],
+    batches=[1, 7],
+    precisions=["fp16", "fp32", "int8"],
+    fusion=["on", "off"],
+)
+
+
+@pytest.fixture(scope="module")
+def mixed() -> SweepTable:
+    return sweep(MIXED, jobs=1)
+
+
+def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
+    networks = {}
+    compared = 0
+    for place, (point, row) in enumerate(zip(enumerate_points(MIXED), mixed, strict=True)):
+        case = point.case
+        assert (row.id, row.device, row.batch) == (point.id, point.target.device, case.batch)
+        if row.error or place % 3:  # 3 divides no number of devices here: every kind of point is among them
+            continue
+        network = networks.setdefault(case, network_of(case.variant, case.batch, case.precision))
+        found = analyse(Hardware[row.device], network, precision=case.precision, samples=case.batch)
+        assert close(row.estimate_seconds, found.estimate.m_as("s"))
+        assert close(row.bound_seconds, found.bound.m_as("s"))
+        assert close(row.flops, found.flops.m_as("FLOP")) and close(row.bytes, found.data.m_as("byte"))
+        assert close(row.weight_bytes, found.weights.m_as("byte")) or not row.weight_bytes
+        assert close(row.samples_per_second, found.rate.m_as("1/s"))
+        assert close(row.utilisation, found.utilisation)
+        assert (row.bound_by, row.held_by) == (found.roofline.bound_by, found.held_by)
+        assert (row.setting, row.calibration, row.operators) == (found.setting, found.calibration, len(found.operators))
+        compared += 1
+    assert compared > 60
+
+
+def test_a_point_of_the_catalogue_equals_the_roofline_of_the_same_network() -> None:
+    from mlsys.workloads import zoo
+
+    (row,) = sweep(SweepSpec(models=["resnet50"], devices=["H100"], batches=[64], precisions=["int8"]))
+    result = roofline(Hardware.Cloud.H100, zoo.network("resnet50", batch=64, precision="int8"))
+    assert close(row.bound_seconds, result.time.m_as("s"))
+
+
+def test_a_captured_network_is_fused_with_the_same_work_and_fewer_bytes_and_kernels(mixed: SweepTable) -> None:
+    rows = {(row.fusion, row.batch, row.device, row.precision): row for row in mixed if row.model == "lenet5"}
+    for (fusion, *rest), row in rows.items():
+        other = rows["on", *rest]
+        if fusion == "off" and row.error is None:
+            assert close(other.flops, row.flops)
+            assert other.bytes < row.bytes and other.operators < row.operators
+            assert other.bound_seconds <= row.bound_seconds * (1 + 1e-12)
+            assert (row.source, other.source) == ("captured", "captured, fused")
+
+
+def test_a_point_without_an_answer_stays_and_says_why(mixed: SweepTable) -> None:
+    assert len(mixed) == MIXED.points
+    missing = [row for row in mixed if row.device == "EdgeTPU" and row.precision == "fp32"]
+    assert len(missing) == len(MIXED.variants) * 2
+    assert {row.error for row in missing} == {"Google Coral Edge TPU has no fp32 peak. It has: int8"}
+    assert all(row.estimate_seconds is None and row.fits is None for row in missing)
+    long = {"model": "gpt2", "source": "captured", "sequence": 5000}
+    (row,) = sweep(SweepSpec(models=[long], devices=["A100"]))
+    assert row.error is not None and "`sequence` must be at most 1024" in row.error
+    (row,) = sweep(SweepSpec(models=["json:dumps"], devices=["A100"]))
+    assert row.error is not None and "'json:dumps' cannot be called without arguments" in row.error
+    (row,) = sweep(SweepSpec(models=[{"model": "resnet50", "sequence": 8}], devices=["A100"]))
+    assert row.error is not None and "`sequence` is the number of tokens" in row.error
+
+
+def test_what_must_lie_in_memory_is_at_least_the_weights(mixed: SweepTable) -> None:
+    llama = next(row for row in mixed if row.phase == "decode" and row.precision == "fp16" and row.error is None)
+    assert 8.03e9 * 2 < llama.needed_bytes < 8.03e9 * 2 * 1.1
+    assert llama.device == "A100_80GB" and llama.fits is True
+    spec = SweepSpec(
+        models=[{"model": "llama-3-8b", "phase": "decode", "sequence": 8192}], devices=["A100"], batches=[1, 64]
+    )
+    alone, many = sweep(spec)
+    # Keys and values: 32 layers × 8 heads × 128 × 2 × 2 byte for each token.
+    assert many.needed_bytes - alone.needed_bytes == pytest.approx(63 * 8192 * 32 * 8 * 128 * 2 * 2, rel=0.02)
+    assert (alone.fits, many.fits) == (True, False)
+
+
+def test_design_energy_is_power_times_time_and_unknown_where_the_power_is(mixed: SweepTable) -> None:
+    for row in mixed:
+        power = Hardware[row.device]._tdp
+        if row.error is None and power is not None:
+            assert close(row.design_energy_joules, power.m_as("W") * row.estimate_seconds)
+        else:
+            assert row.design_energy_joules is None
+
+
+# Tables
+
+
+def test_best_and_pareto_against_brute_force() -> None:
+    spec = SweepSpec(models=["vgg16", "bert-base"], devices=["all"], batches=[1, 16, 256], precisions=["fp16", "int8"])
+    found = sweep(spec)
+    usable = [row for row in found if row.error is None and row.fits is not False]
+    for best in found.best():
+        assert best.samples_per_second == max(row.samples_per_second for row in usable if row.model == best.model)
+    for against, cost in (
+        ("energy", lambda row: row.design_energy_joules and row.design_energy_joules / row.batch),
+        ("price", lambda row: row.price_usd),
+    ):
+        points = {
+            row.id: (row.estimate_seconds / row.batch, cost(row))
+            for row in usable
+            if row.model == "vgg16" and cost(row) is not None
+        }
+        front = {
+            name
+            for name, (time, price) in points.items()
+            if not any(t <= time and p <= price and (t, p) != (time, price) for t, p in points.values())
+        }
+        assert {row.id for row in found.pareto("vgg16", against)} == front
+
+
+def test_columns_have_units_and_missing_numbers_are_nan() -> None:
+    found = sweep(SMALL)
+    assert found.quantity("estimate_seconds").check("[time]")
+    assert np.isnan(found.column("estimate_seconds")[[4, 5, 6, 7]]).all()
+    assert len(found.answered) == 4
+    with pytest.raises(UnknownNameError, match=r"no column 'flop'\. Did you mean 'flops'\?"):
+        found.column("flop")
+    with pytest.raises(UnknownNameError, match=r"no model 'vgg' in this sweep"):
+        found.pareto("vgg")
+    with pytest.raises(ValueError, match="`name` must be a column of numbers, got 'model'"):
+        found.quantity("model")
+    assert "4 answered" in found.explain() and "2 × NVIDIA T4 has no fp8 peak" in found.explain()
+
+
+def test_parquet_and_csv_say_the_same_with_units_and_origin(tmp_path: Path) -> None:
+    import csv
+
+    import pyarrow.parquet as pq
+
+    found = sweep(SMALL, tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "results.parquet")
+    assert table.num_rows == len(found) == 8
+    for column in COLUMNS:
+        assert table.schema.field(column.name).metadata == {b"unit": column.unit.encode()}
+        assert tuple(table.column(column.name).to_pylist()) == found.columns[column.name]
+    origin = {key.decode() for key in table.schema.metadata}
+    assert {"mlsys.version", "mlsys.date", "mlsys.catalogue", "mlsys.code", "mlsys.specification"} <= origin
+    with (tmp_path / "out" / "results.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for row, line in zip(found, rows, strict=True):
+        assert {name: "" if value is None else str(value) for name, value in row._asdict().items()} == line
+    assert load(tmp_path / "out").columns == found.columns
