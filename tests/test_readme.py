@@ -34,6 +34,9 @@ def test_every_example_runs_as_it_stands() -> None:
         with contextlib.redirect_stdout(shown):
             exec(code, {})
         assert shown.getvalue().count("\n") >= 3
+        if "fuse(" in code:
+            assert "174 operators in 56 kernels" in code and "174 operators in 56 kernels" in shown.getvalue()
+            assert "half the bytes" in code and "(50.7%)" in shown.getvalue()
 
 
 def test_the_counts_are_those_of_the_data() -> None:

@@ -6,10 +6,14 @@ import click
 
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.claims import claims
+from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.flops import flops
 from mlsys.cli.mapper import mapper
+from mlsys.cli.memory import memory
+from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
+from mlsys.cli.tiles import tiles
 from mlsys.cli.validate import validate
 
 __all__ = ["main"]
@@ -18,8 +22,30 @@ __all__ = ["main"]
 @click.group()
 @click.version_option(package_name="mlsys")
 def main() -> None:
-    """Hardware acceleration for machine learning, in numbers with a pedigree."""
+    """Hardware acceleration for machine learning, in numbers with a pedigree.
+
+    The shell completes commands, options, devices and networks after
+
+    \b
+        eval "$(_MLSYS_COMPLETE=bash_source mlsys)"    # in ~/.bashrc; zsh_source in zsh
+        _MLSYS_COMPLETE=fish_source mlsys | source     # in fish
+    """  # noqa: D301
 
 
-for command in (device, devices, check, claims, validate, flops, analyze, compare, mapper, systolic):
+for command in (
+    device,
+    devices,
+    check,
+    claims,
+    validate,
+    flops,
+    analyze,
+    compare,
+    compile_bench,
+    mapper,
+    memory,
+    sweep,
+    systolic,
+    tiles,
+):
     main.add_command(command)

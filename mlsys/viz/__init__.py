@@ -1,11 +1,23 @@
 """Pictures: functions that take an Axes, draw, and give it back."""
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
+from mlsys.viz.architecture import (
+    bytes_by_level,
+    bytes_by_onchip,
+    energy_split,
+    latency_energy,
+    tiles_by_footprint,
+)
+from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
+from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
+from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
+from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.style import COLORS, apply_style, setup_plot
+from mlsys.viz.sweep import pareto_front, rate_map
 from mlsys.viz.systolic import SystolicAnimation, array_frame, energy_per_mac_bars, utilisation_teeth
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
 from mlsys.viz.validation import error_bars, measured_against_predicted, validation_panels
@@ -17,25 +29,44 @@ __all__ = [
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
+    "bytes_by_level",
+    "bytes_by_onchip",
+    "bytes_by_pattern",
     "device_map",
     "energy_per_mac_bars",
+    "energy_split",
     "error_bars",
     "intensity_by_batch",
+    "intensity_shift",
+    "kernel_bars",
+    "latency_energy",
     "layer_panels",
     "layer_scatter",
     "layers_under_roof",
+    "layout_strip",
     "level_map",
+    "live_chart",
     "mapping_landscape",
     "measured_against_predicted",
+    "memory_figure",
+    "memory_map",
+    "memory_passes",
     "order_counts",
+    "pareto_front",
+    "pass_waterfall",
+    "rate_map",
     "ridge_by_year",
     "roofs",
     "scaling_laws",
     "sectors_by_stride",
     "setup_plot",
     "shares_by_kind",
+    "speedup_by_chain",
     "speedup_map",
+    "speedup_scatter",
+    "stream_gantt",
     "tile_cache_map",
+    "tiles_by_footprint",
     "time_bars",
     "time_strip",
     "traffic_by_tile",

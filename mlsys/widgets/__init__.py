@@ -1,6 +1,7 @@
 """The labs: predict, explore, check. The only code that knows ipywidgets."""
 
 from mlsys.widgets.amdahl import AmdahlLab
+from mlsys.widgets.compiler import CompilerLab
 from mlsys.widgets.dataflow import DataflowLab
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.memory import MemoryLab
@@ -9,4 +10,14 @@ from mlsys.widgets.state import LabStateError
 from mlsys.widgets.systolic import SystolicLab
 from mlsys.widgets.tiling import TilingLab
 
-__all__ = ["AmdahlLab", "DataflowLab", "Lab", "LabStateError", "MemoryLab", "RooflineLab", "SystolicLab", "TilingLab"]
+__all__ = [
+    "AmdahlLab",
+    "CompilerLab",
+    "DataflowLab",
+    "Lab",
+    "LabStateError",
+    "MemoryLab",
+    "RooflineLab",
+    "SystolicLab",
+    "TilingLab",
+]

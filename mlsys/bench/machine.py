@@ -1,0 +1,121 @@
+"""Which machine this is: what a published time must always stand beside."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from mlsys.bench.errors import NoCompilerError
+
+__all__ = ["Machine", "compiler", "this_machine"]
+
+_CPU_FACTS = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine as it can be named beside a measurement.
+
+    Attributes
+    ----------
+    cpu
+        Model of the processor, as the system tells it.
+    cores
+        Cores of the processor that the system shows.
+    usable
+        Those that this process may run on; fewer when it is pinned.
+    instructions
+        The widest vector instructions torch uses here, such as ``"AVX512"``.
+    system, python, torch, compiler
+        The system and its architecture; versions of the software.
+    day
+        When, as YYYY-MM-DD.
+    load
+        Processes that wanted a core in the last minute, this one among them; negative where nobody counts.
+    """
+
+    cpu: str
+    cores: int
+    usable: int
+    instructions: str
+    system: str
+    python: str
+    torch: str
+    compiler: str
+    day: str
+    load: float
+
+    def explain(self) -> str:
+        """Return the machine in three lines."""
+        load = "not known" if self.load < 0 else f"{self.load:.2f}"
+        return (
+            f"{self.cpu}, {self.usable} of {self.cores} cores usable, {self.instructions}; load {load}; {self.day}\n"
+            f"torch {self.torch}, Python {self.python}, {self.system}\n{self.compiler or 'no C++ compiler'}"
+        )
+
+
+def this_machine() -> Machine:
+    """Return what can be said about the machine that runs this.
+
+    Examples
+    --------
+    >>> machine = this_machine()
+    >>> machine.cores >= machine.usable >= 1, len(machine.day)
+    (True, 10)
+    """
+    import torch
+
+    try:
+        found = compiler()
+    except NoCompilerError:
+        found = ""
+    cores = os.cpu_count() or 1
+    return Machine(
+        cpu=_cpu(),
+        cores=cores,
+        usable=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
+        instructions=torch.backends.cpu.get_cpu_capability(),
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+        torch=torch.__version__,
+        compiler=found,
+        day=date.today().isoformat(),
+        load=os.getloadavg()[0] if hasattr(os, "getloadavg") else -1.0,
+    )
+
+
+def compiler() -> str:
+    """Return the name and version of the C++ compiler that ``torch.compile`` would call.
+
+    Raises
+    ------
+    NoCompilerError
+        If there is none.
+    """
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        path = get_cpp_compiler()
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+    except (InvalidCxxCompiler, OSError, subprocess.SubprocessError, RuntimeError) as error:
+        raise NoCompilerError(
+            "compile_bench(): no C++ compiler was found, and torch.compile makes C++ on a CPU. Install one "
+            "(apt install g++, or conda install cxx-compiler), or name yours in the environment variable CXX"
+        ) from error
+    return told.splitlines()[0].strip() if told.strip() else Path(path).name
+
+
+def _cpu() -> str:
+    facts: dict[str, str] = {}
+    if _CPU_FACTS.is_file():
+        for line in _CPU_FACTS.read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            facts.setdefault(name.strip(), value.strip())
+    named = facts.get("model name") or platform.processor() or platform.machine()
+    family = facts.get("cpu family")
+    return f"{named} (family {family})" if family and "model name" in facts else named

@@ -1,0 +1,176 @@
+"""What each pass of a compiler is worth: the same network, one pass more at a time, timed against each other."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from mlsys.bench.compile import _arguments, _first_call, _largest_error, _memory_errors, _shapes
+from mlsys.bench.kernels import dispatched, launches
+from mlsys.bench.machine import Machine, compiler, this_machine
+from mlsys.bench.probes import with_threads
+from mlsys.bench.result import timing_from, timing_record
+from mlsys.bench.timing import Ratio, Timing, measure, ratio_of_medians
+from mlsys.door import checked_number, count
+from mlsys.units import Quantity
+
+__all__ = ["PASSES", "PassResult", "PassStep", "pass_bench"]
+
+PASSES = ("eager", "normalisation folded", "channels last", "generated code", "weights frozen")
+"""The ladder: each rung keeps what the one before it did."""
+
+
+@dataclass(frozen=True)
+class PassStep:
+    """One rung: its samples and the kernels it launches."""
+
+    timing: Timing
+    kernels: int
+
+    @property
+    def name(self) -> str:
+        """What was done last."""
+        return self.timing.name
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """A network under one pass more at a time.
+
+    Attributes
+    ----------
+    model, inputs, batch, threads, machine
+        What ran, where, and with how many threads.
+    steps
+        In the order of :data:`PASSES`; all were timed round by round together.
+    error
+        Largest difference of any rung's output from the eager one, relative to the largest output.
+    """
+
+    model: str
+    inputs: str
+    batch: int
+    threads: int
+    machine: Machine
+    steps: tuple[PassStep, ...]
+    error: float
+
+    @property
+    def factors(self) -> tuple[Ratio, ...]:
+        """What each pass is worth on top of those before it; the medians' ratios multiply to :attr:`total`."""
+        pairs = zip(self.steps, self.steps[1:], strict=False)
+        return tuple(ratio_of_medians(before.timing, after.timing) for before, after in pairs)
+
+    @property
+    def total(self) -> Ratio:
+        """All passes together against eager."""
+        return ratio_of_medians(self.steps[0].timing, self.steps[-1].timing)
+
+    def explain(self) -> str:
+        """Return the ladder as a table, for people."""
+        lines = [f"{self.model}, {self.inputs}, {self.threads} thread(s): {self.total} as fast with all passes."]
+        lines.append(f"{'pass':<24}{'median':>11} {'kernels':>8}  factor")
+        for step, factor in zip(self.steps, (None, *self.factors), strict=True):
+            ms = f"{step.timing.median.m_as('ms'):.4g} ms"
+            lines.append(f"{step.name:<24}{ms:>11} {step.kernels:>8}  {factor or '—'}")
+        warned = [f"warning: {words}" for step in self.steps for words in step.timing.warnings]
+        return "\n".join([*lines, self.machine.explain(), *warned])
+
+    def record(self) -> dict[str, Any]:
+        """Return all of it as plain data, samples included."""
+        steps = [{"timing": timing_record(step.timing), "kernels": step.kernels} for step in self.steps]
+        return {**asdict(self), "steps": steps}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> PassResult:
+        """Return what :meth:`record` wrote down."""
+        steps = tuple(PassStep(timing_from(step["timing"]), step["kernels"]) for step in record["steps"])
+        return cls(**{**record, "machine": Machine(**record["machine"]), "steps": steps})
+
+
+def pass_bench(
+    model: Any,
+    inputs: Any,
+    *,
+    name: str | None = None,
+    batch: int = 1,
+    threads: int = 1,
+    repeats: int = 30,
+    warmup: int = 5,
+    limit: Quantity | None = None,
+    tolerance: float = 1e-3,
+    tick: Callable[[], object] = lambda: None,
+) -> PassResult:
+    """Time a convolutional network under one pass more at a time.
+
+    Parameters
+    ----------
+    model
+        In evaluation mode, with convolutions and batch normalisations that torch.fx can trace.
+    inputs
+        One tensor of images.
+    name, batch, threads, repeats, warmup, limit, tolerance, tick
+        As :func:`mlsys.bench.compile_bench` takes them.
+
+    Returns
+    -------
+    PassResult
+        Whose factors multiply to the total.
+
+    Raises
+    ------
+    MeasureError
+        As :func:`mlsys.bench.compile_bench` does.
+    """
+    import torch
+    from torch._inductor import config
+    from torch._inductor.utils import fresh_cache
+    from torch.fx.experimental.optimization import fuse
+
+    threads = int(checked_number("pass_bench", "threads", threads, count(), {}))
+    args, kwargs = _arguments(model, inputs)
+    label = name or type(model).__name__
+    compiler()
+    machine = this_machine()
+    runs: dict[str, Callable[[], Any]] = {}
+    kernels: dict[str, int] = {}
+    with ExitStack() as stack:
+        stack.enter_context(with_threads(threads))
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(_memory_errors(label))
+        torch.compiler.reset()
+        stack.callback(torch.compiler.reset)
+        stack.enter_context(fresh_cache())
+        (images,) = args
+        wanted = model(images)
+        folded = fuse(model)
+        turned, turned_images = _turned(copy.deepcopy(folded)), _turned(images)
+        plain = {PASSES[0]: (model, images), PASSES[1]: (folded, images), PASSES[2]: (turned, turned_images)}
+        error = 0.0
+        for rung, (module, x) in plain.items():
+            runs[rung] = partial(module, x)
+            kernels[rung] = dispatched(runs[rung])
+            error = max(error, _largest_error(wanted, runs[rung](), tolerance, label))
+            tick()
+        for rung, freeze in ((PASSES[3], False), (PASSES[4], True)):
+            module = torch.compile(copy.deepcopy(turned), backend="inductor", options={"freezing": freeze})
+            with config.patch(freezing=freeze):
+                output, sources, _ = _first_call(module, (turned_images,), {}, label)
+            runs[rung] = partial(module, turned_images)
+            kernels[rung] = sum(launches(sources))
+            error = max(error, _largest_error(wanted, output, tolerance, label))
+            tick()
+        timings = measure(runs, repeats=repeats, warmup=warmup, limit=limit, tick=tick)
+    steps = tuple(PassStep(timing, kernels[timing.name]) for timing in timings)
+    return PassResult(label, _shapes(args, kwargs), batch, threads, machine, steps, error)
+
+
+def _turned(it: Any) -> Any:
+    """Return images, or a network for them, with the channels of a pixel beside each other in memory."""
+    import torch
+
+    return it.to(memory_format=torch.channels_last)

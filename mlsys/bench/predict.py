@@ -1,0 +1,192 @@
+"""What compilation should gain, from the rates of the machine and the counts of the network alone.
+
+Eager, every operator takes the longer of computing and moving, and one launch. Compiled, the same holds for
+fused kernels, in the layout that the compiler chooses, and the model is entered once. Nothing here knows a
+measured time of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlsys.bench.probes import FRESH, MachineRates
+from mlsys.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mlsys.workloads.operator import Network, Operator
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["Prediction", "Times", "inductor_kernels", "predict", "predict_workload", "times_of"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Times that the machine's rates lead one to expect, s.
+
+    Attributes
+    ----------
+    eager, compiled
+        Seconds of one call.
+    operators, kernels
+        How many launches each of them counts.
+    cached
+        Share of the bytes eager operators move that a cache should hold, 0 to 1.
+    held_by
+        What most of the eager time goes to: ``"compute"``, ``"memory"``, ``"new memory"`` or ``"launch"``.
+    """
+
+    eager: float
+    compiled: float
+    operators: int
+    kernels: int
+    cached: float
+    held_by: str
+
+    @property
+    def speedup(self) -> float:
+        """Predicted eager time over predicted compiled time."""
+        return self.eager / self.compiled
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of a network by cause, and its bytes, all of them and those in a cache."""
+
+    causes: dict[str, float]
+    moved: float
+    cached: float
+
+    @property
+    def total(self) -> float:
+        """All seconds."""
+        return sum(self.causes.values())
+
+
+def predict(
+    model: Any,
+    inputs: Any,
+    rates: MachineRates,
+    name: str,
+    *,
+    frozen: bool = False,
+    fuse: Callable[[Workload], Network] | None = None,
+) -> Prediction | None:
+    """Return the prediction for a torch module, or None where its graph cannot be captured.
+
+    Parameters
+    ----------
+    model, inputs
+        As :meth:`mlsys.workloads.Workload.from_torch` takes them.
+    rates
+        Of the machine.
+    name
+        What to call the network.
+    frozen
+        Whether the compiler may take the weights for constants.
+    fuse
+        From operators to fused kernels; by default :func:`inductor_kernels`.
+    """
+    from mlsys.workloads.workload import Workload
+
+    try:
+        work = Workload.from_torch(model, inputs, name=name)
+    except ArgumentError:
+        return None
+    return predict_workload(work, rates, frozen=frozen, fuse=fuse)
+
+
+def predict_workload(
+    work: Workload,
+    rates: MachineRates,
+    *,
+    frozen: bool = False,
+    fuse: Callable[[Workload], Network] | None = None,
+) -> Prediction:
+    """Return the prediction for a captured network; see :func:`predict`."""
+    fused = fuse(work) if fuse else inductor_kernels(work, frozen)
+    plain, turned, packed = rates.convolutions
+    eager = times_of(work, rates, rates.launch, plain)
+    compiled = times_of(fused, rates, rates.compiled_launch, packed if frozen else turned)
+    return Prediction(
+        eager=eager.total,
+        compiled=compiled.total + rates.entry,
+        operators=len(work),
+        kernels=len(fused),
+        cached=eager.cached / eager.moved if eager.moved else 0.0,
+        held_by=max(eager.causes, key=lambda cause: eager.causes[cause]),
+    )
+
+
+def inductor_kernels(work: Workload, frozen: bool) -> Network:
+    """Return a captured network as the kernels that Inductor aims at on a CPU.
+
+    Products and convolutions are calls of a library. With frozen weights these also take the normalisation and
+    what is done to single elements after it; with weights as inputs that becomes a kernel of its own.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.torch_models import workload
+    >>> network = workload("resnet50")
+    >>> len(network), len(inductor_kernels(network, False)), len(inductor_kernels(network, True))
+    (174, 105, 56)
+    """
+    from mlsys.mapping.fusion import Pattern, fuse
+
+    if frozen:
+        return fuse(work)
+    beside = (
+        Pattern("norm-add-act", ("batch_norm", "add?", "activation")),
+        Pattern("norm-add", ("batch_norm", "add")),
+        Pattern("add-norm", ("add", "norm"), keeps=True),
+        Pattern("element-wise", ("elementwise+",)),
+    )
+    return fuse(work, beside)
+
+
+def times_of(network: Network, rates: MachineRates, launch: float, convolution: float) -> Times:
+    """Return the seconds of kernels that run one after the other.
+
+    Parameters
+    ----------
+    network
+        Operators or fused kernels, in FP32.
+    rates
+        Of the machine. A kernel's own tensors were just made: they move at the speed of the cache that holds
+        them all. Its weights were last seen one pass ago: they move at the speed for all weights together.
+    launch
+        Seconds to start each kernel.
+    convolution
+        FLOP/s of a convolution in the layout that these kernels use; everything else runs at ``rates.flops``.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import Network, gemm
+    >>> rates = MachineRates(1, 1e11, (8e10, 9e10, 1e11), (1_000, 1_000_000), (4e10, 2e10), 0.0, 1e-6, 0.0, 1e-6)
+    >>> times = times_of(Network("one", (gemm(512, 512, 512, "fp32"),)), rates, rates.launch, 8e10)
+    >>> {cause: round(value * 1e6) for cause, value in times.causes.items() if value}
+    {'compute': 2684, 'launch': 1}
+    """
+    held = network.weights.m_as("byte")
+    causes = dict.fromkeys(("compute", "memory", "new memory", "launch"), 0.0)
+    moved = cached = 0.0
+    for operator in network:
+        weights = operator.weights.m_as("byte")
+        own = operator.data.m_as("byte") - weights
+        moving = weights / rates.bandwidth(held) + own / rates.bandwidth(own)
+        rate = convolution if operator.kind.startswith("conv") else rates.flops
+        computing = operator.flops.m_as("FLOP") / rate
+        causes["compute" if computing >= moving else "memory"] += max(computing, moving)
+        causes["new memory"] += _new_memory(operator, rates)
+        causes["launch"] += launch
+        moved += weights + own
+        cached += (own if own <= rates.in_cache else 0.0) + (weights if held <= rates.in_cache else 0.0)
+    return Times(causes, moved, cached)
+
+
+def _new_memory(operator: Operator, rates: MachineRates) -> float:
+    """Return the seconds in which the system hands out pages for a large result."""
+    written: Any = getattr(operator, "written", None)
+    size = 0.0 if written is None else float(written.m_as("byte"))
+    return size * rates.fresh if size >= FRESH else 0.0

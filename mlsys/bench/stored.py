@@ -1,0 +1,45 @@
+"""Measurements that ship with the package, each with the machine it was taken on."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from mlsys.bench.passes import PassResult
+from mlsys.bench.result import CompileResult
+
+__all__ = ["stored_compile_results", "stored_pass_results"]
+
+
+def _rows(file: str) -> list[dict[str, Any]]:
+    text = (resources.files("mlsys.bench") / "data" / file).read_text(encoding="utf-8")
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
+
+
+@lru_cache(maxsize=1)
+def stored_compile_results() -> tuple[CompileResult, ...]:
+    """Return eager against compiled, as measured when this version was made.
+
+    Examples
+    --------
+    >>> first = stored_compile_results()[0]
+    >>> first.machine.torch != "", len(first.eager.samples) == len(first.compiled.samples)
+    (True, True)
+    """
+    return tuple(map(CompileResult.from_record, _rows("compile.json")))
+
+
+@lru_cache(maxsize=1)
+def stored_pass_results() -> tuple[PassResult, ...]:
+    """Return networks under one compiler pass more at a time, as measured when this version was made.
+
+    Examples
+    --------
+    >>> first = stored_pass_results()[0]
+    >>> [step.name for step in first.steps][:2]
+    ['eager', 'normalisation folded']
+    """
+    return tuple(map(PassResult.from_record, _rows("passes.json")))

@@ -1,0 +1,65 @@
+"""Measurements as tables for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlsys.bench.passes import PassResult
+from mlsys.bench.result import CompileResult
+from mlsys.bench.timing import Ratio
+from mlsys.formatting import natural
+from mlsys.tables import Table
+
+__all__ = ["compile_table", "pass_table"]
+
+
+def compile_table(results: Sequence[CompileResult], caption: str) -> Table:
+    """Return one line for each network and batch: times, kernels, speed-up with its interval, and the prediction.
+
+    Parameters
+    ----------
+    results
+        Of one way of compiling, or several.
+    caption
+        Above the table.
+    """
+    heads = ("network", "batch", "eager, ms", "compiled, ms", "kernels", "speed-up", "95 % interval", "predicted")
+    rows = []
+    for each in results:
+        ratio, guess = each.speedup, each.predicted
+        rows.append(
+            (
+                each.model,
+                str(each.batch),
+                natural(each.eager.median.m_as("ms")),
+                natural(each.compiled.median.m_as("ms")),
+                f"{each.operators}\u00a0→\u00a0{each.kernels}",
+                f"{ratio.value:.2f}×",
+                _between(ratio),
+                f"{guess.speedup:.2f}×" if guess else "—",
+            )
+        )
+    return Table(caption, heads, rows, printed=(0, 1, 2, 3, 5, 7))
+
+
+def _between(ratio: Ratio) -> str:
+    """Return an interval that no line break divides."""
+    return f"{ratio.low:.2f}\u00a0to\u00a0{ratio.high:.2f}"
+
+
+def pass_table(result: PassResult, caption: str) -> Table:
+    """Return one line for each pass: the time that is left, the kernels, and the pass's factor with its interval."""
+    rows = []
+    for step, factor in zip(result.steps, (None, *result.factors), strict=True):
+        rows.append(
+            (
+                step.name,
+                natural(step.timing.median.m_as("ms")),
+                str(step.kernels),
+                f"{factor.value:.2f}×" if factor else "—",
+                _between(factor) if factor else "—",
+            )
+        )
+    total = result.total
+    rows.append(("all passes", "—", "—", f"{total.value:.2f}×", _between(total)))
+    return Table(caption, ("pass", "time, ms", "kernels", "factor", "95 % interval"), rows)

@@ -1,0 +1,285 @@
+"""Time calls so that the numbers can be believed: warm, repeated, in alternating order, with an interval.
+
+Samples are kept raw. The median stands for them, with a confidence interval from order statistics,
+which asks nothing of their distribution; a ratio of medians gets a bootstrap interval over rounds.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mlsys.door import checked_number, count, positive
+from mlsys.errors import ArgumentError
+from mlsys.units import Q_, Quantity
+
+__all__ = ["Ratio", "Timing", "measure", "ratio_of_medians"]
+
+_LEAST_ROUNDS = 6  # fewer cannot give a 95 % interval for a median
+_NOISY, _RISING, _UNLIKELY = 0.10, 0.05, 0.01
+_SHORTEST = Q_(1.0, "ms")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Raw samples of one thing that was timed.
+
+    Attributes
+    ----------
+    name
+        What it was.
+    samples
+        Seconds for each call, one number for each round, in the order of the rounds.
+    calls
+        How many calls one sample averages: more than one where a call is too short for the clock.
+    warmup
+        Calls before the first sample.
+
+    Examples
+    --------
+    >>> timing = Timing("sum", (2.0, 1.0, 1.5, 1.2, 1.1, 1.3, 9.0))
+    >>> low, high = timing.interval()
+    >>> print(timing.median, low, high)
+    1.3 s 1 s 9 s
+    """
+
+    name: str
+    samples: tuple[float, ...]
+    calls: int = 1
+    warmup: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ArgumentError(
+                "Timing(): `samples` must have at least one number, got none. Write e.g. samples=(0.1,)"
+            )
+
+    @cached_property
+    def _values(self) -> np.ndarray:
+        return np.asarray(self.samples, dtype=float)
+
+    def percentile(self, percent: float) -> Quantity:
+        """Return the time that ``percent`` of the samples do not exceed, s.
+
+        Parameters
+        ----------
+        percent
+            0 to 100; between two samples the value lies on the line between them.
+        """
+        if not 0 <= percent <= 100:
+            raise ArgumentError(f"percentile(): `percent` must be 0 to 100, got {percent!r}. Write e.g. percent=90")
+        return Q_(float(np.percentile(self._values, percent)), "s")
+
+    @property
+    def median(self) -> Quantity:
+        """The middle sample, s."""
+        return self.percentile(50)
+
+    def interval(self, confidence: float = 0.95) -> tuple[Quantity, Quantity]:
+        """Return two samples between which the true median lies with at least ``confidence``, s.
+
+        Parameters
+        ----------
+        confidence
+            Above 0 and below 1. With too few samples the whole range is returned.
+
+        Notes
+        -----
+        The number of samples below the true median is binomial with one half, whatever the distribution,
+        so order statistics bound it.
+
+        References
+        ----------
+        J.-Y. Le Boudec, Performance Evaluation of Computer and Communication Systems, EPFL Press 2010, section 2.2.
+        """
+        from scipy.stats import binom
+
+        if not 0 < confidence < 1:
+            raise ArgumentError(
+                f"interval(): `confidence` must be above 0 and below 1, got {confidence!r}. Write e.g. confidence=0.95"
+            )
+        ordered = np.sort(self._values)
+        size = len(ordered)
+        below = int(binom.ppf((1 - confidence) / 2, size, 0.5))  # P(fewer than `below` under the median) is small
+        low = max(below - 1, 0)
+        return Q_(float(ordered[low]), "s"), Q_(float(ordered[size - 1 - low]), "s")
+
+    @property
+    def spread(self) -> float:
+        """Distance of the quartiles over the median: how far the middle half of the samples lies apart."""
+        first, third = np.percentile(self._values, (25, 75))
+        return float((third - first) / np.median(self._values))
+
+    @property
+    def trend(self) -> tuple[float, float]:
+        """Change from the first to the last round over the median (Theil and Sen), and how likely by chance."""
+        from scipy.stats import kendalltau, theilslopes
+
+        if len(self.samples) < _LEAST_ROUNDS or np.ptp(self._values) == 0:
+            return 0.0, 1.0
+        rounds = np.arange(len(self.samples))
+        slope = float(theilslopes(self._values, rounds)[0])
+        return slope * rounds[-1] / float(np.median(self._values)), float(kendalltau(rounds, self._values).pvalue)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why these samples should be doubted, in words; empty where nothing speaks against them."""
+        found = []
+        if len(self.samples) < _LEAST_ROUNDS:
+            found.append(f"{self.name}: {len(self.samples)} rounds are too few for an interval, take {_LEAST_ROUNDS}")
+        if self.spread > _NOISY:
+            found.append(f"{self.name}: noisy, the middle half of the rounds spreads over {self.spread:.0%}")
+        change, chance = self.trend
+        if abs(change) > _RISING and chance < _UNLIKELY:
+            rises = ("rises", "the machine may be getting hot or busy")
+            word, cause = rises if change > 0 else ("falls", "warm up longer")
+            found.append(f"{self.name}: {word} by {abs(change):.0%} over the rounds; {cause}")
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as fast, with the interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f}× ({self.low:.2f} to {self.high:.2f})"
+
+
+def ratio_of_medians(slow: Timing, fast: Timing, confidence: float = 0.95) -> Ratio:
+    """Return the median of ``slow`` over that of ``fast``, with a bootstrap interval over rounds.
+
+    Parameters
+    ----------
+    slow, fast
+        Timed together: round by round, so that what disturbs one round disturbs both.
+    confidence
+        Of the interval, above 0 and below 1.
+
+    Raises
+    ------
+    ArgumentError
+        If they have not the same number of rounds.
+
+    Examples
+    --------
+    >>> print(ratio_of_medians(Timing("a", (2.0,) * 8), Timing("b", (1.0,) * 8)))
+    2.00× (2.00 to 2.00)
+    """
+    if len(slow.samples) != len(fast.samples):
+        raise ArgumentError(
+            f"ratio_of_medians(): {slow.name!r} has {len(slow.samples)} rounds and {fast.name!r} {len(fast.samples)}. "
+            "Time them in one call of measure()"
+        )
+    from scipy.stats import bootstrap
+
+    top, bottom = slow._values, fast._values
+    value = float(np.median(top) / np.median(bottom))
+    if len(top) < 2:
+        return Ratio(value, value, value)
+    found = bootstrap(
+        (top, bottom),
+        lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=4999,
+        confidence_level=confidence,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return Ratio(value, float(found.low), float(found.high))
+
+
+def measure(
+    candidates: Mapping[str, Callable[[], object]],
+    *,
+    repeats: int = 30,
+    warmup: int = 5,
+    shortest: Quantity | None = None,
+    limit: Quantity | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    tick: Callable[[], object] = lambda: None,
+) -> tuple[Timing, ...]:
+    """Time several calls against each other.
+
+    Each round times every candidate once, forwards in one round and backwards in the next, so that a machine
+    that slowly gets hot, or a neighbour that comes and goes, touches all of them alike.
+
+    Parameters
+    ----------
+    candidates
+        Name to function without arguments.
+    repeats, warmup
+        Rounds that are kept, and calls of each candidate before them.
+    shortest
+        Least duration of one sample, by default one millisecond: shorter calls are repeated within it.
+    limit
+        Stop after this time if at least six rounds are done; by default never.
+    clock
+        Returns seconds; for tests.
+    tick
+        Called after each round, for a progress bar.
+
+    Returns
+    -------
+    tuple of Timing
+        In the order of ``candidates``.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no candidate, or a number is out of its range.
+
+    Examples
+    --------
+    >>> one, two = measure({"one": lambda: sum(range(10)), "two": lambda: sum(range(20))}, repeats=6)
+    >>> len(one.samples), one.calls > 1
+    (6, True)
+    """
+    if not candidates:
+        raise ArgumentError("measure(): `candidates` is empty. Write e.g. candidates={'eager': run}")
+    rounds = int(checked_number("measure", "repeats", repeats, count(), {}))
+    before = int(checked_number("measure", "warmup", warmup, count(), {}))
+    least = float(checked_number("measure", "shortest", shortest or _SHORTEST, positive("s"), {}))
+    most = float("inf") if limit is None else float(checked_number("measure", "limit", limit, positive("s"), {}))
+    batches = {name: _batch(run, before, least, clock) for name, run in candidates.items()}
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    collects = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        begun = clock()
+        for place in range(rounds):
+            order = list(candidates) if place % 2 == 0 else list(candidates)[::-1]
+            for name in order:
+                run, calls = candidates[name], batches[name]
+                start = clock()
+                for _ in range(calls):
+                    run()
+                samples[name].append((clock() - start) / calls)
+            tick()
+            if place + 1 >= _LEAST_ROUNDS and clock() - begun > most:
+                break
+    finally:
+        if collects:
+            gc.enable()
+    return tuple(Timing(name, tuple(samples[name]), batches[name], before) for name in candidates)
+
+
+def _batch(run: Callable[[], object], warmup: int, least: float, clock: Callable[[], float]) -> int:
+    """Warm up, and return how many calls make one sample long enough."""
+    times = []
+    for _ in range(warmup):
+        start = clock()
+        run()
+        times.append(clock() - start)
+    once = min(times)
+    return 1 if once >= least else max(1, round(least / max(once, 1e-7)))

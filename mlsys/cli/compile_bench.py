@@ -1,0 +1,121 @@
+"""``mlsys compile-bench``: what compiling a network is worth on this machine."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["compile_bench"]
+
+_PROBE_ROUNDS, _STEPS = 45, 2  # of the machine's rates; the eager and the compiling call
+
+
+def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn what the library refuses into one line and the exit code of its kind."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from mlsys.bench.errors import MeasureError, OutputsDifferError
+
+        try:
+            return command(*args, **kwargs)
+        except OutputsDifferError as error:
+            raise _Different(str(error)) from error
+        except MeasureError as error:
+            raise _Impossible(str(error)) from error
+        except (ValueError, LookupError, OSError, ImportError) as error:
+            raise _Wrong(str(error)) from error
+
+    return wrapped
+
+
+class _Different(click.ClickException):
+    """The compiled model answers something else."""
+
+    exit_code = 1
+
+
+class _Wrong(click.ClickException):
+    """The question makes no sense."""
+
+    exit_code = 2
+
+
+class _Impossible(click.ClickException):
+    """It cannot be measured here."""
+
+    exit_code = 3
+
+
+@click.command("compile-bench")
+@click.argument("model")
+@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images or sequences.")
+@click.option("--image", type=click.IntRange(min=1), help="Side of a square image.")
+@click.option("--sequence", type=click.IntRange(min=1), help="Tokens; by default what is usual for the network.")
+@click.option("--freeze", is_flag=True, help="Let the compiler take the weights for constants.")
+@click.option("--passes", is_flag=True, help="Time a convolutional network under one compiler pass more at a time.")
+@click.option("--repeats", type=click.IntRange(min=2), default=30, show_default=True, help="Rounds that are kept.")
+@click.option("--warmup", type=click.IntRange(min=1), default=5, show_default=True, help="Calls before them.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="How many may compute.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, samples included.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write that JSON object to a file.")
+@_with_exit_codes
+def compile_bench(
+    model: str, freeze: bool, passes: bool, as_json: bool, output: Path | None, **options: int | None
+) -> None:
+    """Time MODEL in eager PyTorch and compiled by Inductor on this CPU, and say what was to be expected.
+
+    MODEL is a network that `mlsys flops` knows by name and that has PyTorch code, or a
+    `package.module:factory` that returns a torch module or (module, inputs).
+
+    Both run in turn, round by round. Exit code 0: measured. 1: the compiled model answers something else.
+    2: the question is wrong. 3: it cannot be measured here (no C++ compiler, no memory, not compilable).
+    """
+    if passes and freeze:
+        raise ValueError("--passes times both, with the weights as inputs and frozen: leave --freeze out")
+    if output is not None and not output.absolute().parent.is_dir():
+        raise ValueError(f"--output: there is no folder {str(output.absolute().parent)!r}")
+    sizes = {name: options[name] for name in ("batch", "image", "sequence")}
+    timing = {name: options[name] for name in ("batch", "repeats", "warmup", "threads")}
+    with _bar(int(options["repeats"] or 0)) as tick:
+        result = _measured(model, sizes, freeze, passes, {**timing, "tick": tick})
+    text = json.dumps(result.record(), indent=1, ensure_ascii=False)
+    if output is not None:
+        _write_whole(output, text + "\n")
+    click.echo(text if as_json else result.explain())
+
+
+def _measured(model: str, sizes: dict[str, Any], freeze: bool, passes: bool, timing: dict[str, Any]) -> Any:
+    """Make the model and measure it."""
+    from mlsys import bench
+
+    module, inputs, name = bench.ready_model(model, **sizes)
+    if passes:
+        return bench.pass_bench(module, inputs, name=name, **timing)
+    return bench.compile_bench(module, inputs, name=name, freeze=freeze, **timing)
+
+
+@contextmanager
+def _bar(repeats: int) -> Iterator[Callable[[], None]]:
+    """Show how far it is on standard error; silent where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    rounds = _PROBE_ROUNDS + _STEPS + repeats
+    with click.progressbar(length=rounds, label="compile and time", file=sys.stderr) as bar:
+        yield lambda: bar.update(1)
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, file)

@@ -1,0 +1,89 @@
+"""Pictures of compilation: what is drawn equals what is stored."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import pytest
+
+from mlsys import viz
+from mlsys.bench import compile_table, pass_table, stored_compile_results, stored_pass_results
+from mlsys.errors import UnknownNameError
+from mlsys.viz.views.compiler import CompilerScene, cases, compile_view
+
+
+@pytest.fixture
+def axes():
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+def test_the_waterfall_goes_from_the_first_time_to_the_last(axes):
+    ladder = stored_pass_results()[0]
+    viz.pass_waterfall(axes, ladder)
+    times = [step.timing.median.m_as("ms") for step in ladder.steps]
+    bars = axes.patches
+    assert len(bars) == len(times) + 1
+    assert bars[0].get_width() == pytest.approx(times[0])
+    assert bars[-1].get_width() == pytest.approx(times[-1])
+    for bar, (before, after) in zip(bars[1:-1], pairwise(times), strict=True):
+        assert {round(bar.get_x(), 6), round(bar.get_x() + bar.get_width(), 6)} == {round(before, 6), round(after, 6)}
+    told = [text.get_text().strip() for text in axes.texts]
+    assert [f"{factor.value:.2f}×" for factor in ladder.factors] == told[: len(ladder.factors)]
+
+
+def test_kernel_bars_are_the_counts(axes):
+    results = [result for result in stored_compile_results() if result.batch == 1]
+    viz.kernel_bars(axes, results)
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    widths = [bar.get_width() for bar in axes.patches]
+    plain = {result.model: result for result in results if not result.frozen}
+    assert sorted(names) == sorted(plain)
+    assert widths[: len(names)] == [plain[name].operators for name in names]
+    assert widths[len(names) : 2 * len(names)] == [plain[name].kernels for name in names]
+
+
+def test_the_scatter_has_a_point_for_each_prediction(axes):
+    results = stored_compile_results()
+    viz.speedup_scatter(axes, results, [("mlp", 1, False)])
+    points = [line for line in axes.lines if line.get_marker() in ("o", "s")]
+    drawn = sorted(y for line in points for y in line.get_ydata())
+    assert drawn == pytest.approx(sorted(result.speedup.value for result in results))
+    assert [text.get_text() for text in axes.texts] == ["mlp, batch 1"]
+    assert axes.get_xlim() == axes.get_ylim()
+
+
+def test_the_scene_shows_times_to_scale():
+    scene = CompilerScene()
+    view = scene.update(case="resnet50, batch 1", frozen=True)
+    found = view.values["result"]
+    widths = [bar.get_width() for bar in scene._time_bars]
+    assert widths[2] / widths[0] == pytest.approx(1 / found.speedup.value)
+    assert widths[3] / widths[1] == pytest.approx(1 / found.predicted.speedup)
+    assert max(widths) == 1
+    counts = [bar.get_width() for bar in scene._kernel_bars]
+    assert counts[1] / counts[0] == pytest.approx(found.kernels / found.operators)
+
+
+def test_a_network_without_passes_says_so():
+    scene = CompilerScene()
+    scene.update(case="mlp, batch 1")
+    assert "not measured one by one" in scene._none.get_text()
+    assert not any(bar.get_width() for bar in scene._pass_bars)
+    scene.update(case="resnet50, batch 1")
+    assert scene._none.get_text() == ""
+
+
+def test_an_unknown_case_is_refused():
+    with pytest.raises(UnknownNameError, match=r"compile_view\(\): `case` must be one of mlp, batch 1"):
+        compile_view("no such network")
+
+
+def test_tables_have_a_line_for_each():
+    results = stored_compile_results()
+    assert len(compile_table(results, "all").rows) == len(results)
+    ladder = stored_pass_results()[0]
+    assert [row[0] for row in pass_table(ladder, "it").rows] == [*(step.name for step in ladder.steps), "all passes"]
+    assert len(cases()) == len({(result.model, result.batch) for result in results})

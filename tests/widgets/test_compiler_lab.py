@@ -1,0 +1,152 @@
+"""The compiler lab: one right answer to each question, the stored one; and a measurement that can be stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("ipywidgets")
+
+from mlsys.bench import stored_compile_results, stored_pass_results
+from mlsys.viz.views.compiler import CompilerScene, cases
+from mlsys.widgets import CompilerLab
+from mlsys.widgets.compiler import told_here
+from mlsys.widgets.measure import MeasureHere
+from mlsys.widgets.questions import ChoiceQuestion, NumberQuestion
+
+
+@pytest.fixture(scope="module")
+def lab() -> CompilerLab:
+    return CompilerLab()
+
+
+def question(lab: CompilerLab, name: str):  # type: ignore[no-untyped-def]
+    return next(item for item in lab._questions() if item.name == name)
+
+
+def result(model: str, batch: int, frozen: bool):  # type: ignore[no-untyped-def]
+    return next(r for r in stored_compile_results() if (r.model, r.batch, r.frozen) == (model, batch, frozen))
+
+
+def test_every_choice_has_exactly_one_right_answer(lab: CompilerLab) -> None:
+    for item in (lab._prediction(), *lab._questions()):
+        if isinstance(item, ChoiceQuestion):
+            assert sum(choice.right for choice in item.choices) == 1, item.name
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("tiny", "It is slower: entering costs more than the work"),
+        ("product", "They multiply"),
+        ("thirds", "Time goes to work and bytes, not to launches"),
+        ("at-run-time", "They choose ahead of time, by measuring"),
+    ],
+)
+def test_the_right_answers(lab: CompilerLab, name: str, right: str) -> None:
+    asked = question(lab, name)
+    assert next(choice.text for choice in asked.choices if choice.right) == right
+
+
+def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
+    fewest, even = question(lab, "fewest"), question(lab, "break-even")
+    assert isinstance(fewest, NumberQuestion)
+    assert fewest.judge(53 + 2 + 1)[0]
+    found = result("resnet50", 1, True)
+    saved = (found.eager.median - found.compiled.median).m_as("s")
+    assert even.judge(found.compile_seconds / saved)[0]
+    assert not even.judge(2 * found.compile_seconds / saved)[0]
+
+
+def test_the_controls_move_the_picture() -> None:
+    lab = CompilerLab()
+    lab.predict(lab.prediction.listed()[0])
+    before, told = lab.png, lab.view.summary
+    lab.controls["case"].widget.value = "mlp, batch 1"
+    assert lab.png != before
+    assert lab.view.summary != told
+    told = lab.view.summary
+    lab.controls["how"].widget.value = "plain"
+    assert lab.view.summary != told
+    assert "weights as inputs" in lab.view.summary
+
+
+def test_every_case_can_be_shown_and_says_what_it_shows() -> None:
+    scene = CompilerScene()
+    for case in cases():
+        for frozen in (False, True):
+            view = scene.update(case=case, frozen=frozen)
+            model, batch = cases()[case]
+            found = result(model, batch, frozen)
+            assert f"Kernels go from {found.operators} to {found.kernels}" in view.summary
+            ladders = [each for each in stored_pass_results() if (each.model, each.batch) == (model, batch)]
+            assert ("Pass by pass" in view.summary) == bool(ladders)
+            assert view.alt.endswith(view.summary)
+
+
+def test_two_questions_are_for_the_page(lab: CompilerLab) -> None:
+    assert [item.name for item in lab._questions() if not item.in_app] == ["thirds", "at-run-time"]
+
+
+def test_the_button_asks_for_what_was_chosen() -> None:
+    lab = CompilerLab()
+    assert lab._command()[1:5] == ["-m", "mlsys", "compile-bench", "small-cnn"]
+    assert "--freeze" not in lab._command()
+    lab.controls["how"].widget.value = "frozen"
+    assert "--freeze" in lab._command()
+    assert lab.here.view in lab.root.children
+
+
+def here(code: str, limit: float = 30.0) -> MeasureHere:
+    return MeasureHere(lambda: [sys.executable, "-c", code], lambda found: f"told {found['it']}", limit)
+
+
+def test_a_measurement_is_told_and_the_button_opens_again() -> None:
+    button = here("print('{\"it\": 7}')")
+    button.start()
+    assert button.start_button.disabled
+    assert not button.stop_button.disabled
+    button.wait()
+    assert "told 7" in button.message.value
+    assert 'role="status"' in button.message.value
+    assert not button.start_button.disabled
+    assert button.stop_button.disabled
+
+
+def test_what_the_command_complains_of_is_shown() -> None:
+    button = here("import sys; print('Error: no C++ compiler was found', file=sys.stderr); sys.exit(3)")
+    button.start()
+    button.wait()
+    assert "mlsys-wrong" in button.message.value
+    assert "no C++ compiler was found" in button.message.value
+    assert "Error:" not in button.message.value
+
+
+def test_it_can_be_stopped_and_stops_by_itself() -> None:
+    button = here("import time; time.sleep(60)")
+    button.start()
+    time.sleep(0.3)
+    button.stop()
+    button.wait()
+    assert "Stopped. Nothing was kept." in button.message.value
+    slow = here("import time; time.sleep(60)", limit=0.3)
+    slow.start()
+    slow.wait()
+    assert "too slow or too busy" in slow.message.value
+
+
+def test_a_command_that_is_not_there_is_said() -> None:
+    button = MeasureHere(lambda: ["/no/such/program"], lambda found: "")
+    button.start()
+    button.wait()
+    assert "It could not be measured" in button.message.value
+
+
+def test_the_sentence_names_both_machines() -> None:
+    mine = result("small-cnn", 64, True)
+    words = told_here(json.loads(json.dumps(mine.record())))
+    assert words.startswith("Here: ")
+    assert "In the picture: " in words
