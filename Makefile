@@ -30,7 +30,7 @@ page: setup ## Build one page quickly: make page P=roofline
 
 test: setup lint book ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
-	$(PYTHON) -m pytest -n auto --dist loadscope -q
+	$(PYTHON) -m pytest -n auto --dist loadscope --no-loadscope-reorder -q
 	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n 2 --dist loadscope -q \
 		--nbval-cell-timeout 120 --nbval-sanitize-with tests/notebooks/sanitize.cfg)
 

@@ -9,13 +9,16 @@ which facts it leans on and by which sum it was reached.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Fact", "Origin", "Step", "perturbed", "read", "recording", "used_facts"]
+__all__ = ["Fact", "Origin", "Step", "perturbed", "read", "recording", "remembered", "unrecorded", "used_facts"]
+
+T = TypeVar("T")
 
 _CONFIDENCE = ("verified", "secondary", "unverified", "derived", "defined", "assumed")
 
@@ -219,6 +222,62 @@ def recording() -> Iterator[dict[str, Any]]:
         yield seen
     finally:
         _recorders[:] = [recorder for recorder in _recorders if recorder is not seen]
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Leave facts that are read inside the block out of every collection around it.
+
+    For a figure over a whole catalogue, which leans on so many facts that naming them says nothing.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> with recording() as seen, unrecorded():
+    ...     _ = Hardware.Cloud.A100.memory_bw
+    >>> list(seen)
+    []
+    """
+    outside = list(_recorders)
+    _recorders.clear()
+    try:
+        yield
+    finally:
+        _recorders[:] = outside
+
+
+def remembered(function: Callable[..., T]) -> Callable[..., T]:
+    """Run a function once for each set of arguments, and again while a fact that it read is perturbed.
+
+    For answers over a whole catalogue that take a second; the arguments must be hashable.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> @remembered
+    ... def bandwidth(name):
+    ...     return Hardware[name].memory_bw.magnitude
+    >>> bandwidth("A100")
+    2039
+    >>> with perturbed("A100_80GB/memory/HBM/bandwidth", 2):
+    ...     bandwidth("A100")
+    4078
+    >>> bandwidth("A100")
+    2039
+    """
+    kept: dict[tuple[Any, ...], tuple[T, frozenset[str]]] = {}
+
+    @functools.wraps(function)
+    def answer(*args: Any) -> T:
+        if args in kept and not kept[args][1] & _factors.keys():
+            return kept[args][0]
+        with recording() as seen:
+            result = function(*args)
+        if not seen.keys() & _factors.keys():
+            kept[args] = result, frozenset(seen)
+        return result
+
+    return answer
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from pint.registry import GenericUnitRegistry
 
 from mlsys.provenance import Fact, Origin, Step, origin_of
 
-__all__ = ["Q_", "DimensionalityError", "Quantity", "UndefinedUnitError", "Unit", "total", "ureg"]
+__all__ = ["Q_", "DimensionalityError", "Quantity", "UndefinedUnitError", "Unit", "computed", "total", "ureg"]
 
 DimensionalityError = pint.DimensionalityError
 UndefinedUnitError = pint.UndefinedUnitError
@@ -225,6 +225,33 @@ ureg.formatter.default_format = "~P"
 Q_ = ureg.Quantity
 
 
+def computed(value: float, unit: Unit, origin: Origin | None = None) -> Quantity:
+    """Return a number with a unit and what it was computed from.
+
+    For the inner loops of models: a tenth of the time of ``ureg.Quantity``, which looks at every
+    kind of value and unit it could be given.
+
+    Parameters
+    ----------
+    value
+        A plain number.
+    unit
+        A unit of our registry, made once: ``ureg.Unit("s")``.
+    origin
+        The step that computed it.
+
+    Examples
+    --------
+    >>> print(computed(2.5, ureg.Unit("GB/s")))
+    2.5 GB/s
+    """
+    result: Quantity = object.__new__(ureg.Quantity)
+    result._magnitude = value
+    result._units = unit._units
+    result._origin = origin
+    return result
+
+
 def total(values: Iterable[Quantity], unit: str) -> Quantity:
     """Return the sum of many quantities in ``unit``, as one step that remembers them all.
 
@@ -243,6 +270,4 @@ def total(values: Iterable[Quantity], unit: str) -> Quantity:
     terms = tuple(values)
     target = ureg.Unit(unit)
     amounts = (term.magnitude if term._units == target._units else term.m_as(target) for term in terms)
-    result: Quantity = ureg.Quantity(sum(amounts), target)
-    result._origin = Step("+", terms)
-    return result
+    return computed(sum(amounts), target, Step("+", terms))

@@ -35,6 +35,7 @@ CALLS: dict[str, dict[str, object]] = {
     ),
     "attention_macs": dict(batch=1, heads=2, queries=3, keys=4, head_dim=5),
     "bytes_in_flight": dict(bandwidth=Q_(2, "TB/s"), latency=Q_(500, "ns")),
+    "chain_bytes": dict(kernels=3, tensor=Q_(4, "MiB")),
     "conv2d_bytes": dict(
         batch=1,
         in_channels=4,
@@ -56,6 +57,7 @@ CALLS: dict[str, dict[str, object]] = {
     "device_bound_fraction": {"accelerator_speedup": 10},
     "elementwise_bytes": dict(elements=10, tensors_read=2, tensors_written=1, element_size=Q_(2, "byte")),
     "elementwise_flops": dict(elements=10, operations_per_element=Q_(5, "FLOP")),
+    "flash_attention_bytes": dict(tokens=1024, head_dim=64, element_size=Q_(2, "byte"), fast_memory=Q_(164, "KiB")),
     "flight_time": dict(distance=Q_(20, "mm"), share_of_light_speed=0.5),
     "gemm_bytes": dict(m=2, n=3, k=4, element_size=Q_(2, "byte")),
     "gemm_intensity": dict(m=2, n=3, k=4, element_size=Q_(2, "byte")),
@@ -88,6 +90,7 @@ CALLS: dict[str, dict[str, object]] = {
     "utilisation_ceiling": dict(intensity=Q_(3, "FLOP/byte"), ridge=Q_(153, "FLOP/byte")),
     "wire_delay": dict(length=Q_(20, "mm"), delay_per_length=Q_(41, "ps/mm")),
     "weight_bytes": dict(parameters=Q_(7, "Gparam"), bytes_per_parameter=Q_(2, "byte")),
+    "standard_attention_bytes": dict(tokens=1024, head_dim=64, element_size=Q_(2, "byte")),
 }
 # Where two arguments must fit each other, one at which every value of the other fits.
 GENTLE = {

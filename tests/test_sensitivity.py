@@ -50,14 +50,6 @@ def pinned_table(name: str) -> str:
     return "".join(tables[0]["text/plain"])
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_run_in_this_process_reproduces_the_committed_table(name: str) -> None:
-    page = run_once(name)
-    assert page.name == name
-    assert page.claims
-    assert repr(Table(page.record())) == pinned_table(name)
-
-
 @functools.cache
 def one_percent_more(name: str) -> dict[str, tuple[dict[str, Claim], tuple[str, ...]] | None]:
     """Return, for each fact of a page, its claims and all else it shows with that fact raised by 1 %.
@@ -90,32 +82,47 @@ def notices(name: str, fact: str, factor: float) -> bool:
     return (stated(after.claims), after_shown) != (stated(page.claims), shown)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_change_of_any_fact_is_noticed(name: str) -> None:
-    """One percent, or for a fact that only a guard with a margin or a rounded cell reads, a hundredfold."""
-    page, shown = look_once(name)
-    before = stated(page.claims), shown
-    unnoticed = [
-        fact
-        for fact, after in one_percent_more(name).items()
-        if after is not None and (stated(after[0]), after[1]) == before
-    ]
-    assert len(unnoticed) <= 0.3 * len(page.facts), "a margin is the exception"
-    decoration = [fact for fact in unnoticed if not (notices(name, fact, 100) or notices(name, fact, 0.01))]
-    assert decoration == [], f"{name} reads facts that nothing it shows depends on"
+class PageChecks:
+    """What is asked of every page; a class for each, so that the pages can run side by side."""
+
+    name: str
+
+    def test_a_run_in_this_process_reproduces_the_committed_table(self) -> None:
+        page = run_once(self.name)
+        assert page.name == self.name
+        assert page.claims
+        assert repr(Table(page.record())) == pinned_table(self.name)
+
+    def test_a_change_of_any_fact_is_noticed(self) -> None:
+        """One percent, or for a fact that only a guard with a margin or a rounded cell reads, a hundredfold."""
+        page, shown = look_once(self.name)
+        before = stated(page.claims), shown
+        unnoticed = [
+            fact
+            for fact, after in one_percent_more(self.name).items()
+            if after is not None and (stated(after[0]), after[1]) == before
+        ]
+        assert len(unnoticed) <= 0.3 * len(page.facts), "a margin is the exception"
+        decoration = [
+            fact for fact in unnoticed if not (notices(self.name, fact, 100) or notices(self.name, fact, 0.01))
+        ]
+        assert decoration == [], f"{self.name} reads facts that nothing it shows depends on"
+
+    def test_a_claim_names_every_fact_that_moves_it(self) -> None:
+        """The printed pedigree is complete; claims of the page's own code (a count, a word) name none."""
+        hidden = [
+            f"{made.name} moves with {fact}"
+            for fact, after in one_percent_more(self.name).items()
+            for made in run_once(self.name).claims.values()
+            if after is not None and made.facts and made.pinned != after[0][made.name].pinned
+            if fact not in made.facts and not any(fact in sources_of(computed) for computed in made.facts)
+        ]
+        assert hidden == []
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_claim_names_every_fact_that_moves_it(name: str) -> None:
-    """The printed pedigree is complete; claims of the page's own code (a count, a word) name none."""
-    hidden = [
-        f"{made.name} moves with {fact}"
-        for fact, after in one_percent_more(name).items()
-        for made in run_once(name).claims.values()
-        if after is not None and made.facts and made.pinned != after[0][made.name].pinned
-        if fact not in made.facts and not any(fact in sources_of(computed) for computed in made.facts)
-    ]
-    assert hidden == []
+for _name in PAGES:
+    _title = "".join(word.title() for word in _name.split("_"))
+    globals()[f"Test{_title}"] = type(f"Test{_title}", (PageChecks,), {"name": _name})
 
 
 def sources_of(name: str) -> str:

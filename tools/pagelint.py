@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -275,6 +276,35 @@ def unclaimed_glue(page: Page) -> Iterator[Finding]:
                 there = claimed(parse(other)) if other.is_file() else set()
             if used["key"] not in there:
                 yield line.number, f"no claim() makes {used['key']!r}" + (f" on {used['page']}" if used["page"] else "")
+
+
+# ---------------------------------------------------------------- labels
+
+
+@functools.cache
+def _labelled() -> dict[str, list[tuple[Path, int]]]:
+    """Where each label of the book and the labs stands."""
+    places: dict[str, list[tuple[Path, int]]] = {}
+    for path in page_files():
+        for label in parse(path).labels:
+            places.setdefault(label.text, []).append((path, label.number))
+    return places
+
+
+@rule(
+    "P010",
+    "a label given twice",
+    "A reference can lead to one place only, so the labels of sections, equations, figures and exercises are "
+    "unique in the whole book. Begin the label with the name of the page.",
+)
+def label_twice(page: Page) -> Iterator[Finding]:
+    """P010."""
+    here = [(page.path, label.number, label.text) for label in page.labels]
+    for place, (path, number, label) in enumerate(here):
+        elsewhere = [spot for spot in _labelled().get(label, ()) if spot[0] != path]
+        others = elsewhere + [(path, line) for path, line, same in here[:place] if same == label]
+        if others:
+            yield number, f"{label!r} is also the label at {others[0][0].name}:{others[0][1]}"
 
 
 # ---------------------------------------------------------------- the notebook beside the page

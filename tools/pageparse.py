@@ -12,6 +12,9 @@ import yaml
 _FENCE = re.compile(r"^\s*(?P<marks>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[^}]+)\})?\s*(?P<rest>.*)$")
 _OPTION = re.compile(r"^\s*:(?P<key>[\w-]+):\s*(?P<value>.*)$")
 _NOT_PROSE = re.compile(r"^\s*(%|\+\+\+|\([\w:./-]+\)=\s*$|\{[^}`]*\}\s*$|\[[^\]]+\]:\s|<!--.*-->\s*$)")
+_LABEL = re.compile(
+    r"^\s*(?:\$\$\s*\((?P<equation>[\w:.-]+)\)|\((?P<target>[\w:./-]+)\)=|:(?:label|name):\s*(?P<option>\S+))\s*$"
+)
 _LITERAL = {"bibliography", "code", "code-block", "eval-rst", "literalinclude", "math", "mermaid", "raw", "toctree"}
 
 
@@ -46,6 +49,7 @@ class Page:
     path: Path
     prose: list[Line] = field(default_factory=list)
     captions: list[Line] = field(default_factory=list)
+    labels: list[Line] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
 
     @property
@@ -59,10 +63,18 @@ def parse(path: Path, text: str | None = None) -> Page:
     page = Page(path)
     text = path.read_text(encoding="utf-8") if text is None else text
     lines = [Line(number, content) for number, content in enumerate(text.splitlines(), start=1)]
+    page.labels = [Line(line.number, label) for line in lines for label in _labels(line.text)]
     _read_block(page, _without_front_matter(lines))
+    page.labels += [Line(cell.number, figure_options(cell)["name"]) for cell in page.cells if figure_options(cell)]
     page.prose.sort(key=lambda line: line.number)
     page.directives.sort(key=lambda directive: directive.number)
     return page
+
+
+def _labels(text: str) -> list[str]:
+    """What a line can be referred to by."""
+    found = _LABEL.match(text)
+    return [name for name in found.groups() if name] if found else []
 
 
 def _without_front_matter(lines: list[Line]) -> list[Line]:

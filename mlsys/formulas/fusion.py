@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from mlsys.door import count, door, positive
 
 __all__ = ["chain_bytes", "flash_attention_bytes", "standard_attention_bytes"]
@@ -72,23 +70,7 @@ def standard_attention_bytes(tokens: int, head_dim: int, element_size: float) ->
     return 4 * (tokens * head_dim + tokens * tokens) * element_size
 
 
-def _one_row_fits(tokens: float, head_dim: float, element_size: float, fast_memory: float) -> str | None:
-    if fast_memory >= 4 * head_dim * element_size:
-        return None
-    return (
-        f"`fast_memory` must hold a row each of queries, keys, values and output, {4 * head_dim * element_size:g} "
-        f"byte, got {fast_memory:g} byte. Write e.g. fast_memory=Q_(164, 'KiB')"
-    )
-
-
-@door(
-    "byte",
-    _one_row_fits,
-    tokens=count(),
-    head_dim=count(),
-    element_size=positive("byte"),
-    fast_memory=positive("byte"),
-)
+@door("byte", tokens=count(), head_dim=count(), element_size=positive("byte"), fast_memory=positive("byte"))
 def flash_attention_bytes(tokens: int, head_dim: int, element_size: float, fast_memory: float) -> float:
     """Return the traffic of one head of FlashAttention, which keeps blocks of the scores on the chip.
 
@@ -105,7 +87,7 @@ def flash_attention_bytes(tokens: int, head_dim: int, element_size: float, fast_
     element_size
         Bytes per element.
     fast_memory
-        What the blocks may fill, byte; at least four rows.
+        What the blocks may fill, byte; with room for fewer than four rows, one key at a time is counted.
 
     Returns
     -------
@@ -123,8 +105,8 @@ def flash_attention_bytes(tokens: int, head_dim: int, element_size: float, fast_
     >>> print(flash_attention_bytes(2048, 64, half, Q_(164, "KiB")).to("MB"))
     6.414336 MB
     """
-    keys = math.ceil(fast_memory / element_size / (4 * head_dim))
-    blocks = math.ceil(tokens / keys)
+    keys = -(-fast_memory / element_size // (4 * head_dim))
+    blocks = -(-tokens // keys)
     started = tokens * head_dim + 2 * tokens  # an empty output, no sum, the smallest score
     passing = 3 * tokens * head_dim + 4 * tokens
     return (2 * tokens * head_dim + started + blocks * passing) * element_size

@@ -12,7 +12,7 @@ from mlsys.mapping import Mapping
 from mlsys.models.result import Result
 from mlsys.precision import element_size
 from mlsys.provenance import Step
-from mlsys.units import Q_, Quantity, Unit, total, ureg
+from mlsys.units import Q_, Quantity, Unit, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["roofline"]
@@ -130,9 +130,7 @@ def _one(
     time = (max(computing, moving) if how.overlap else computing + moving) + start
 
     def quantity(value: float, unit: Unit) -> Quantity:
-        result = ureg.Quantity(value, unit)
-        result._origin = origin
-        return result
+        return computed(value, unit, origin)
 
     bound_by = "launch" if start > max(computing, moving) else "compute" if computing >= moving else "memory"
     parts = {

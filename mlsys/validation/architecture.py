@@ -9,6 +9,7 @@ import numpy as np
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.hardware import Hardware
 from mlsys.models.architecture import ArchitectureResult, run
+from mlsys.provenance import remembered, unrecorded
 from mlsys.units import Quantity, ureg
 from mlsys.validation.cases import Inexpressible, interpret, kind_of
 from mlsys.validation.cases.networks import _batch, shape_of
@@ -52,7 +53,8 @@ def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
     """Return every shipped time of a whole network that the architecture models can speak about.
 
     Rows are left out whose network, device or number format the models lack, and those of a part of
-    a machine; TF32 is left out because the rows do not say when it was used.
+    a machine; TF32 is left out because the rows do not say when it was used. A page that calls this
+    does not list the facts of every device that was measured.
 
     Parameters
     ----------
@@ -65,6 +67,12 @@ def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
     >>> all(check.ratio < 1 for check in checks), len(checks)
     (True, 4)
     """
+    with unrecorded():
+        return _checks(settings)
+
+
+@remembered
+def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
     found: list[ArchitectureCheck] = []
     results: dict[tuple[object, ...], ArchitectureResult] = {}
     for row in shipped_rows():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mlsys import constants
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.models.architecture.work import Work
+from mlsys.provenance import Step
 from mlsys.units import Q_, Quantity, ureg
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ class Energies:
 
     def word(self, capacity: float) -> Quantity:
         """Return the energy of a 32-bit word in a memory of ``capacity`` bytes."""
-        return ureg.Quantity(self._per_word(capacity), "J").to("pJ")
+        made: Quantity = ureg.Quantity(self._per_word(capacity), "J").to("pJ")
+        made._origin = Step("word", tuple(self.sram.values()), tuple(f"of_{size:g}_KiB" for size in self.sram))
+        return made
 
     def _per_word(self, capacity: float) -> float:
         points = sorted((size * _KIB, float(cost.m_as("J"))) for size, cost in self.sram.items())
@@ -111,16 +114,12 @@ class Energies:
             )
         return self.mac[name]
 
-    def multiply(self, precision: str) -> float:
-        """Return the energy of a multiply-accumulate in ``precision``, J."""
-        return float(self.mac_of(precision).m_as("J"))
-
     def of(self, strategy: TilingStrategy) -> Spending:
         """Return what each count of a plan costs on the strategy's device."""
         main = strategy.main
         on_chip = "sram" in main.kind.lower()
         off = 0.0 if on_chip else float((self.hbm if in_stacks(main) else self.dram).m_as("J/byte"))
-        own = self._per_word(main.each / main.pieces) / _WORD if on_chip else 0.0
+        own = self._per_word(main.each) / _WORD if on_chip else 0.0
         levels = tuple(self._per_word(level.each) / _WORD for level in strategy.levels)
         device = strategy.device
         idle = 0.0 if device._idle_power is None else float(device.idle_power.m_as("W"))
@@ -139,13 +138,16 @@ class Spending:
     register: float
     idle: float
     budget: float
+    _multiplying: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, work: Work, counted: Counted, precision: str) -> tuple[float, float, float]:
         """Return J of arithmetic, of memories on the chip, and of the memory off it.
 
         A byte that passes from one level to the next costs an access to each.
         """
-        arithmetic = (work.multiplying + work.beside) / 2 * self.energies.multiply(precision)
+        if precision not in self._multiplying:
+            self._multiplying[precision] = float(self.energies.mac_of(precision).m_as("J"))
+        arithmetic = (work.multiplying + work.beside) / 2 * self._multiplying[precision]
         arrives = 0.0
         on_chip = counted.registers * work.size / _WORD * self.register
         for cost, leaves in zip(self.levels, counted.moved, strict=True):

@@ -177,7 +177,7 @@ class GpuTiling(TilingStrategy):
         """Return the energy of every tile, as :meth:`Spending.of` counts it."""
         costs, energies = self.spending, self.spending.energies
         computes = self.mapping.compute_precision or work.precision
-        fixed = (work.multiplying + work.beside) / 2 * energies.multiply(computes)
+        fixed = (work.multiplying + work.beside) / 2 * float(energies.mac_of(computes).m_as("J"))
         fixed += self._registers(work) * work.size / 4 * costs.register
         if moved:
             fixed += (costs.off_chip + costs.levels[0]) * moved[0]

@@ -19,7 +19,7 @@ from mlsys.models.architecture.plan import Counted, TilingStrategy
 from mlsys.models.architecture.result import ArchitectureResult
 from mlsys.models.architecture.work import Work, work_of
 from mlsys.provenance import Step
-from mlsys.units import Quantity, Unit, ureg
+from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["PARTS", "run"]
@@ -222,13 +222,6 @@ class _Origins(NamedTuple):
     energy: Step
 
 
-def _give(value: float, unit: Unit, origin: Step) -> Quantity:
-    """Return a quantity that knows where it comes from."""
-    made: Quantity = ureg.Quantity(value, unit)
-    made._origin = origin
-    return made
-
-
 def _result(
     strategy: TilingStrategy,
     name: str,
@@ -243,28 +236,28 @@ def _result(
     clock = origin.stretched if one.parts[-1] else origin.time
     levels = (strategy.main, *strategy.levels)
     figures = {
-        "energy": _give(energy, _JOULE, origin.energy),
-        "average power": _give(energy / time, _WATT, origin.stretched),
-        "moved": _give(one.moved[0], _BYTE, origin.moved),
-        "intensity": _give(one.flops / one.moved[0], _FLOP_PER_BYTE, origin.moved),
-        "attained": _give(one.flops / time / 1e12, _TFLOP_PER_SECOND, clock),
-        "utilisation": _give(one.at_peak / time, _NUMBER, clock),
+        "energy": computed(energy, _JOULE, origin.energy),
+        "average power": computed(energy / time, _WATT, origin.stretched),
+        "moved": computed(one.moved[0], _BYTE, origin.moved),
+        "intensity": computed(one.flops / one.moved[0], _FLOP_PER_BYTE, origin.moved),
+        "attained": computed(one.flops / time / 1e12, _TFLOP_PER_SECOND, clock),
+        "utilisation": computed(one.at_peak / time, _NUMBER, clock),
     }
     return ArchitectureResult(
         model=f"architecture ({strategy.name})",
         device=strategy.device.name,
         workload=name,
-        time=_give(time, _SECOND, clock),
+        time=computed(time, _SECOND, clock),
         bound_by=one.bound_by,
-        parts=FrozenDict({part: _give(value, _SECOND, clock) for part, value in zip(PARTS, one.parts, strict=True)}),
+        parts=FrozenDict({part: computed(value, _SECOND, clock) for part, value in zip(PARTS, one.parts, strict=True)}),
         figures=FrozenDict({**figures, **(extra or {})}),
         assumptions=assumptions,
         children=children,
         energy=FrozenDict(
-            {part: _give(value, _JOULE, origin.energy) for part, value in zip(ENERGY_PARTS, one.energy, strict=True)}
+            {part: computed(value, _JOULE, origin.energy) for part, value in zip(ENERGY_PARTS, one.energy, strict=True)}
         ),
         moved=FrozenDict(
-            {level.name: _give(value, _BYTE, origin.moved) for level, value in zip(levels, one.moved, strict=True)}
+            {level.name: computed(value, _BYTE, origin.moved) for level, value in zip(levels, one.moved, strict=True)}
         ),
         plan=strategy.described(name, *planned) if planned else None,
     )
@@ -293,7 +286,7 @@ def _summed(
         math.fsum(one.at_peak for one in ones),
         max(sorted(held), key=lambda bound: held[bound]),
     )
-    extra = {f"bound by {bound}": _give(held[bound] / whole.time, _NUMBER, origin.time) for bound in sorted(held)}
+    extra = {f"bound by {bound}": computed(held[bound] / whole.time, _NUMBER, origin.time) for bound in sorted(held)}
     also = "operators run one after the other; data return to the main memory between them"
     return _result(strategy, network.name, whole, (*assumptions, also), origin, None, children, extra)
 
@@ -302,8 +295,8 @@ def _origins(strategy: TilingStrategy, network: Operator | Network) -> _Origins:
     device, how, costs = strategy.device, strategy.mapping, strategy.spending
     operator = network.operators[0] if isinstance(network, Network) and len(network) else network
     computes = how.compute_precision or str(getattr(operator, "precision", device.headline))
-    inner = next(level for level in device.inner_levels if level._capacity is not None)
-    time = {"peak": device.peak(computes, how.sparsity, how.unit), "bandwidth": device.level().bandwidth}
+    sizes, speeds = strategy.on_record
+    time = {"peak": device.peak(computes, how.sparsity, how.unit), "bandwidth": device.level().bandwidth} | speeds
     energy = {"multiply_accumulate": costs.energies.mac_of(computes), "register": costs.energies.register}
     energy |= {f"word_of_{size:g}_KiB": cost for size, cost in costs.energies.sram.items()}
     if costs.off_chip:
@@ -311,7 +304,9 @@ def _origins(strategy: TilingStrategy, network: Operator | Network) -> _Origins:
     power = {} if device._tdp is None else {"design_power": device.tdp}
     if device._idle_power is not None:
         power["idle_power"] = device.idle_power
-    steps = ({"on_chip": inner.usable}, time, time | power | energy, energy | (time | power if costs.idle else {}))
+    # A tile is cut to the sizes, and among those that fit the quickest is taken.
+    stretched, spent = time | power | energy, energy | (time | power if costs.idle else {})
+    steps = (sizes | time, sizes | time, sizes | stretched, sizes | time | spent)
     return _Origins(*(Step("architecture", tuple(inputs.values()), tuple(inputs)) for inputs in steps))
 
 

@@ -15,7 +15,8 @@ from mlsys.mapping import Mapping
 from mlsys.models.architecture.energy import Energies, Spending
 from mlsys.models.architecture.work import Work, work_of
 from mlsys.precision import element_size
-from mlsys.units import Quantity, ureg
+from mlsys.provenance import Step
+from mlsys.units import Quantity, Unit, computed, ureg
 from mlsys.workloads.operator import Operator
 
 __all__ = ["Counted", "Level", "TilePlan", "TilingStrategy"]
@@ -24,13 +25,12 @@ _BYTE, _SECOND, _NUMBER = ureg.Unit("byte"), ureg.Unit("s"), ureg.Unit("")
 
 
 class Level(NamedTuple):
-    """A memory level in plain numbers: bytes of one piece, byte/s of all (infinite where unknown), kind, pieces."""
+    """A memory level in plain numbers: bytes of one piece, byte/s of all (infinite where unknown), kind."""
 
     name: str
     each: float
     bandwidth: float
     kind: str
-    pieces: int
 
 
 class Counted(NamedTuple):
@@ -191,6 +191,10 @@ class TilingStrategy(ABC):
         """Return counts as a plan with units."""
         again = counted.moved[0] - work.data
         written = work.written
+
+        def given(amount: float, unit: Unit = _BYTE) -> Quantity:
+            return computed(amount, unit, self.origin)
+
         return TilePlan(
             operator=name,
             strategy=self.name,
@@ -200,22 +204,22 @@ class TilingStrategy(ABC):
             copies=counted.copies,
             order=counted.order,
             level=counted.level,
-            buffer=ureg.Quantity(counted.buffer, _BYTE),
-            capacity=ureg.Quantity(counted.capacity, _BYTE),
+            buffer=given(counted.buffer),
+            capacity=given(counted.capacity),
             block=counted.block,
             block_level=counted.block_level,
-            read=ureg.Quantity(work.data - written + again, _BYTE),
-            written=ureg.Quantity(written, _BYTE),
+            read=given(work.data - written + again),
+            written=given(written),
             moved=FrozenDict(
                 {
-                    level.name: ureg.Quantity(moved, _BYTE)
+                    level.name: given(moved)
                     for level, moved in zip((self.main, *self.levels), counted.moved, strict=True)
                 }
             ),
             launches=1,
             loads=counted.loads,
             waves=counted.waves,
-            computing=ureg.Quantity(counted.computing, _SECOND),
+            computing=given(counted.computing, _SECOND),
             utilisation=counted.utilisation,
         )
 
@@ -233,9 +237,25 @@ class TilingStrategy(ABC):
         """The levels on the chip that data pass, outermost first."""
 
     @cached_property
+    def on_record(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
+        """Sizes and bandwidths of the levels on the chip, as far as they are on record."""
+        used = {level.name for level in self.levels}
+        inner = [level for level in self.device.inner_levels if level.name in used and level._capacity is not None]
+        speeds = {f"{level.name}_bandwidth": level.bandwidth for level in inner if level._bandwidth is not None}
+        return {level.name: level.usable for level in inner}, speeds
+
+    @cached_property
+    def origin(self) -> Step:
+        """What a plan leans on: tiles are cut to the sizes, and of those that fit the quickest are taken."""
+        leans = dict(self.on_record[0] | self.on_record[1])
+        leans["bandwidth"] = self.device.level().bandwidth
+        return Step("tiles", tuple(leans.values()), tuple(leans))
+
+    @cached_property
     def main(self) -> Level:
-        """The main memory."""
-        return as_level(self.device.level())
+        """The main memory, as large as need be unless it is itself on the chip."""
+        level = self.device.level()
+        return as_level(level, sized="sram" in level.kind.lower())
 
     @cached_property
     def units(self) -> int:
@@ -327,8 +347,8 @@ class TilingStrategy(ABC):
         )
 
 
-def as_level(level: MemoryLevel) -> Level:
-    """Return a level of a twin in plain numbers."""
+def as_level(level: MemoryLevel, *, sized: bool = True) -> Level:
+    """Return a level of a twin in plain numbers; of one that is not ``sized`` the capacity is not looked at."""
     bandwidth = float("inf") if level._bandwidth is None else float(level.bandwidth_total.m_as("byte/s"))
-    each = float(level._each(level.usable).m_as("byte")) if level._capacity is not None else 0.0
-    return Level(level.name, each, bandwidth, level.kind, level.instances)
+    each = float(level._each(level.usable).m_as("byte")) if sized and level._capacity is not None else 0.0
+    return Level(level.name, each, bandwidth, level.kind)

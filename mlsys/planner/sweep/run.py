@@ -15,6 +15,7 @@ from mlsys.planner.sweep.points import Point, catalogue_digest, chunks, code_dig
 from mlsys.planner.sweep.spec import SweepSpec
 from mlsys.planner.sweep.table import Row, SweepTable
 from mlsys.planner.sweep.workers import evaluated, usual_jobs
+from mlsys.provenance import unrecorded
 
 __all__ = ["load", "sweep"]
 
@@ -74,6 +75,19 @@ def sweep(
     if jobs is not None:
         checked_number("sweep", "jobs", jobs, count(), {})
     checked_number("sweep", "patience", patience, positive(), {})
+    with unrecorded():  # the digest of the facts stands beside every point
+        return _swept(spec, folder, jobs, scheduler, patience, progress, note)
+
+
+def _swept(
+    spec: SweepSpec,
+    folder: str | Path | None,
+    jobs: int | None,
+    scheduler: str | None,
+    patience: float,
+    progress: Callable[[int, int], None] | None,
+    note: Callable[[str], None] | None,
+) -> SweepTable:
     say = note or (lambda _: None)
     tell = progress or (lambda _done, _all: None)
     points = enumerate_points(spec)
