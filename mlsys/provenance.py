@@ -100,7 +100,8 @@ class Fact:
         )
 
 
-_LONG_SUM = 6  # operands; a longer sum is told by its length
+_LONG = 6  # operands; a longer sum is told by its length, a longer call by its first ones
+_FIRST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +139,14 @@ class Step:
 
     def expression(self) -> str:
         """Return the sum one level deep: ``312 TFLOP/s ÷ 2039 GB/s``."""
-        if self.symbol == "+" and len(self.operands) > _LONG_SUM:
+        if self.symbol == "+" and len(self.operands) > _LONG:
             return f"the sum of {len(self.operands)} values"
         shown = [_short(operand) for operand in self.operands]
         if self.names:
-            inside = ", ".join(f"{name}={text}" for name, text in zip(self.names, shown, strict=True))
-            return f"{self.symbol}({inside})"
+            inside = [f"{name}={text}" for name, text in zip(self.names, shown, strict=True)]
+            if len(inside) > _LONG:
+                inside[_FIRST:] = [f"and {len(inside) - _FIRST} more"]
+            return f"{self.symbol}({', '.join(inside)})"
         if self.symbol.isidentifier():
             return f"{self.symbol}({', '.join(shown)})"
         return f" {self.symbol} ".join(shown)

@@ -21,6 +21,7 @@ from pageparse import Directive, Page, figure_options, image_options, parse
 from pages import ROOT, is_notebook, page_files
 
 LONGEST_CELL = 14
+LONGEST_LINE = 92
 
 Finding = tuple[int, str]
 Check = Callable[[Page], Iterator[Finding]]
@@ -203,6 +204,19 @@ def long_cell(page: Page) -> Iterator[Finding]:
         length = len(cell.source.strip().splitlines())
         if length > LONGEST_CELL and not only_imports:
             yield cell.number, f"the cell has {length} lines; {LONGEST_CELL} is the most"
+
+
+@rule(
+    "P011",
+    f"a line of code longer than {LONGEST_LINE} characters",
+    "So many fit beside the lists of pages and headings; a longer line is cut off at the edge, and on paper it wraps.",
+)
+def long_line(page: Page) -> Iterator[Finding]:
+    """P011."""
+    for cell in page.cells:
+        for line in cell.body:
+            if len(line.text) > LONGEST_LINE:
+                yield line.number, f"the line has {len(line.text)} characters; {LONGEST_LINE} is the most"
 
 
 @rule(

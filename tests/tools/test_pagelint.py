@@ -61,6 +61,7 @@ BAD = [
     ("P009", CLAIMS + "\nThe ridge is {glue:}`rigde`.\n"),
     ("P009", CLAIMS + "\nThe unit is {glue:}`unit`.\n"),
     ("P009", CLAIMS + "\nAs on {glue:text}`nowhere.md::ridge`.\n"),
+    ("P011", CELL % f"a = '{'x' * 87}'"),
     ("P010", "$$\na = b\n$$ (eq-roofline)\n"),
     ("P010", "(amdahl)=\n# Title\n"),
     ("P010", "(here)=\n# Title\n\n(here)=\n## Section\n"),
@@ -95,6 +96,8 @@ GOOD = [
     ("P009", CLAIMS + "\nFrom {glue:}`ridge` to {glue:text}`roof:.2f`; a literal: ``{glue:}`name` ``.\n"),
     ("P009", CELL % "claim(**{'a_b': 1})\nclaims_table()" + "\n{glue:}`a_b`\n"),
     ("P009", CELL % "glue('old', 3)" + "\n{glue:}`old`\n"),
+    ("P011", CELL % f"a = '{'x' * 86}'"),
+    ("P011", f"```python\na = '{'x' * 99}'\n```\n"),
     ("P010", "(imagined)=\n# Title\n$$\na = b\n$$ (eq-imagined)\n" + FIGURE % ("A caption.", "A line.")),
 ]
 
