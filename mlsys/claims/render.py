@@ -112,6 +112,7 @@ class Table:
         if self.record["facts"]:
             lines += ["They stand on these facts:", ""]
         for fact in self.record["facts"]:
-            certificate = f"{fact['source']} ({fact['date']}; {fact['confidence']})"
+            source = fact["source"].replace("/", "/\N{ZERO WIDTH SPACE}")  # where a long path may break
+            certificate = f"{source} ({fact['date']}; {fact['confidence']})"
             lines.append(f"- `{fact['name']}` = {fact['value']} {fact['unit']}: {certificate}")
         return "\n".join(lines)
