@@ -68,7 +68,7 @@ def _setting(software: str, kind: str, twin: Device, engine: Engine) -> str:
     if software == "eager" and twin.vendor == "AMD":
         software = "eager ROCm"
     units = "matrix units" if engine.matmul > 2 * engine.vector else "vector units"
-    if software == "library" and twin.kind == "GPU":
+    if software.endswith("library") and twin.kind == "GPU":
         return f"{software} {kind}, {units} on {twin.kind}"
     return f"{software} {kind} on {twin.kind}"
 
@@ -85,7 +85,12 @@ def dot_product_engine(engine: Engine) -> Engine:
 
 
 def _software(row: Row) -> str:
-    return "eager" if "PyTorch" in row.software else "library"
+    """Return the kind of software: the makers' own libraries, AMD's apart, one for phones, or PyTorch as it is."""
+    if "PyTorch" in row.software:
+        return "eager"
+    if "rocBLAS" in row.software:
+        return "ROCm library"
+    return "gemmlowp" if "gemmlowp" in row.software else "library"
 
 
 def gemm(row: Row) -> Case:
