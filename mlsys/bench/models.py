@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from typing import Any
 
 from mlsys.door import checked_number, count
@@ -83,28 +81,10 @@ def _named(model: str, sizes: dict[str, int]) -> tuple[Any, Any, str]:
 def _made(model: str, sizes: dict[str, Any]) -> tuple[Any, Any, str]:
     import torch
 
+    from mlsys.workloads.factory import module_of
     from mlsys.workloads.torch_import.guess import adjusted, guessed_inputs
 
-    home, _, name = model.partition(":")
-    sys.path.insert(0, "")
-    try:
-        place = importlib.import_module(home)
-    except ImportError as error:
-        raise ArgumentError(f"{model!r}: cannot import {home!r}: {error}. Run it where that module is") from error
-    finally:
-        sys.path.remove("")
-    factory = getattr(place, name, None)
-    if factory is None:
-        raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(place))}")
-    try:
-        made = factory if isinstance(factory, torch.nn.Module) else factory()
-    except TypeError as error:
-        raise ArgumentError(f"{model!r} cannot be called without arguments: {error}") from error
-    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
-    if not isinstance(module, torch.nn.Module):
-        raise ArgumentError(
-            f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
-        )
+    module, inputs, name = module_of(model, meta=False)
     if inputs is None:
         module, inputs = adjusted(module, guessed_inputs(module, None, **sizes), **sizes)
         inputs = torch.randn(inputs.shape) if inputs.is_floating_point() else torch.randint(0, _WORDS, inputs.shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -102,35 +101,11 @@ def _named(model: str, given: dict[str, Any]) -> Any:
 
 def _made(model: str, given: dict[str, Any]) -> Any:
     """Return what a factory makes, captured."""
-    from mlsys.errors import did_you_mean
     from mlsys.workloads import Workload
-
-    home, _, name = model.partition(":")
-    sys.path.insert(0, "")
-    try:
-        place = importlib.import_module(home)
-    except ImportError as error:
-        raise ValueError(f"{model!r}: cannot import {home!r}: {error}. Run it where that module is") from error
-    finally:
-        sys.path.remove("")
-    factory = getattr(place, name, None)
-    if factory is None:
-        raise ValueError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(place))}")
-    import torch
-
-    from mlsys.workloads.torch_import.capture import in_words
+    from mlsys.workloads.factory import module_of
     from mlsys.workloads.torch_import.guess import adjusted, guessed_inputs
 
-    try:
-        with torch.device("meta"):
-            made = factory if isinstance(factory, torch.nn.Module) else factory()
-    except TypeError as error:
-        raise ValueError(f"{model!r} cannot be called without arguments: {in_words(error)}") from error
-    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
-    if not isinstance(module, torch.nn.Module):
-        raise ValueError(
-            f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
-        )
+    module, inputs, name = module_of(model, meta=True)
     shape = given.pop("shape", None)
     if inputs is None or shape:
         inputs = guessed_inputs(module, _sizes(shape) if shape else None, **given)

@@ -1,0 +1,60 @@
+"""Modules of the reader's own: ``package.module:factory``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from mlsys.errors import ArgumentError, did_you_mean
+
+__all__ = ["module_of"]
+
+
+def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
+    """Return the module that ``package.module:factory`` names or makes, the inputs it brings or None, and its name.
+
+    Parameters
+    ----------
+    model
+        ``package.module:factory``; the folder of the call is searched, too. The factory takes no
+        arguments and gives a ``torch.nn.Module`` or ``(module, example_inputs)``, or is a module.
+    meta
+        True to make it without allocating its weights.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such package or factory, or it gives something else.
+
+    Examples
+    --------
+    >>> module_of("torch.nn:Identity", meta=True)
+    (Identity(), None, 'Identity')
+    """
+    home, _, name = model.partition(":")
+    sys.path.insert(0, "")
+    try:
+        place = importlib.import_module(home)
+    except ImportError as error:
+        raise ArgumentError(f"{model!r}: cannot import {home!r}: {error}. Run it where that module is") from error
+    finally:
+        sys.path.remove("")
+    factory = getattr(place, name, None)
+    if factory is None:
+        raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(place))}")
+    import torch
+
+    from mlsys.workloads.torch_import.capture import in_words
+
+    try:
+        with torch.device("meta" if meta else "cpu"):
+            made = factory if isinstance(factory, torch.nn.Module) else factory()
+    except TypeError as error:
+        raise ArgumentError(f"{model!r} cannot be called without arguments: {in_words(error)}") from error
+    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(module, torch.nn.Module):
+        raise ArgumentError(
+            f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
+        )
+    return module, inputs, name
