@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import complete_model, speak_plainly
+from mlsys.cli.common import complete_model, speak_plainly, write_csv
 
 __all__ = ["flops"]
 
@@ -21,8 +21,9 @@ __all__ = ["flops"]
 @click.option("--precision", help="fp64, fp32, fp16 or bf16; by default fp32.")
 @click.option("--size", "sizes", multiple=True, metavar="NAME=NUMBER", help="A size that an ONNX model leaves open.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each kind of operator.")
 @speak_plainly
-def flops(model: str, as_json: bool, sizes: tuple[str, ...], **options: Any) -> None:
+def flops(model: str, as_json: bool, as_csv: bool, sizes: tuple[str, ...], **options: Any) -> None:
     """Count the work, the weights and the traffic of MODEL; nothing is computed, no weight is loaded.
 
     MODEL is the name of a network, a `package.module:factory` that returns a torch module or
@@ -33,12 +34,31 @@ def flops(model: str, as_json: bool, sizes: tuple[str, ...], **options: Any) -> 
     """
     from mlsys.workloads.resolve import captured
 
+    if as_json and as_csv:
+        raise ValueError("give either --json or --csv, not both")
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("batch", "sequence", "image"):
         if name in given and given[name] < 1:
             raise ValueError(f"--{name} must be a whole number above zero, got {given[name]}")
     work = captured(model, given, sizes)
-    click.echo(json.dumps(_report(work), indent=1, ensure_ascii=False) if as_json else work.explain())
+    if as_csv:
+        write_csv(_kinds(work))
+    else:
+        click.echo(json.dumps(_report(work), indent=1, ensure_ascii=False) if as_json else work.explain())
+
+
+def _kinds(found: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": row.kind,
+            "operators": row.count,
+            "macs": int(row.macs.magnitude),
+            "flops": int(row.flops.magnitude),
+            "elementwise_flops": int(row.elementwise.magnitude),
+            "bytes": int(row.data.magnitude),
+        }
+        for row in found.by_kind()
+    ]
 
 
 def _report(found: Any) -> dict[str, Any]:

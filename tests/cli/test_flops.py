@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -164,3 +165,14 @@ def test_the_table_for_people() -> None:
     assert code == 0
     assert "captured by torch.export; 100.0% of 8 nodes understood" in output
     assert output.splitlines()[2].split() == ["kind", "count", "products", "element-wise", "moved"]
+
+
+def test_csv_has_a_line_for_each_kind_that_sums_to_the_whole() -> None:
+    code, output = run("resnet50", "--csv")
+    assert code == 0
+    rows = list(csv.DictReader(output.splitlines()))
+    assert list(rows[0]) == ["kind", "operators", "macs", "flops", "elementwise_flops", "bytes"]
+    assert sum(int(row["macs"]) for row in rows) == 4_089_184_256, "by hand, as the oracle has it"
+    assert sum(int(row["operators"]) for row in rows) == 174
+    code, output = run("resnet50", "--csv", "--json")
+    assert (code, output) == (1, "Error: give either --json or --csv, not both\n")
