@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,11 @@ from mlsys.validation import Validation, held_out_scores, score, shipped_rows, v
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS, fit
 from mlsys.validation.refit import settings
+
+
+@pytest.fixture(scope="module")
+def all_settings() -> dict[str, list[Case]]:
+    return settings()
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +225,35 @@ def test_cases_state_a_time_above_zero(found: Validation) -> None:
             assert isinstance(each.case, Case)
             assert math.isfinite(each.case.seconds) and each.case.seconds > 0
             assert np.isfinite(each.seconds) and each.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("written_as", "kind"),
+    [
+        ("rocBLAS", "ROCm library"),
+        ("cuBLAS", "library"),
+        ("gemmlowp", "gemmlowp"),
+        ("Plumerai", "tuned microcontroller runtime"),
+        ("X-CUBE-AI", "tuned microcontroller runtime"),
+        ("microTVM", "microcontroller runtime"),
+        ("TFLite v", "mobile runtime"),
+        ("ncnn", "mobile runtime"),
+        ("TensorRT", "compiled"),
+    ],
+)
+def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]], written_as: str, kind: str) -> None:
+    """One setting is one kind of software: what its makers call it decides, and nothing about the row's time."""
+    other = {"ncnn": {"vulkan"}}.get(written_as, set())
+    found = {
+        name.partition(" on ")[0]
+        for name, cases in all_settings.items()
+        for case in cases
+        if written_as in case.row.software and case.kind not in {"training", "copy and stream"}
+    }
+    kinds = {
+        re.sub(r" (gemm|convolution|recurrent layer|network|transformer|llm \w+|softmax|gelu).*", "", name)
+        for name in found
+    }
+    assert kinds - other == {kind}
+    vendors = {case.engine.name.split()[0] for name, cases in all_settings.items() if "ROCm" in name for case in cases}
+    assert vendors == {"AMD"}

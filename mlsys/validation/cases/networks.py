@@ -30,7 +30,7 @@ def settled(row: Row) -> str:
     software = row.software.lower()
     kinds = (
         (r"vulkan", "vulkan"),
-        (r"ncnn|xnnpack|tflite cpu|gemmlowp", "mobile runtime"),
+        (r"ncnn|xnnpack|tflite cpu|tflite v\d|neon|gemmlowp", "mobile runtime"),
         (r"qnn|core ml|edge tpu|hailo|genie|dlc|nnapi|snpe|synapse|qualcomm|qaic", "npu runtime"),
         (r"torch\.compile|tensorrt|fastertransformer|openvino|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
         (r"mxnet|pytorch|torch", "eager"),
@@ -60,7 +60,7 @@ def built(name: str, **shape: object) -> Network:
 def _engine(row: Row, fmt: Format) -> tuple[str, str, Engine]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
     threads = re.search(r"CPU (\d+) thread", row.workload)
-    on_cpu = "CPU" in row.workload or "CPU" in row.software or "xnnpack" in row.software.lower()
+    on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
     engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
@@ -167,7 +167,9 @@ def tiny(row: Row) -> Case:
 def _kernels(row: Row) -> str:
     if re.search("reference|ANSI C", f"{row.software} {row.workload}", re.IGNORECASE):
         return "plain kernels"
-    return "microcontroller runtime"
+    # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
+    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI", row.software)
+    return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
 
 
 def _at_clock(row: Row, engine: Engine) -> Engine:
