@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,16 @@ def measure(quick: bool) -> dict[str, Any]:
     return loaded
 
 
+def this_machine() -> dict[str, Any]:
+    """Return what a reader of stored results must know about where they were taken."""
+    return {
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "load": list(os.getloadavg()),
+    }
+
+
 def versions() -> dict[str, str]:
     """Return the versions that were measured."""
     code = (
@@ -81,7 +92,6 @@ def versions() -> dict[str, str]:
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
     """Return medians and ratios, with the machine they were taken on."""
-    machine = report["machine_info"]
     seconds: dict[str, dict[str, float]] = {}
     rates: dict[str, float] = {}
     for item in report["benchmarks"]:
@@ -97,13 +107,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "date": report["datetime"][:10],
-        "machine": {
-            "processor": machine["cpu"].get("brand_raw", "unknown"),
-            "cores": os.cpu_count(),
-            "system": f"{machine['system']} {machine['machine']}",
-            "python": machine["python_version"],
-            "load": list(os.getloadavg()),
-        },
+        "machine": {"processor": report["machine_info"]["cpu"].get("brand_raw", "unknown"), **this_machine()},
         "versions": versions(),
         "median_seconds": seconds,
         "points_per_second": rates,

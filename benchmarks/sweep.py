@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -154,12 +153,7 @@ def main() -> None:
         return
     result = {
         "date": time.strftime("%Y-%m-%d"),
-        "machine": {
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.machine()}",
-            "python": sys.version.split()[0],
-            "load": list(os.getloadavg()),
-        },
+        "machine": run.this_machine(),
         "versions": {**run.versions(), "torch": tracing.PEERS[0].partition("==")[2]},
         "rows": rows,
         "a captured network again": again,

@@ -19,7 +19,6 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -27,6 +26,8 @@ import time
 import venv
 from pathlib import Path
 from typing import Any
+
+import run  # the neighbour, which says what machine this is
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -232,12 +233,7 @@ def main() -> None:
     if not given.quick:
         result = {
             "date": time.strftime("%Y-%m-%d"),
-            "machine": {
-                "cores": os.cpu_count(),
-                "system": f"{platform.system()} {platform.machine()}",
-                "python": sys.version.split()[0],
-                "load": list(os.getloadavg()),
-            },
+            "machine": run.this_machine(),
             "versions": list(PEERS),
             "rows": rows,
             "correct": correct,

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlsys.units import Quantity, Unit
 
-__all__ = ["check", "fmt", "fmt_percent", "natural"]
+__all__ = ["check", "compact", "fmt", "fmt_percent", "natural"]
 
 
 def fmt(
@@ -124,3 +124,22 @@ def natural(value: float, digits: int = 3) -> str:
         return f"{value:.{digits - 1}e}"
     decimals = max(0, digits - 1 - math.floor(math.log10(size)))
     return f"{value:,.{decimals}f}"
+
+
+def compact(amount: Quantity, nothing: str = "0 B") -> str:
+    """Return an amount to four digits in the prefix that suits it.
+
+    Parameters
+    ----------
+    amount
+        A quantity.
+    nothing
+        What stands for none at all, which no prefix suits.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> compact(Q_(231_211_008, "byte")), compact(Q_(0, "byte"))
+    ('231.2 MB', '0 B')
+    """
+    return f"{amount.to_compact():.4g~P}" if amount.magnitude else nothing

@@ -52,10 +52,10 @@ def _kinds(found: Any) -> list[dict[str, Any]]:
         {
             "kind": row.kind,
             "operators": row.count,
-            "macs": int(row.macs.magnitude),
-            "flops": int(row.flops.magnitude),
-            "elementwise_flops": int(row.elementwise.magnitude),
-            "bytes": int(row.data.magnitude),
+            "macs": int(row.macs.m_as("MAC")),
+            "flops": int(row.flops.m_as("FLOP")),
+            "elementwise_flops": int(row.elementwise.m_as("FLOP")),
+            "bytes": int(row.data.m_as("byte")),
         }
         for row in found.by_kind()
     ]
@@ -70,9 +70,9 @@ def _report(found: Any) -> dict[str, Any]:
         "flops": int(found.flops.m_as("FLOP")),
         "macs": int(found.macs.m_as("MAC")),
         "elementwise_flops": int(found.elementwise_flops.m_as("FLOP")),
-        "flops_by_kind": {row.kind: int(row.flops.magnitude) for row in kinds if row.flops.magnitude},
+        "flops_by_kind": {row.kind: int(row.flops.m_as("FLOP")) for row in kinds if row.flops.m_as("FLOP")},
         "elementwise_flops_by_kind": {
-            row.kind: int(row.elementwise.magnitude) for row in kinds if row.elementwise.magnitude
+            row.kind: int(row.elementwise.m_as("FLOP")) for row in kinds if row.elementwise.m_as("FLOP")
         },
         "operators": {row.kind: row.count for row in kinds},
         "params": int(found.parameters.m_as("param")),

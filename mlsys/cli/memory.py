@@ -120,21 +120,21 @@ def _report(plan: Any, order: Any, fit: Any) -> dict[str, Any]:
         "alignment": plan.alignment,
         "in_place": plan.liveness.in_place,
         "inputs_planned": plan.liveness.inputs,
-        "peak_bytes": int(plan.peak.magnitude),
-        "lower_bound_bytes": int(plan.lower_bound.magnitude),
-        "sum_bytes": int(plan.sum.magnitude),
+        "peak_bytes": int(plan.peak.m_as("byte")),
+        "lower_bound_bytes": int(plan.lower_bound.m_as("byte")),
+        "sum_bytes": int(plan.sum.m_as("byte")),
         "gap": plan.gap,
         "proved": plan.proved,
-        "weight_bytes": int(plan.weights.magnitude),
-        "input_bytes": int(plan.inputs.magnitude),
+        "weight_bytes": int(plan.weights.m_as("byte")),
+        "input_bytes": int(plan.inputs.m_as("byte")),
         "live_bytes": list(plan.live),
         "buffers": _rows(plan),
     }
     if order is not None:
         report["order"] = {
             "operators": list(order.order),
-            "largest_live_bytes": int(order.largest_live.magnitude),
-            "before_bytes": int(order.before.magnitude),
+            "largest_live_bytes": int(order.largest_live.m_as("byte")),
+            "before_bytes": int(order.before.m_as("byte")),
             "proved": order.proved,
         }
     if fit is not None:

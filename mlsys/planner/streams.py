@@ -74,14 +74,14 @@ class Schedule:
     @property
     def lower_bound(self) -> Quantity:
         """The longer of the critical path and an equal share of the work."""
-        bound = max(self.critical_path.magnitude, self.work.magnitude / self.streams)
-        return ureg.Quantity(min(bound, self.makespan.magnitude), _SECOND)  # sums in another order differ by a hair
+        bound = max(self.critical_path.m_as("s"), self.work.m_as("s") / self.streams)
+        return ureg.Quantity(min(bound, self.makespan.m_as("s")), _SECOND)  # sums in another order differ by a hair
 
     @property
     def speedup(self) -> float:
         """Time on one stream over time on these."""
-        span = self.makespan.magnitude
-        return float(self.work.magnitude / span) if span else 1.0
+        span = self.makespan.m_as("s")
+        return float(self.work.m_as("s") / span) if span else 1.0
 
     @property
     def critical(self) -> tuple[int, ...]:

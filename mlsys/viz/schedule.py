@@ -38,12 +38,12 @@ def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: in
         Part of the run to show, both included; by default all.
     """
     apply_style(ax)
-    scale, unit = _unit(float(plan.peak.magnitude))
+    scale, unit = _unit(float(plan.peak.m_as("byte")))
     live = np.array(plan.live)[first_step : None if last_step is None else last_step + 1] / scale
     steps = np.arange(first_step, first_step + len(live))
     ax.fill_between(steps, live, step="mid", color=COLORS["BlueL"])
     ax.step(steps, live, where="mid", color=COLORS["BlueLine"], linewidth=1.4, label="in use")
-    peak, least = plan.peak.magnitude / scale, plan.lower_bound.magnitude / scale
+    peak, least = plan.peak.m_as("byte") / scale, plan.lower_bound.m_as("byte") / scale
     ax.axhline(least, color=COLORS["GreenLine"], linestyle="--", label=f"lower bound {least:.4g} {unit}")
     ax.axhline(peak, color=COLORS["OrangeLine"], linestyle=":", label=f"block of the plan {peak:.4g} {unit}")
     ax.set_ylim(0, 1.25 * peak)
@@ -69,9 +69,9 @@ def memory_map(
         Write the name of the first value into rectangles that are large enough.
     """
     apply_style(ax)
-    scale, unit = _unit(float(plan.peak.magnitude))
+    scale, unit = _unit(float(plan.peak.m_as("byte")))
     final = len(plan.liveness.steps) - 1 if last_step is None else last_step
-    peak = plan.peak.magnitude / scale
+    peak = plan.peak.m_as("byte") / scale
     for number, one in enumerate(plan.placements):
         if one.last < first_step or one.first > final or not one.bytes:
             continue

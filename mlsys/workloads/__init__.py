@@ -17,7 +17,8 @@ from mlsys.workloads.operators import (
     relu,
     softmax,
 )
-from mlsys.workloads.workload import TracedOperator, Workload
+from mlsys.workloads.traced import TracedOperator
+from mlsys.workloads.workload import Workload
 
 __all__ = [
     "LAYER_NORM_OPERATIONS",

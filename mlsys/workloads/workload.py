@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,84 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.precision import element_size
 from mlsys.units import Quantity, ureg
-from mlsys.workloads.operator import Network, Operator, Products
+from mlsys.workloads.operator import Network, Operator
+from mlsys.workloads.traced import TracedOperator, counts_by_hand
 
 if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
-    from mlsys.workloads.torch_import.rules.counts import Counts
 
-__all__ = ["Held", "KindTotal", "TracedOperator", "Workload"]
+__all__ = ["Held", "KindTotal", "Workload"]
 
 _BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC", "param"))
-_AXES = ("depth", "height", "width")
-
-
-@dataclass(frozen=True, repr=False)
-class TracedOperator(Operator):
-    """An operator read from a graph.
-
-    ``operations`` is all its work; ``macs`` is the part in products, ``elementwise`` the rest.
-
-    Attributes
-    ----------
-    counts
-        Work and traffic in plain numbers.
-    target
-        The operator in the framework's spelling, such as ``"aten.conv2d.default"``.
-    path
-        The module it was written in, such as ``"blocks.3.attn"``.
-    """
-
-    counts: Counts = field(kw_only=True)
-    target: str = ""
-    path: str = ""
-
-    @property
-    def members(self) -> tuple[TracedOperator, ...]:
-        """The operators that it is made of: itself, or those that were fused into it."""
-        return (self,)
-
-    @property
-    def macs(self) -> Quantity:
-        """Multiply-accumulates of products, MAC."""
-        return ureg.Quantity(self.counts.macs, _MAC)
-
-    @property
-    def elementwise(self) -> Quantity:
-        """Work beside the products, FLOP."""
-        return ureg.Quantity(self.counts.elementwise, _FLOP)
-
-    @property
-    def read(self) -> Quantity:
-        """Bytes read, weights among them."""
-        return ureg.Quantity(self.counts.read, _BYTE)
-
-    @property
-    def written(self) -> Quantity:
-        """Bytes written."""
-        return ureg.Quantity(self.counts.written, _BYTE)
-
-    @property
-    def products(self) -> Products | None:
-        """The matrix products this operator lowers to; for transposed and 1-D convolutions too."""
-        if not self.counts.macs:
-            return None
-        if self.kind.startswith("conv") and "kernel" not in self.shape:  # one number for both sides: by hand
-            shape, transposed = self.shape, self.kind.startswith("conv_transpose")
-            pixels = math.prod(
-                shape[f"{'in' if transposed else 'out'}_{axis}"] for axis in _AXES if f"in_{axis}" in shape
-            )
-            volume = math.prod(shape.get(f"kernel_{axis}", 1) for axis in _AXES)
-            groups = shape["groups"]
-            inputs, filters = shape["in_channels"] // groups, shape["out_channels"] // groups
-            if transposed:  # each input pixel meets every weight: the volume is on the side of the output
-                return Products(shape["batch"] * pixels, filters * volume, inputs, groups)
-            return Products(shape["batch"] * pixels, filters, inputs * volume, groups)
-        if self.kind == "recurrent":
-            return None  # several products of several sizes, one after the other
-        return super().products
 
 
 class Held(NamedTuple):
@@ -97,33 +28,6 @@ class Held(NamedTuple):
     weights: int = 0
     buffers: int = 0
     inputs: int = 0
-
-
-def _counts_by_hand(operator: Operator) -> Counts:
-    from mlsys.workloads.torch_import.rules.counts import Counts
-
-    shape, lowered = operator.shape, operator.products
-    work, moved = round(operator.flops.m_as("FLOP")), round(operator.data.m_as("byte"))
-    macs = lowered.macs if lowered else work // 2 if operator.kind == "decode" else 0
-    if operator.kind == "attention":
-        made = float(shape["batch"] * shape["heads"] * shape["queries"] * shape["head_dim"])
-    elif lowered:
-        made = lowered.m * lowered.n * lowered.copies
-    else:
-        made = shape.get("elements", 0)
-    written = min(round(made * element_size(operator.precision).m_as("byte")), moved)
-    return Counts(
-        operator.kind,
-        macs,
-        work - 2 * macs,
-        moved - written,
-        written,
-        round(operator.weights.m_as("byte")),
-        written,
-        operator.parameters,
-        True,
-        tuple(shape.items()),
-    )
 
 
 @dataclass(frozen=True)
@@ -233,7 +137,7 @@ class Workload(Network):
                 operator.shape,
                 operator.weights,
                 operator.parameters,
-                counts=_counts_by_hand(operator),
+                counts=counts_by_hand(operator),
             )
             for operator in network
         )

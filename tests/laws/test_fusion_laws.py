@@ -15,7 +15,7 @@ from mlsys.mapping.fusion.match import traffic_of
 from mlsys.units import Q_
 from mlsys.workloads.graph import OperatorGraph, Value
 from mlsys.workloads.torch_import.rules.counts import Counts
-from mlsys.workloads.workload import TracedOperator
+from mlsys.workloads.traced import TracedOperator
 
 KINDS = {
     "conv": ("conv2d", "aten.conv2d.default", 1, True),

@@ -17,7 +17,7 @@ from mlsys.models import roofline
 from mlsys.units import Q_
 from mlsys.workloads import Workload, resnet50
 from mlsys.workloads.torch_models import workload as capture
-from mlsys.workloads.workload import TracedOperator
+from mlsys.workloads.traced import TracedOperator
 
 
 class Function(nn.Module):

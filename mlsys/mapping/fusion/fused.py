@@ -15,7 +15,8 @@ from mlsys.units import Quantity, ureg
 from mlsys.workloads.graph import Access, OperatorGraph, Value
 from mlsys.workloads.operator import Operator
 from mlsys.workloads.torch_import.rules.counts import Counts
-from mlsys.workloads.workload import TracedOperator, Workload
+from mlsys.workloads.traced import TracedOperator
+from mlsys.workloads.workload import Workload
 
 __all__ = ["FusedOperator", "FusedWorkload", "PatternTotal", "fuse"]
 
@@ -73,7 +74,7 @@ class PatternTotal:
     @property
     def saved(self) -> Quantity:
         """Bytes that are not moved any more."""
-        return ureg.Quantity(self.before.magnitude - self.after.magnitude, _BYTE)
+        return ureg.Quantity(self.before.m_as("byte") - self.after.m_as("byte"), _BYTE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +117,7 @@ class FusedWorkload(Workload):
     @property
     def saved(self) -> Quantity:
         """Bytes that are not moved any more."""
-        return ureg.Quantity(self.unfused.data.magnitude - self.data.magnitude, _BYTE)
+        return ureg.Quantity(self.unfused.data.m_as("byte") - self.data.m_as("byte"), _BYTE)
 
     @property
     def coverage(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -113,17 +114,17 @@ class ArrayTiling(TilingStrategy):
             min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
         )  # fmt: skip
 
+    @abstractmethod
     def block(self, product: Product, words: float) -> Block | None:
         """Return the block of a buffer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
         """Return the part of a product that is in the array at a time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loads(self, work: Work, row_blocks: int) -> int:
         """Return how often the array is loaded anew."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.formatting import compact
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.planner.layout.formats import checked_layout
@@ -92,16 +93,15 @@ class LayoutPlan:
         given = sorted({layout for layout in self.layouts if layout is not None})
         chosen = ", ".join(f"{self.layouts.count(layout)} operators in {layout}" for layout in given)
         lines = [
-            f"{self.network}: {chosen}; layouts cost {_shown(self.moved)}, {_shown(self.time)}.",
-            *(f"  {one.value}: {one.before} → {one.after}, {_shown(one.moved)}" for one in self.transposes),
+            f"{self.network}: {chosen}; "
+            f"layouts cost {compact(self.moved, 'nothing')}, {compact(self.time, 'nothing')}.",
+            *(f"  {one.value}: {one.before} → {one.after}, {compact(one.moved, 'nothing')}" for one in self.transposes),
         ]
         for layout, moved in self.uniform.items():
-            lines.append(f"All in {layout}: {_shown(moved)}, {_shown((moved / self.bandwidth).to('s'))}.")
+            lines.append(
+                f"All in {layout}: {compact(moved, 'nothing')}, {compact((moved / self.bandwidth).to('s'), 'nothing')}."
+            )
         return "\n".join(lines)
-
-
-def _shown(amount: Quantity) -> str:
-    return f"{amount.to_compact():.4g~P}" if amount.magnitude else "nothing"
 
 
 def tensor_core_traffic(graph: OperatorGraph, operator: int, layout: str) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mlsys.door import checked_number, nonnegative
 from mlsys.errors import ArgumentError
+from mlsys.formatting import compact
 from mlsys.hardware.device import Device
 from mlsys.hardware.parts import MemoryLevel
 from mlsys.planner.memory.plan import MemoryPlan
@@ -61,16 +62,12 @@ class MemoryFit:
         verdict = "fits" if self.fits else "does not fit"
         what = "activations and weights" if self.shared else "activations"
         lines = [
-            f"{self.network} {verdict} {self.device}: {what} need {_shown(self.needed)} of "
-            f"{_shown(self.working_room)} {self.working_level}"
+            f"{self.network} {verdict} {self.device}: {what} need {compact(self.needed)} of "
+            f"{compact(self.working_room)} {self.working_level}"
         ]
         if not self.shared:
-            lines.append(f"weights need {_shown(self.weights)} of {_shown(self.weight_room)} {self.weight_level}")
+            lines.append(f"weights need {compact(self.weights)} of {compact(self.weight_room)} {self.weight_level}")
         return ", ".join(lines) + "."
-
-
-def _shown(amount: Quantity) -> str:
-    return f"{amount.to_compact():.4g~P}" if amount.magnitude else "0 B"
 
 
 def fits_on(plan: MemoryPlan, device: Device, *, reserved: Quantity | None = None) -> MemoryFit:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlsys.door import Argument, checked_number
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.formatting import compact
 from mlsys.planner.memory.liveness import Liveness, live_bytes, liveness
 from mlsys.planner.memory.offsets import STRATEGIES, exact_offsets, peak_of
 from mlsys.tables import Table
@@ -112,8 +113,8 @@ class MemoryPlan:
     @property
     def gap(self) -> float:
         """How much more the plan takes than the lower bound, as a share of it."""
-        least = self.lower_bound.magnitude
-        return float(self.peak.magnitude / least - 1) if least else 0.0
+        least = self.lower_bound.m_as("byte")
+        return float(self.peak.m_as("byte") / least - 1) if least else 0.0
 
     @property
     def weights(self) -> Quantity:
@@ -136,34 +137,30 @@ class MemoryPlan:
             for one in shown
         ]
         heads = ("value", "offset, byte", "size, byte", "from", "to")
-        return Table(f"{self.network}: {len(self.placements)} buffers in {_shown(self.peak)}", heads, rows)
+        return Table(f"{self.network}: {len(self.placements)} buffers in {compact(self.peak)}", heads, rows)
 
     def explain(self, largest: int = 8) -> str:
         """Return the plan in sentences, and its largest buffers."""
         found = self.liveness
         step = int(np.argmax(self.live)) if self.live else 0
-        share = self.peak.magnitude / self.sum.magnitude if self.sum.magnitude else 0.0
+        share = self.peak.m_as("byte") / self.sum.m_as("byte") if self.sum.m_as("byte") else 0.0
         if self.proved:
             verdict = "no plan for this order is smaller"
         else:
             verdict = f"{self.gap:.1%} above the lower bound; a smaller plan may exist"
-        beside = [f"{_shown(self.weights)} of weights"]
-        beside += [f"{_shown(self.inputs)} of inputs"] if self.inputs.magnitude else []
+        beside = [f"{compact(self.weights)} of weights"]
+        beside += [f"{compact(self.inputs)} of inputs"] if self.inputs.magnitude else []
         shared = sum(len(one.values) > 1 for one in self.placements)
         lines = [
-            f"{self.network}: {_shown(self.peak)} hold {len(self.placements)} buffers over {len(found.steps)} steps "
+            f"{self.network}: {compact(self.peak)} hold {len(self.placements)} buffers over {len(found.steps)} steps "
             f"(strategy {self.strategy}, alignment {self.alignment} byte).",
-            f"Lower bound {_shown(self.lower_bound)}, {verdict}.",
-            f"Side by side they would take {_shown(self.sum)}: the plan needs {share:.1%} of it.",
+            f"Lower bound {compact(self.lower_bound)}, {verdict}.",
+            f"Side by side they would take {compact(self.sum)}: the plan needs {share:.1%} of it.",
             f"Fullest at step {step}, {found.steps[step]}." if found.steps else "",
             f"Beside them lie {' and '.join(beside)}.",
         ]
         lines += [f"{shared} buffers hold several values, one after the other, in place."] if shared else []
         return "\n".join([*lines, "", str(self.table(largest))])
-
-
-def _shown(amount: Quantity) -> str:
-    return f"{amount.to_compact():.4g~P}" if amount.magnitude else "0 B"
 
 
 def plan_memory(
@@ -244,7 +241,7 @@ def compare_strategies(
     """
     found = liveness(workload, order=order, schedule=schedule, in_place=in_place, inputs=inputs)
     plans = (_planned(found, strategy, alignment) for strategy in STRATEGIES)
-    return tuple(sorted(plans, key=lambda plan: plan.peak.magnitude))
+    return tuple(sorted(plans, key=lambda plan: plan.peak.m_as("byte")))
 
 
 def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> MemoryPlan:

@@ -18,7 +18,8 @@ from mlsys.workloads.torch_import.rules import Counts
 from mlsys.workloads.torch_import.rules import count as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
-from mlsys.workloads.workload import Held, TracedOperator, Workload
+from mlsys.workloads.traced import TracedOperator
+from mlsys.workloads.workload import Held, Workload
 
 __all__ = ["Place", "Template"]
 
