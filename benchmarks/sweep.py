@@ -39,7 +39,7 @@ CAPTURED = ["resnet50", "mobilenet-v2", "bert-base", "gpt2", "vit-l16", "squeeze
 
 OURS = """
 import json, sys, time
-from mlsys.planner.sweep import SweepSpec, sweep
+from mlsys.sweep import SweepSpec, sweep
 models, batches, precisions, fusion = json.loads(sys.argv[1])
 start, wall = time.process_time(), time.perf_counter()
 from mlsys import Hardware
@@ -75,9 +75,9 @@ print(json.dumps({"points": points, "answered": points - failed, "cpu_seconds": 
 """
 AGAIN = """
 import json, statistics, time
-from mlsys.planner.sweep import SweepSpec
-from mlsys.planner.sweep.evaluate import evaluate
-from mlsys.planner.sweep.points import enumerate_points
+from mlsys.sweep import SweepSpec
+from mlsys.sweep.evaluate import evaluate
+from mlsys.sweep.points import enumerate_points
 devices = ["A100", "H100", "T4", "L4", "V100", "MI300X", "TPUv4", "A10", "L40S", "H200"]
 found = {}
 for name in ("resnet50", "gpt2", "gpt2-xl"):

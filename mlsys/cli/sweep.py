@@ -77,7 +77,7 @@ def sweep(
         rows = [row._asdict() for row in found]
         click.echo(json.dumps({"provenance": dict(found.provenance), "points": rows}, indent=1, ensure_ascii=False))
     elif as_csv:
-        from mlsys.planner.sweep.store import write_csv
+        from mlsys.sweep.store import write_csv
 
         write_csv(sys.stdout, map(tuple, found))
     else:
@@ -85,14 +85,14 @@ def sweep(
 
 
 def _shown(folder: Path) -> Any:
-    from mlsys.planner.sweep import load
+    from mlsys.sweep import load
 
     return load(folder)
 
 
 def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str | None) -> Any:
-    from mlsys.planner.sweep import SweepSpec
-    from mlsys.planner.sweep import sweep as evaluate
+    from mlsys.sweep import SweepSpec
+    from mlsys.sweep import sweep as evaluate
 
     assert path is not None
     spec = SweepSpec.load(path)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlsys.formatting import natural
-from mlsys.planner.sweep.summary import label
-from mlsys.planner.sweep.table import Row, SweepTable, costs
+from mlsys.sweep.summary import label
+from mlsys.sweep.table import Row, SweepTable, costs
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:

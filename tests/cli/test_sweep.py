@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from mlsys.cli import main
-from mlsys.planner.sweep import Row, workers
+from mlsys.sweep import Row, workers
 
 TEXT = """
 models: [resnet50, gpt2]

@@ -9,8 +9,8 @@ matplotlib.use("Agg")
 import pytest
 
 from mlsys import viz
-from mlsys.planner.sweep import SweepSpec, SweepTable, sweep
-from mlsys.planner.sweep.table import costs
+from mlsys.sweep import SweepSpec, SweepTable, sweep
+from mlsys.sweep.table import costs
 from mlsys.viz.sweep import sweep_figure
 
 

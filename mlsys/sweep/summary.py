@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mlsys.formatting import natural
-from mlsys.planner.sweep.table import Row, SweepTable, costs
+from mlsys.sweep.table import Row, SweepTable, costs
 from mlsys.tables import Table
 from mlsys.units import Q_
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlsys.errors import ArgumentError
-from mlsys.planner.sweep import SweepSpec, SweepTable, load, points, sweep, workers
+from mlsys.sweep import SweepSpec, SweepTable, load, points, sweep, workers
 
 SPEC = SweepSpec(
     models=["alexnet", "vgg16", "bert-base", "gpt2"], devices=["all"], batches=[1, 8], precisions=["fp16", "int8"]
@@ -22,7 +22,7 @@ SPEC = SweepSpec(
 # The same in a process of its own, slow enough to be killed between and inside of pieces.
 SLOW = """
 import sys, time
-from mlsys.planner.sweep import SweepSpec, sweep
+from mlsys.sweep import SweepSpec, sweep
 def slowly(done, whole):
     print(done, flush=True)
     time.sleep(0.05)
@@ -131,7 +131,7 @@ def test_another_version_of_the_code_uses_nothing_of_the_old(tmp_path: Path, mon
     small = SweepSpec(models=["vgg16"], devices=["A100"])
     sweep(small, tmp_path)
     for place in ("points", "run"):
-        monkeypatch.setattr(f"mlsys.planner.sweep.{place}.code_digest", lambda: "other")
+        monkeypatch.setattr(f"mlsys.sweep.{place}.code_digest", lambda: "other")
     told: list[str] = []
     sweep(small, tmp_path, note=told.append)
     assert told == [

@@ -160,7 +160,7 @@ class SweepTable:
 
         Examples
         --------
-        >>> from mlsys.planner.sweep import SweepSpec, sweep
+        >>> from mlsys.sweep import SweepSpec, sweep
         >>> found = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
         >>> print(f"{found.quantity('estimate_seconds')[0].to('ms'):.2f}")
         2.04 ms
@@ -239,7 +239,7 @@ class SweepTable:
 
     def explain(self) -> str:
         """Return the best device of each model, the Pareto fronts and the reasons of missing answers, as text."""
-        from mlsys.planner.sweep.summary import summary
+        from mlsys.sweep.summary import summary
 
         return summary(self)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlsys.errors import ArgumentError
-from mlsys.planner.sweep import SweepSpec, evaluate, sweep
+from mlsys.sweep import SweepSpec, evaluate, sweep
 
 distributed = pytest.importorskip("distributed")
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
 from mlsys.models.calibrated.model import KernelTimes, Stack, kernel_times
-from mlsys.planner.sweep.networks import CaseWork, work_of
-from mlsys.planner.sweep.points import Case, Point, code_digest
-from mlsys.planner.sweep.table import Row
+from mlsys.sweep.networks import CaseWork, work_of
+from mlsys.sweep.points import Case, Point, code_digest
+from mlsys.sweep.table import Row
 
 __all__ = ["evaluate"]
 

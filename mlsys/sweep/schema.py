@@ -225,7 +225,7 @@ def _device_faults(name: str) -> list[str]:
 
 
 def _filter_faults(entry: Mapping[str, Any]) -> list[str]:
-    from mlsys.planner.sweep.spec import matching
+    from mlsys.sweep.spec import matching
 
     for key, known in (("class", CLASSES), ("kind", _KINDS), ("precision", tuple(PRECISIONS))):
         given = entry.get(key)

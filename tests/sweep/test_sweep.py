@@ -12,9 +12,9 @@ from mlsys import Hardware
 from mlsys.errors import SweepFileError, UnknownNameError
 from mlsys.models import roofline
 from mlsys.models.analysis import analyse
-from mlsys.planner.sweep import COLUMNS, SweepSpec, SweepTable, load, sweep
-from mlsys.planner.sweep.networks import network_of
-from mlsys.planner.sweep.points import chunks, enumerate_points
+from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load, sweep
+from mlsys.sweep.networks import network_of
+from mlsys.sweep.points import chunks, enumerate_points
 
 SMALL = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from mlsys.door import checked_number, count, positive
 from mlsys.errors import ArgumentError
-from mlsys.planner.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
-from mlsys.planner.sweep.spec import SweepSpec
-from mlsys.planner.sweep.table import Row, SweepTable
-from mlsys.planner.sweep.workers import evaluated, usual_jobs
 from mlsys.provenance import unrecorded
+from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
+from mlsys.sweep.spec import SweepSpec
+from mlsys.sweep.table import Row, SweepTable
+from mlsys.sweep.workers import evaluated, usual_jobs
 
 __all__ = ["load", "sweep"]
 
@@ -121,7 +121,7 @@ def load(folder: str | Path) -> SweepTable:
     ArgumentError
         If there is no sweep, or one that was not finished.
     """
-    from mlsys.planner.sweep.store import Folder
+    from mlsys.sweep.store import Folder
 
     place = Folder(folder)
     found = place.finished
@@ -139,7 +139,7 @@ class _Keeper:
     """Keeps pieces in a folder, and tells what an earlier sweep left there."""
 
     def __init__(self, folder: str | Path, provenance: dict[str, str]) -> None:
-        from mlsys.planner.sweep.store import Folder
+        from mlsys.sweep.store import Folder
 
         self.folder = Folder(folder)
         self.provenance = provenance
@@ -187,7 +187,7 @@ def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str])
 
 
 def _units() -> dict[str, str]:
-    from mlsys.planner.sweep.table import COLUMNS
+    from mlsys.sweep.table import COLUMNS
 
     return {column.name: column.unit for column in COLUMNS if column.unit}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import SweepFileError
-from mlsys.planner.sweep.schema import faults, listed
+from mlsys.sweep.schema import faults, listed
 
 __all__ = ["MOST_POINTS", "SweepSpec", "Variant", "matching"]
 

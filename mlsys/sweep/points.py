@@ -12,7 +12,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlsys.planner.sweep.spec import SweepSpec, Variant
+from mlsys.sweep.spec import SweepSpec, Variant
 
 __all__ = ["Case", "Point", "Target", "chunks", "code_digest", "enumerate_points", "facts_digest"]
 
@@ -96,7 +96,7 @@ def code_digest() -> str:
     top = Path(str(mlsys.__file__)).parent
     files = [
         path
-        for folder in ("workloads", "mapping", "models", "formulas", "planner/sweep")
+        for folder in ("workloads", "mapping", "models", "formulas", "sweep")
         for path in sorted((top / folder).rglob("*.py"))
     ]
     files += [top / "precision.py", top / "models" / "calibrated" / "parameters.yaml"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mlsys.errors import ArgumentError
-from mlsys.planner.sweep.table import COLUMNS, Row, SweepTable
+from mlsys.sweep.table import COLUMNS, Row, SweepTable
 
 __all__ = ["Folder"]
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mlsys.errors import ArgumentError
-from mlsys.planner.sweep.evaluate import evaluate
-from mlsys.planner.sweep.points import Point, code_digest
+from mlsys.sweep.evaluate import evaluate
+from mlsys.sweep.points import Point, code_digest
 
 __all__ = ["evaluated", "usual_jobs"]
 

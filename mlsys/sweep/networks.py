@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mlsys.errors import ArgumentError
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.calibrated.work import Work
-from mlsys.planner.sweep.points import Case
-from mlsys.planner.sweep.spec import Variant
 from mlsys.precision import element_size
+from mlsys.sweep.points import Case
+from mlsys.sweep.spec import Variant
 from mlsys.workloads.operator import Network
 
 __all__ = ["CaseWork", "network_of", "work_of"]
