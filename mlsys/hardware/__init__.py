@@ -3,15 +3,22 @@
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.loader import load_device
+from mlsys.hardware.technology import Technology
+from mlsys.hardware.view import LevelView, LinkView, MachineView, view
 from mlsys.precision import PRECISIONS, element_size, precision_name
 
 __all__ = [
     "PRECISIONS",
     "Device",
     "Hardware",
+    "LevelView",
     "Link",
+    "LinkView",
+    "MachineView",
     "MemoryLevel",
+    "Technology",
     "element_size",
     "load_device",
     "precision_name",
+    "view",
 ]

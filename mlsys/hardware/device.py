@@ -62,6 +62,7 @@ class Device:
     _idle_power: Quantity | None
     _price: Quantity | None
     profile: str = ""
+    _node: Quantity | None = None
 
     @property
     def generic(self) -> bool:

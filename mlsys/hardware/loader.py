@@ -10,15 +10,16 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mlsys.errors import DeviceFileError, did_you_mean
+from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place, plain
+from mlsys.hardware.technology import node_of, technology_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
 from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
@@ -180,7 +181,19 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
         level = _mapping(memory, name)
         if level.get("scope") == "unit" and "instances" not in level and "units" not in chip:
             faults.append((("memory", name), "a level by unit needs its `instances`, or `units` of the chip"))
+        faults += _unread(("memory", name, "kind"), level.get("kind"), technology_of)
+    node = _mapping(chip, "node").get("value")
+    faults += _unread(("chip", "node", "value"), node, node_of)
     return [*faults, *_assumed_faults(data, sources)]
+
+
+def _unread(place: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:
+    """Find words that the package has no type for."""
+    try:
+        known = not isinstance(text, str) or not text or reader(text) is not None
+    except ArgumentError as error:
+        return [(place, str(error))]
+    return [] if known else [(place, f"{text!r} names no process, such as 'TSMC 7 nm', 'N5P', '4NP' or 'Intel 7'")]
 
 
 def _mapping(data: Any, key: Any) -> dict[str, Any]:
@@ -211,14 +224,16 @@ def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
 
 
 def _build(data: dict[str, Any], owner: str) -> Device:
-    def fact(*place: str, meaning: str) -> Quantity | None:
+    def fact(*place: str, meaning: str, amount: Callable[[str], Quantity | None] = _amount) -> Quantity | None:
         field: Any = data
         for key in place:
             field = (field or {}).get(key)
         if field is None:
             return None
         source = data["sources"][field["source"]]
-        quantity = _quantity(field["value"], _unit_of(field["value"]) or "count")
+        quantity = amount(field["value"])
+        if quantity is None:
+            return None
         quantity._origin = Fact(
             name="/".join((data["id"], *place)),
             meaning=field.get("meaning", meaning) + (f" ({field['note']})" if "note" in field else ""),
@@ -236,6 +251,11 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         for precision, units in data["peaks"].items()
         for unit, rates in units.items()
         for sparsity in rates
+    }
+    chip = {
+        key: fact("chip", key, meaning=f"{key.replace('_', ' ')} of the chip")
+        for key in data.get("chip", {})
+        if key not in ("systolic_array", "node")
     }
     memory = {
         level: MemoryLevel(
@@ -255,6 +275,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
                 "usable",
                 meaning=f"capacity of {level} that a program may claim{_PER[entry.get('scope')]}",
             ),
+            _units=chip.get("units") if entry.get("scope") == "unit" and "instances" not in entry else None,
         )
         for level, entry in data["memory"].items()
     }
@@ -267,12 +288,8 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         )
         for link, entry in data.get("links", {}).items()
     }
-    chip = {
-        key: fact("chip", key, meaning=f"{key.replace('_', ' ')} of the chip")
-        for key in data.get("chip", {})
-        if key not in ("systolic_array", "node")
-    }
     array = data.get("chip", {}).get("systolic_array")
+    node = data.get("chip", {}).get("node", {}).get("value", "")
     return Device(
         id=data["id"],
         name=data["name"],
@@ -287,7 +304,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         memory=FrozenDict(memory),
         links=FrozenDict(links),
         sources=FrozenDict({key: FrozenDict(source) for key, source in data["sources"].items()}),
-        process_node=data.get("chip", {}).get("node", {}).get("value", ""),
+        process_node=node,
         systolic_array=(array["rows"], array["columns"], array["count"]) if array else None,
         _peaks=FrozenDict(peaks),
         _chip=FrozenDict(chip),
@@ -295,6 +312,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         _idle_power=fact("power", "idle", meaning="power when idle"),
         _price=fact("price", meaning="price"),
         profile=data.get("profile", ""),
+        _node=fact("chip", "node", meaning=f"process node: {node}, a name and no length", amount=_node),
     )
 
 
@@ -305,6 +323,15 @@ _PER = {None: "", "device": "", "unit": ", each unit"}
 def _units(data: dict[str, Any]) -> int:
     """Return how many units the chip has: as many pieces has a level that is counted by unit."""
     return int(float(data["chip"]["units"]["value"]))
+
+
+def _amount(text: str) -> Quantity:
+    return _quantity(text, _unit_of(text) or "count")
+
+
+def _node(text: str) -> Quantity | None:
+    number = node_of(text)
+    return None if number is None else Q_(number, "nm")
 
 
 def _unit_of(text: str) -> str:

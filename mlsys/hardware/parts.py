@@ -43,6 +43,7 @@ class MemoryLevel:
     instances: int = 1
     note: str = ""
     _usable: Quantity | None = None
+    _units: Quantity | None = None  # what `instances` was counted from, where the file gives no count
 
     @property
     def capacity(self) -> Quantity:
