@@ -1,6 +1,6 @@
-"""Regenerate the paired notebooks from their text, or check that they agree.
+"""Regenerate the notebooks for readers from their text, or check that they agree.
 
-The text (.md) is the source; the notebook (.ipynb) beside it carries the outputs.
+The text (.md) is the source; the notebook (.ipynb) beside it is derived from it (tools/reader.py), with outputs.
 `jupytext --sync` is never used: it trusts file times, and a fresh checkout has none.
 
     python tools/notebooks.py                     run every page and write what changed
@@ -30,6 +30,7 @@ from pages import (
     without_tracebacks,
     workers,
 )
+from reader import reader_edition
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -65,8 +66,8 @@ def _merged_streams(outputs: Sequence[Any]) -> list[Any]:
 
 def regenerate(source: Path) -> bool:
     """Run one text notebook and write its .ipynb; True when the file changed."""
-    executed = without_noise(run_page(read_page(source), source.parent))
-    text = nbformat.writes(executed) + "\n"  # type: ignore[no-untyped-call]
+    executed = run_page(read_page(source), source.parent)
+    text = nbformat.writes(without_noise(reader_edition(executed, source))) + "\n"  # type: ignore[no-untyped-call]
     target = source.with_suffix(".ipynb")
     if target.exists() and target.read_text(encoding="utf-8") == text:
         return False
@@ -80,9 +81,18 @@ def disagreements(source: Path) -> Iterator[str]:
     if not target.exists():
         yield f"{target.name} is missing"
         return
-    written, committed = read_page(source).cells, read_notebook(target).cells
+    page, committed = read_page(source), read_notebook(target).cells
+    outputs = {cell.id: cell.outputs for cell in committed if cell.cell_type == "code"}
+    for cell in page.cells:
+        if cell.cell_type == "code":
+            cell.outputs = outputs.get(cell.id, [])
+    try:
+        written = reader_edition(page, source).cells
+    except KeyError as missing:
+        yield f"{target.name} lacks an output that a sentence quotes: {missing.args[0]}"
+        return
     if len(written) != len(committed):
-        yield f"{len(written)} cells in {source.name}, {len(committed)} in {target.name}"
+        yield f"{len(written)} cells from {source.name}, {len(committed)} in {target.name}"
     for number, (ours, theirs) in enumerate(zip(written, committed, strict=False), start=1):
         for part in ("cell_type", "source", "metadata"):
             if ours[part] != theirs[part]:

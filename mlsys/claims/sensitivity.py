@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ from mlsys.tables import Table
 __all__ = ["Elasticity", "run_and_look", "run_page", "sensitivity"]
 
 Elasticity = dict[str, dict[str, float]]
+
+_MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # lines for the notebook, such as the one that installs the package
 
 
 def run_page(notebook: str | Path) -> pages.Page:
@@ -77,7 +80,7 @@ def run_and_look(notebook: str | Path) -> tuple[pages.Page, tuple[str, ...]]:
 
 def _run_cell(source: str, name: str, namespace: dict[str, Any]) -> Any:
     """Run a cell and return the value of its last line, if that is an expression."""
-    tree = ast.parse(source)
+    tree = ast.parse(_MAGIC.sub(r"\1pass", source))
     if not (tree.body and isinstance(tree.body[-1], ast.Expr)):
         exec(compile(tree, name, "exec"), namespace)
         return None

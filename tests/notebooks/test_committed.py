@@ -58,7 +58,7 @@ def test_regenerated_notebook_agrees_and_settles(tmp_path: Path) -> None:
             lambda text: text.replace("{code-cell}\n", "{code-cell}\n:tags: [hide-input]\n"),
             "its metadata is not the one",
         ),
-        (lambda text: text + "\n" + CELL, "cells in page.md"),
+        (lambda text: text + "\n" + CELL, "cells from page.md"),
     ],
 )
 def test_disagreement_is_found(tmp_path: Path, change, message: str) -> None:
