@@ -93,6 +93,7 @@ class Quantity(pint.UnitRegistry.Quantity):
     """A number with a unit and, where it has one, an origin."""
 
     _origin: Origin | None = None
+    _handed_out: bool = False  # by `read`, with what-ifs applied
 
     @property
     def origin(self) -> Origin | None:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import contextvars
 import operator
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from mlsys import Hardware, formulas
-from mlsys.provenance import Fact, perturbed, recording, used_facts
+from mlsys import Hardware, formulas, provenance
+from mlsys.provenance import (
+    Fact,
+    active_whatifs,
+    perturbed,
+    recording,
+    remembered,
+    unrecorded,
+    used_facts,
+)
 from mlsys.testing import assert_leans_on, assert_quantity_close
 from mlsys.units import Q_, Quantity
 
@@ -218,6 +229,77 @@ def test_what_if_reaches_every_result_and_leaves_no_trace() -> None:
     with pytest.raises(ZeroDivisionError), perturbed(BANDWIDTH, 2):
         1 / 0  # noqa: B018
     assert_quantity_close(bandwidth(), Q_(2039, "GB/s"))
+
+
+def test_a_fact_handed_out_twice_is_changed_once() -> None:
+    with perturbed(BANDWIDTH, 2):
+        assert_quantity_close(provenance.read(bandwidth()), Q_(4078, "GB/s"))
+
+
+def test_threads_do_not_hear_each_other() -> None:
+    """Two threads record and perturb at once; before, one heard the other, or lost what it read itself."""
+    together, answers = threading.Barrier(2, timeout=60), {}
+
+    def worker(name: str, factor: float, ask: Callable[[], object]) -> None:
+        with recording() as seen, perturbed(BANDWIDTH, factor):
+            together.wait()
+            ask()
+            with unrecorded():
+                together.wait()
+                value = bandwidth().magnitude
+                together.wait()
+            answers[name] = list(seen), value, active_whatifs()
+
+    threads = [
+        threading.Thread(target=worker, args=("peak", 2, peak)),
+        threading.Thread(target=worker, args=("bandwidth", 3, bandwidth)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {
+        "peak": ([PEAK], 4078, ((BANDWIDTH, 2),)),
+        "bandwidth": ([BANDWIDTH], 6117, ((BANDWIDTH, 3),)),
+    }
+    assert active_whatifs() == ()
+
+
+def test_a_thread_in_a_copy_of_the_context_is_part_of_the_block() -> None:
+    with recording() as seen, perturbed(BANDWIDTH, 2), ThreadPoolExecutor(1) as pool:
+        value = pool.submit(contextvars.copy_context().run, bandwidth).result()
+    assert value.magnitude == 4078 and list(seen) == [BANDWIDTH]
+
+
+def test_an_open_page_hears_every_thread_and_every_context() -> None:
+    seen: dict[str, object] = {}
+    stop = provenance.listen(seen)
+    try:
+        contextvars.Context().run(bandwidth)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(peak).result()
+        with unrecorded():
+            _ = Hardware.Cloud.A100.tdp
+    finally:
+        stop()
+    assert list(seen) == [BANDWIDTH, PEAK]
+
+
+def test_what_is_remembered_is_kept_for_each_what_if_and_tells_its_facts() -> None:
+    runs: list[float] = []
+
+    @remembered
+    def twice(name: str, *, times: int = 2) -> float:
+        runs.append(times)
+        return float(times * Hardware[name].memory_bw.magnitude)
+
+    for factor in (1, 2, 1, 2, 3):
+        with perturbed(BANDWIDTH, factor), recording() as seen:
+            assert twice("A100") == 4078 * factor
+        assert list(seen) == [BANDWIDTH]
+    with perturbed(PEAK, 2):  # a fact that it does not read
+        assert twice("A100") == 4078
+    assert len(runs) == 3, "once for each of the factors, of which 1 is none"
 
 
 def _in_a_new_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

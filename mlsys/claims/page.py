@@ -8,6 +8,7 @@ table that closes the page.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +90,7 @@ class Page:
 
 
 _page = Page("")
-_recording: Any = None
+_stop_listening: Callable[[], None] | None = None
 
 
 def current_page() -> Page:
@@ -99,11 +100,10 @@ def current_page() -> Page:
 
 def start_chapter(name: str) -> None:
     """Begin a page: forget earlier claims, note every fact that is read from here on."""
-    global _page, _recording
+    global _page, _stop_listening
     _stop_recording()
     _page = Page(name)
-    _recording = provenance.recording()
-    _page.facts = _recording.__enter__()
+    _stop_listening = provenance.listen(_page.facts)
 
 
 def end_chapter(name: str) -> None:
@@ -114,10 +114,10 @@ def end_chapter(name: str) -> None:
 
 
 def _stop_recording() -> None:
-    global _recording
-    if _recording is not None:
-        _recording.__exit__(None, None, None)
-        _recording = None
+    global _stop_listening
+    if _stop_listening is not None:
+        _stop_listening()
+        _stop_listening = None
 
 
 def claim(*, unit: str | None = None, precision: int | None = None, **values: Any) -> None:

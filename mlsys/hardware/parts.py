@@ -8,14 +8,19 @@ from mlsys.errors import UnknownNameError
 from mlsys.provenance import read
 from mlsys.units import Quantity
 
-__all__ = ["Link", "MemoryLevel", "known"]
+__all__ = ["Link", "MemoryLevel", "known", "missing"]
 
 
 def known(owner: str, what: str, value: Quantity | None) -> Quantity:
     """Hand out a recorded value, or say that ``owner`` has none."""
     if value is None:
-        raise UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
+        raise missing(owner, what)
     return read(value)  # type: ignore[no-any-return]
+
+
+def missing(owner: str, what: str) -> UnknownNameError:
+    """Return the error of a value that ``owner`` has not on record."""
+    return UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,12 @@
-"""Where a number comes from: facts with a pedigree and the steps that join them.
-
-A :class:`Fact` is a leaf: somebody published a value and we can say who, when
-and what it means. A :class:`Step` is a node: an operator or a formula applied
-to operands. Quantities carry one of the two, so a result can always be asked
-which facts it leans on and by which sum it was reached.
-"""
+"""A fact is a leaf, a step a node: together they say where a number comes from."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
-import os
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-__all__ = ["Fact", "Origin", "Step", "perturbed", "read", "recording", "remembered", "unrecorded", "used_facts"]
-
-T = TypeVar("T")
+__all__ = ["Fact", "Origin", "Step", "origin_of", "used_facts"]
 
 _CONFIDENCE = ("verified", "secondary", "unverified", "derived", "defined", "assumed")
 
@@ -169,132 +157,6 @@ def _short(operand: Any) -> str:
             operand = operand.to_compact()
         return f"{operand.magnitude:.6g} {operand.units:~P}"
     return f"{magnitude:.6g}" if isinstance(magnitude, float) else str(magnitude)
-
-
-# --- reading facts: who used them, and what if they were different ----------------
-
-_recorders: list[dict[str, Any]] = []
-_factors: dict[str, float] = {}
-
-
-def _factors_from_environment() -> None:
-    """Read ``MLSYS_PERTURB="name=1.01,other=0.99"``: the what-if switch of the tests."""
-    for item in filter(None, os.environ.get("MLSYS_PERTURB", "").split(",")):
-        name, _, factor = item.rpartition("=")
-        try:
-            _factors[name.strip()] = float(factor)
-        except ValueError:
-            raise ValueError(
-                f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}'
-            ) from None
-
-
-_factors_from_environment()
-
-
-def read(quantity: Any) -> Any:
-    """Hand out a fact: note that it was used and apply a perturbation, if one is set."""
-    fact = quantity._origin
-    factor = _factors.get(fact.name)
-    if factor is not None:
-        changed = quantity.__class__(quantity.magnitude * factor, quantity.units)
-        changed._origin = fact
-        quantity = changed
-    else:
-        quantity = quantity.__copy__()
-    for recorder in _recorders:
-        recorder[fact.name] = quantity
-    return quantity
-
-
-@contextlib.contextmanager
-def recording() -> Iterator[dict[str, Any]]:
-    """Collect every fact read inside the block, by name.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> with recording() as seen:
-    ...     _ = Hardware.Cloud.A100.memory_bw
-    >>> list(seen)
-    ['A100_80GB/memory/HBM/bandwidth']
-    """
-    seen: dict[str, Any] = {}
-    _recorders.append(seen)
-    try:
-        yield seen
-    finally:
-        _recorders[:] = [recorder for recorder in _recorders if recorder is not seen]
-
-
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
-    """Leave facts that are read inside the block out of every collection around it.
-
-    For a figure over a whole catalogue, which leans on so many facts that naming them says nothing.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> with recording() as seen, unrecorded():
-    ...     _ = Hardware.Cloud.A100.memory_bw
-    >>> list(seen)
-    []
-    """
-    outside = list(_recorders)
-    _recorders.clear()
-    try:
-        yield
-    finally:
-        _recorders[:] = outside
-
-
-def remembered(function: Callable[..., T]) -> Callable[..., T]:
-    """Run a function once for each set of arguments, and again while a fact that it read is perturbed.
-
-    For answers over a whole catalogue that take a second; the arguments must be hashable.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> @remembered
-    ... def bandwidth(name):
-    ...     return Hardware[name].memory_bw.magnitude
-    >>> bandwidth("A100")
-    2039
-    >>> with perturbed("A100_80GB/memory/HBM/bandwidth", 2):
-    ...     bandwidth("A100")
-    4078
-    >>> bandwidth("A100")
-    2039
-    """
-    kept: dict[tuple[Any, ...], tuple[T, frozenset[str]]] = {}
-
-    @functools.wraps(function)
-    def answer(*args: Any) -> T:
-        if args in kept and not kept[args][1] & _factors.keys():
-            return kept[args][0]
-        with recording() as seen:
-            result = function(*args)
-        if not seen.keys() & _factors.keys():
-            kept[args] = result, frozenset(seen)
-        return result
-
-    return answer
-
-
-@contextlib.contextmanager
-def perturbed(name: str, factor: float) -> Iterator[None]:
-    """Multiply the fact ``name`` by ``factor`` wherever it is read inside the block; blocks may nest."""
-    before = _factors.get(name)
-    _factors[name] = factor if before is None else before * factor
-    try:
-        yield
-    finally:
-        if before is None:
-            del _factors[name]
-        else:
-            _factors[name] = before
 
 
 def used_facts(*quantities: Any) -> tuple[Fact, ...]:

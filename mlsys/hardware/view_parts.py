@@ -1,0 +1,258 @@
+"""Parts of a view: memories and links as floats in SI units.
+
+Each field is read when it is asked for; see :mod:`mlsys.hardware.view`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.hardware.parts import Link, MemoryLevel, known, missing
+from mlsys.hardware.technology import Technology, generation_of, technology_of
+from mlsys.provenance import Fact, number, origin_of
+from mlsys.units import Quantity, ureg
+
+__all__ = ["ArrayShape", "LevelView", "LinkView", "Part"]
+
+_FACTORS: dict[tuple[Any, str], float] = {}
+
+
+def _number(quantity: Quantity | None, unit: str) -> float | None:
+    """Return a fact in ``unit``, noted as read and under the what-ifs that hold."""
+    if quantity is None:
+        return None
+    key = quantity._units, unit
+    factor = _FACTORS.get(key)
+    if factor is None:
+        factor = _FACTORS[key] = float(ureg.Quantity(1.0, quantity.units).m_as(unit))
+    return number(quantity) * factor
+
+
+class Part:
+    """A part of a machine whose fields are facts."""
+
+    __slots__ = ()
+
+    UNITS: ClassVar[dict[str, str]] = {}
+
+    @property
+    def owner(self) -> str:
+        """Whose fields these are, in words."""
+        raise NotImplementedError
+
+    def _stored(self, field: str) -> Quantity | None:
+        raise NotImplementedError
+
+    def _field(self, field: str) -> Quantity | None:
+        if field not in self.UNITS:
+            have = ", ".join(self.UNITS)
+            raise UnknownNameError(
+                f"{self.owner} has no field {field!r}. It has: {have}.{did_you_mean(field, self.UNITS)}"
+            )
+        return self._stored(field)
+
+    def has(self, field: str) -> bool:
+        """Tell whether a field is recorded; notes no use."""
+        return self._field(field) is not None
+
+    def fact_of(self, field: str) -> Fact | None:
+        """Return the fact that a field is; None where unknown. Notes no use."""
+        origin = origin_of(self._field(field))
+        return origin if isinstance(origin, Fact) else None
+
+    def quantity(self, field: str) -> Quantity:
+        """Return a field with its unit and its fact.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is not recorded.
+        """
+        return known(self.owner, field.replace("_", " "), self._field(field))
+
+    def require(self, field: str) -> float:
+        """Return a field in its SI unit.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is not recorded.
+        """
+        amount = _number(self._field(field), self.UNITS[field])
+        if amount is None:
+            raise missing(self.owner, field.replace("_", " "))
+        return amount
+
+    def _get(self, field: str) -> float | None:
+        return _number(self._stored(field), self.UNITS[field])
+
+
+@dataclass(frozen=True, slots=True)
+class LevelView(Part):
+    """One memory of a machine; see :class:`mlsys.hardware.MemoryLevel` for what its scope means.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware.view import view
+    >>> level = view(Hardware.Cloud.A100).level("L1")
+    >>> level.technology.value, level.scope, level.instances, level.capacity, level.capacity_total
+    ('SRAM', 'unit', 108.0, 196608.0, 21233664.0)
+    """
+
+    device: str
+    level: MemoryLevel
+
+    UNITS: ClassVar[dict[str, str]] = {
+        "capacity": "byte",
+        "usable": "byte",
+        "bandwidth": "byte/s",
+        "latency": "s",
+    }
+
+    @property
+    def owner(self) -> str:
+        """Device and level, in words."""
+        return f"{self.device}, {self.level.name}"
+
+    def _stored(self, field: str) -> Quantity | None:
+        level = self.level
+        if field == "capacity":
+            return level._capacity
+        if field == "usable":
+            return level._usable if level._usable is not None else level._capacity
+        return level._bandwidth if field == "bandwidth" else level._latency
+
+    @property
+    def name(self) -> str:
+        """As in the device's file."""
+        return self.level.name
+
+    @property
+    def technology(self) -> Technology | None:
+        """What the memory is made of; None where the file does not say."""
+        return technology_of(self.level.kind) if self.level.kind else None
+
+    @property
+    def generation(self) -> str:
+        """Generation of its DRAM, such as ``"5X"``; empty where there is none."""
+        return generation_of(self.level.kind) if self.level.kind else ""
+
+    @property
+    def scope(self) -> Literal["device", "unit"]:
+        """What capacity and bandwidth are counted for."""
+        return "unit" if self.level.scope == "unit" else "device"
+
+    @property
+    def instances(self) -> float:
+        """Separate pieces on the device: as many as the chip has units where the level is counted by unit."""
+        counted = _number(self.level._units, "count")
+        return float(self.level.instances) if counted is None else counted
+
+    @property
+    def capacity(self) -> float | None:
+        """Bytes that fit, of the scope."""
+        return self._get("capacity")
+
+    @property
+    def usable(self) -> float | None:
+        """Bytes that a program may claim, of the scope; the capacity, where no lower limit is recorded."""
+        return self._get("usable")
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Peak bandwidth in byte/s, of the scope."""
+        return self._get("bandwidth")
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from load to use."""
+        return self._get("latency")
+
+    def _each(self, amount: float | None) -> float | None:
+        return amount if amount is None or self.scope == "unit" else amount / self.instances
+
+    def _total(self, amount: float | None) -> float | None:
+        return amount if amount is None or self.scope == "device" else amount * self.instances
+
+    @property
+    def capacity_each(self) -> float | None:
+        """Bytes in one instance."""
+        return self._each(self.capacity)
+
+    @property
+    def capacity_total(self) -> float | None:
+        """Bytes in all instances together."""
+        return self._total(self.capacity)
+
+    @property
+    def usable_each(self) -> float | None:
+        """Bytes of one instance that a program may claim."""
+        return self._each(self.usable)
+
+    @property
+    def bandwidth_each(self) -> float | None:
+        """Bandwidth of one instance, byte/s."""
+        return self._each(self.bandwidth)
+
+    @property
+    def bandwidth_total(self) -> float | None:
+        """Bandwidth of all instances together, byte/s."""
+        return self._total(self.bandwidth)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView(Part):
+    """One link of a machine, one direction.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware.view import view
+    >>> view(Hardware.Cloud.A100).link("NVLink").bandwidth
+    300000000000.0
+    """
+
+    device: str
+    link: Link
+
+    UNITS: ClassVar[dict[str, str]] = {"bandwidth": "byte/s", "latency": "s"}
+
+    @property
+    def owner(self) -> str:
+        """Device and link, in words."""
+        return f"{self.device}, {self.link.name}"
+
+    def _stored(self, field: str) -> Quantity | None:
+        return self.link._per_direction if field == "bandwidth" else self.link._latency
+
+    @property
+    def name(self) -> str:
+        """As in the device's file."""
+        return self.link.name
+
+    @property
+    def kind(self) -> str:
+        """In words."""
+        return self.link.kind
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bandwidth in one direction, byte/s."""
+        return self._get("bandwidth")
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds for the smallest message."""
+        return self._get("latency")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayShape:
+    """Processing elements of the systolic arrays of a chip: rows and columns of one, and how many."""
+
+    rows: int
+    columns: int
+    count: int

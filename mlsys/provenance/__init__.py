@@ -1,0 +1,37 @@
+"""Where a number comes from: facts with a pedigree and the steps that join them.
+
+A :class:`Fact` is a leaf: somebody published a value and we can say who, when
+and what it means. A :class:`Step` is a node: an operator or a formula applied
+to operands. Quantities carry one of the two, so a result can always be asked
+which facts it leans on and by which sum it was reached.
+
+Facts are handed out by :func:`read`, which recorders and what-ifs hear of.
+"""
+
+from mlsys.provenance.origin import Fact, Origin, Step, origin_of, used_facts
+from mlsys.provenance.reading import (
+    active_whatifs,
+    listen,
+    number,
+    perturbed,
+    read,
+    recording,
+    remembered,
+    unrecorded,
+)
+
+__all__ = [
+    "Fact",
+    "Origin",
+    "Step",
+    "active_whatifs",
+    "listen",
+    "number",
+    "origin_of",
+    "perturbed",
+    "read",
+    "recording",
+    "remembered",
+    "unrecorded",
+    "used_facts",
+]

@@ -1,0 +1,229 @@
+"""Reading facts: who used them, and what if they were different."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+__all__ = ["active_whatifs", "listen", "number", "perturbed", "read", "recording", "remembered", "unrecorded"]
+
+T = TypeVar("T")
+
+# What holds in this thread (or task), and in a context copied from it: recorders and what-ifs are never changed in
+# place, so that no thread loses or inherits what another one set.
+_recorders: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("recorders", default=())
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+_whatifs: ContextVar[dict[str, float] | None] = ContextVar("whatifs", default=None)
+# Pages stay open from one cell to another, each of which may run in a context of its own: they hear every thread.
+_listeners: list[dict[str, Any]] = []
+_from_outside: dict[str, float] = {}
+
+
+def _factors_from_environment() -> None:
+    """Read ``MLSYS_PERTURB="name=1.01,other=0.99"``: the what-if switch of the tests."""
+    for item in filter(None, os.environ.get("MLSYS_PERTURB", "").split(",")):
+        name, _, factor = item.rpartition("=")
+        try:
+            _from_outside[name.strip()] = float(factor)
+        except ValueError:
+            raise ValueError(
+                f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}'
+            ) from None
+
+
+_factors_from_environment()
+
+
+def _factors() -> dict[str, float]:
+    own = _whatifs.get()
+    return _from_outside if own is None else own
+
+
+def active_whatifs() -> tuple[tuple[str, float], ...]:
+    """Return the facts that are changed here and their factors: a key for whatever is kept for later.
+
+    Examples
+    --------
+    >>> with perturbed("A100_80GB/power/tdp", 1.01):
+    ...     active_whatifs()
+    (('A100_80GB/power/tdp', 1.01),)
+    >>> active_whatifs()
+    ()
+    """
+    return tuple(sorted(_factors().items()))
+
+
+def _note(name: str, quantity: Any) -> None:
+    for recorder in _recorders.get():
+        recorder[name] = quantity
+    if _listeners and not _silent.get():
+        for recorder in _listeners:
+            recorder[name] = quantity
+
+
+def read(quantity: Any) -> Any:
+    """Hand out a fact: note that it was used and apply a perturbation, if one is set.
+
+    What was handed out already comes back as it is: no what-if acts twice.
+    """
+    fact = quantity._origin
+    factors = _factors()
+    factor = factors.get(fact.name) if factors else None
+    if factor is not None and not quantity._handed_out:
+        changed = quantity.__class__(quantity.magnitude * factor, quantity.units)
+        changed._origin = fact
+        quantity = changed
+    else:
+        quantity = quantity.__copy__()
+    quantity._handed_out = True
+    _note(fact.name, quantity)
+    return quantity
+
+
+def number(quantity: Any) -> float:
+    """Return the magnitude of a fact as :func:`read` hands it out, for the inner loops of models.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> with perturbed("A100_80GB/memory/HBM/bandwidth", 2), recording() as seen:
+    ...     number(Hardware.Cloud.A100.level()._bandwidth)
+    4078.0
+    >>> list(seen)
+    ['A100_80GB/memory/HBM/bandwidth']
+    """
+    if _recorders.get() or (_listeners and not _silent.get()):
+        return float(read(quantity)._magnitude)
+    factors = _factors()
+    factor = 1.0 if not factors or quantity._handed_out else factors.get(quantity._origin.name, 1.0)
+    return float(quantity._magnitude) * factor
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[dict[str, Any]]:
+    """Collect every fact read inside the block, by name.
+
+    Facts that another thread reads are its own; one that is started with a copy of this context
+    (``contextvars.copy_context().run``) is part of the block.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> with recording() as seen:
+    ...     _ = Hardware.Cloud.A100.memory_bw
+    >>> list(seen)
+    ['A100_80GB/memory/HBM/bandwidth']
+    """
+    seen: dict[str, Any] = {}
+    token = _recorders.set((*_recorders.get(), seen))
+    try:
+        yield seen
+    finally:
+        _recorders.reset(token)
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Leave facts that are read inside the block out of every collection around it.
+
+    For a figure over a whole catalogue, which leans on so many facts that naming them says nothing.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> with recording() as seen, unrecorded():
+    ...     _ = Hardware.Cloud.A100.memory_bw
+    >>> list(seen)
+    []
+    """
+    recorders, silence = _recorders.set(()), _silent.set(True)
+    try:
+        yield
+    finally:
+        _recorders.reset(recorders)
+        _silent.reset(silence)
+
+
+def listen(seen: dict[str, Any]) -> Callable[[], None]:
+    """Collect every fact that any thread reads from now on into ``seen``; return what ends it.
+
+    For a page, which stays open from one cell to the next.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> seen = {}
+    >>> stop = listen(seen)
+    >>> _ = Hardware.Cloud.A100.memory_bw
+    >>> stop()
+    >>> _ = Hardware.Cloud.A100.tdp
+    >>> list(seen)
+    ['A100_80GB/memory/HBM/bandwidth']
+    """
+    _listeners.append(seen)
+
+    def stop() -> None:
+        _listeners[:] = [other for other in _listeners if other is not seen]
+
+    return stop
+
+
+def remembered(function: Callable[..., T]) -> Callable[..., T]:
+    """Run a function once for each set of arguments and for each what-if on a fact that it read.
+
+    A recorder sees the facts of an answer whether it was kept or not. The arguments must be hashable.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> @remembered
+    ... def bandwidth(name):
+    ...     return float(Hardware[name].memory_bw.magnitude)
+    >>> bandwidth("A100")
+    2039.0
+    >>> with perturbed("A100_80GB/memory/HBM/bandwidth", 2), recording() as seen:
+    ...     bandwidth("A100"), bandwidth("A100")
+    (4078.0, 4078.0)
+    >>> list(seen)
+    ['A100_80GB/memory/HBM/bandwidth']
+    >>> bandwidth("A100")
+    2039.0
+    """
+    kept: dict[tuple[Any, ...], list[tuple[T, dict[str, Any], dict[str, float]]]] = {}
+
+    @functools.wraps(function)
+    def answer(*args: Any, **named: Any) -> T:
+        factors = _factors()
+        known = kept.setdefault((args, tuple(sorted(named.items()))), [])
+        for result, seen, under in known:
+            # The same, if the facts that it read are changed now as they were then.
+            if all(
+                factors.get(name, 1.0) == under.get(name, 1.0) for name in (under.keys() | factors.keys() & seen.keys())
+            ):
+                for name, quantity in seen.items():
+                    _note(name, quantity)
+                return result
+        with recording() as seen:
+            result = function(*args, **named)
+        known.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))
+        return result
+
+    return answer
+
+
+@contextlib.contextmanager
+def perturbed(name: str, factor: float) -> Iterator[None]:
+    """Multiply the fact ``name`` by ``factor`` wherever it is read inside the block; blocks may nest.
+
+    Holds in this thread; other threads go on with the facts as they are.
+    """
+    factors = _factors()
+    token = _whatifs.set({**factors, name: factors.get(name, 1.0) * factor})
+    try:
+        yield
+    finally:
+        _whatifs.reset(token)
