@@ -120,13 +120,21 @@ def _counted_in(device: Device, fact: Fact) -> str:
     return named.group(1).lower() if named else device.headline
 
 
+# Devices whose maker printed rates that do not agree with each other, and by how much, with the reason.
+PRINTED_APART = {
+    "L40S": 0.0125  # the datasheet's dense FP16 is that of 2,490 MHz, its rates with sparsity those of 2,520
+}
+
+
 @each_device
 def test_peak_is_two_operations_for_each_multiply_accumulate_and_cycle(device: Device) -> None:
     """Within 1 %: vendors round peaks to three digits and clocks to 10 MHz."""
     if {"macs_per_cycle", "clock"} <= set(device._chip):
         macs = device.chip("macs_per_cycle")
         computed = macs.to("FLOP/cycle") * device.chip("clock")
-        assert_quantity_close(computed, device.peak(_counted_in(device, macs.origin)), rtol=0.01)
+        assert_quantity_close(
+            computed, device.peak(_counted_in(device, macs.origin)), rtol=PRINTED_APART.get(device.id, 0.01)
+        )
 
 
 @each_device
@@ -146,7 +154,9 @@ def test_structured_sparsity_doubles_the_dense_rate(device: Device) -> None:
     """Within 0.1 %: twice a rounded number is not the rounded double (1,978.9 against 2 x 989.4)."""
     for (precision, unit, sparsity), rate in device._peaks.items():
         if sparsity == "2:4":
-            assert_quantity_close(rate, 2 * device.peak(precision, "dense", unit), rtol=1e-3)
+            assert_quantity_close(
+                rate, 2 * device.peak(precision, "dense", unit), rtol=PRINTED_APART.get(device.id, 1e-3)
+            )
 
 
 @each_device
