@@ -65,10 +65,10 @@ FACTS = (
         794.0,
         "ns",
         name="LATENCY_NVLINK",
-        meaning="load to use of a pointer that lies in the DRAM of another NVIDIA A100 of the same machine: the way there"
-        " and back and the other's DRAM, not the link alone. 1120 cycles, where the own DRAM takes 560 and the other's"
-        " cache 760; here at the boost clock of 1410 MHz, which the source does not state. What a regression test"
-        " expects of the slowest pair, within 10 %",
+        meaning="load to use of a pointer that lies in the DRAM of another NVIDIA A100 of the same machine: the way"
+        " there, the other's DRAM and the way back, not the link alone. 1120 cycles, where the own DRAM takes 560 and"
+        " the other's cache 760; here at the boost clock of 1410 MHz, which the source does not state. What a"
+        " regression test expects of the slowest pair, within 10 %",
         source="CSCS, github.com/reframe-hpc/reframe,"
         " cscs-checks/microbenchmarks/gpu/pointer_chase, GpuP2PLatencyP2P, ault:amda100",
         date="2021",
