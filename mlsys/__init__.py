@@ -20,6 +20,7 @@ _HOMES = {
     "fmt_percent": "mlsys.formatting",
     "claim": "mlsys.claims",
     "claims_table": "mlsys.claims",
+    "given": "mlsys.claims",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "viz", "widgets", "workloads")
 

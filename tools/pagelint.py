@@ -247,7 +247,7 @@ def claimed(page: Page) -> set[str]:
     """The names that a page claims or glues."""
     names: set[str] = set()
     for _, call in _calls(page):
-        if _called(call) == "claim":
+        if _called(call) in ("claim", "given"):
             names.update(word.arg for word in call.keywords if word.arg and word.arg not in ("unit", "precision"))
             names.update(
                 key.value
@@ -269,7 +269,7 @@ def claimed(page: Page) -> set[str]:
 def claims_without_table(page: Page) -> Iterator[Finding]:
     """P006."""
     calls = [(number, _called(call)) for number, call in _calls(page)]
-    first = next((number for number, name in calls if name == "claim"), None)
+    first = next((number for number, name in calls if name in ("claim", "given")), None)
     if first is not None and not any(name == "claims_table" for _, name in calls):
         yield first, "the page claims and has no claims_table() cell"
 

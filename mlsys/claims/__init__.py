@@ -1,7 +1,7 @@
 """Claims: named values that a page states, with the sum and the sources behind them."""
 
 from mlsys.claims.ledger import Move, diff, ledger, ledger_at
-from mlsys.claims.page import Claim, Page, claim, claims_table, current_page, end_chapter, start_chapter
+from mlsys.claims.page import Claim, Page, claim, claims_table, current_page, end_chapter, given, start_chapter
 
 __all__ = [
     "Claim",
@@ -12,6 +12,7 @@ __all__ = [
     "current_page",
     "diff",
     "end_chapter",
+    "given",
     "ledger",
     "ledger_at",
     "start_chapter",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from mlsys.claims import render
 from mlsys.formatting import natural
 from mlsys.units import Quantity
 
-__all__ = ["Claim", "Page", "claim", "claims_table", "current_page", "end_chapter", "start_chapter"]
+__all__ = ["Claim", "Page", "claim", "claims_table", "current_page", "end_chapter", "given", "start_chapter"]
 
+GIVEN = "given: this page sets it"
 _DIGITS = 6  # what the table pins; prose shows fewer
 
 
@@ -159,6 +160,53 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
         _page.add(item)
     sources = {name: fact.source for name, fact in _page.facts.items()}
     render.show_claims(made, sources)
+
+
+def given(*, unit: str | None = None, precision: int | None = None, **values: Any) -> Any:
+    """State sizes and choices that the page itself sets, so that its sentences need not type them.
+
+    Parameters
+    ----------
+    unit, precision
+        As for :func:`claim`; whole numbers print all their digits.
+    **values
+        Quantities, numbers, words, or tuples of whole numbers, which print as ``128 × 128``.
+
+    Returns
+    -------
+    Any
+        The value, or a tuple of the values where several are given.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`claim`.
+
+    Examples
+    --------
+    >>> start_chapter("demo")
+    >>> edge = given(edge=128)
+    edge = 128  ←  given: this page sets it
+    >>> array = given(array=(128, 128))
+    array = 128 × 128  ←  given: this page sets it
+    >>> end_chapter("demo")
+    """
+    if not values:
+        raise ValueError("given(): name at least one value. Write e.g. edge = given(edge=128)")
+    made = [_given(name, value, unit, precision) for name, value in values.items()]
+    for item in made:
+        _page.add(item)
+    render.show_claims(made, {})
+    return next(iter(values.values())) if len(values) == 1 else tuple(values.values())
+
+
+def _given(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
+    if isinstance(value, tuple):
+        shown = " × ".join(f"{size:,}" for size in value)
+        return Claim(name, shown, "", shown, GIVEN, ())
+    whole = not isinstance(value, (str, bool, np.bool_)) and _number(name, value, unit)[0].is_integer()
+    filed = _make(name, value, unit, 0 if whole and precision is None else precision)
+    return replace(filed, formula=GIVEN, facts=())
 
 
 def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware, claim, claims_table
-from mlsys.claims import current_page, end_chapter, start_chapter
+from mlsys.claims import current_page, end_chapter, given, start_chapter
 from mlsys.claims.render import MIME
 from mlsys.provenance import recording
 from mlsys.units import Q_, DimensionalityError
@@ -145,3 +145,34 @@ def test_the_table_does_not_depend_on_the_order_of_reading() -> None:
     start_chapter("test")
     _ = a100.memory_bw, a100.tdp
     assert repr(claims_table()) == first
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "printed"),
+    [
+        (128, None, "128"),
+        (4096, None, "4,096"),
+        ((128, 64), None, "128 × 64"),
+        (Q_(1536, "byte"), "KiB", "1.50 KiB"),
+        (Q_(16, "KiB"), None, "16 KiB"),
+        ("INT8", None, "INT8"),
+        (0.25, None, "0.250"),
+    ],
+)
+def test_what_a_page_sets_is_given_and_prints_all_its_digits(value, unit, printed: str) -> None:
+    start_chapter("given")
+    assert given(it=value, unit=unit) is value
+    filed = current_page().claims["it"]
+    end_chapter("given")
+    assert (filed.text, filed.facts) == (printed, ())
+    assert filed.formula.startswith("given")
+
+
+def test_several_things_are_given_at_once_and_none_twice_differently() -> None:
+    start_chapter("given")
+    assert given(rows=64, columns=32) == (64, 32)
+    with pytest.raises(ValueError, match="already claimed"):
+        given(rows=65)
+    with pytest.raises(ValueError, match="name at least one"):
+        given()
+    end_chapter("given")
