@@ -1,4 +1,4 @@
-"""Our systolic arrays beside SCALE-Sim 3.0.0, in one run on one machine; appends to ``systolic.json``.
+"""Our systolic arrays beside SCALE-Sim 3.0.0, in one run on one machine, in processor time; appends to ``systolic.json``.
 
     python benchmarks/systolic.py [--quick]
 
@@ -64,9 +64,9 @@ def median(work: Callable[[], Any], rounds: int) -> float:
     work()
     taken = []
     for _ in range(rounds):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     return statistics.median(taken)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-__all__ = ["fill_conv", "fill_gemm", "reuse_distances", "run_level"]
+from mlsys.compiled import njit
+
+__all__ = ["fill_conv", "fill_gemm", "line_range", "numbered", "reuse_distances", "run_level", "run_one_set"]
 
 WRITE_BACK = 128
 """In an event between levels: not an access but a dirty line on its way out."""
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fill_gemm(sizes, edges, loops, steps, bases, element, registers, addresses, kinds):  # type: ignore[no-untyped-def]
     """Write the accesses of a blocked product; operands A, B, C lack dimension 1, 0, 2."""
     n, k = sizes[1], sizes[2]
@@ -52,7 +53,7 @@ def fill_gemm(sizes, edges, loops, steps, bases, element, registers, addresses, 
                             p += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fill_conv(shape, cut, strides, bases, element, addresses, kinds):  # type: ignore[no-untyped-def]
     """Write the accesses of a blocked convolution and return how many there are."""
     images, into, filters, size, out, taps, step, pad = shape
@@ -91,7 +92,23 @@ def fill_conv(shape, cut, strides, bases, element, addresses, kinds):  # type: i
     return p
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
+def line_range(addresses):  # type: ignore[no-untyped-def]
+    """Return the lowest and the highest address."""
+    low = high = addresses[0]
+    for address in addresses:
+        low, high = min(low, address), max(high, address)
+    return low, high
+
+
+@njit(nogil=True)
+def numbered(addresses, shift, first, ids):  # type: ignore[no-untyped-def]
+    """Write the number of each address's line of 2**shift bytes, from ``first`` on."""
+    for p in range(len(addresses)):
+        ids[p] = (addresses[p] >> shift) - first
+
+
+@njit(nogil=True)
 def run_level(  # type: ignore[no-untyped-def]
     lines, kinds, where, numbers, sets, ways, first_level, events, event_kinds, misses
 ):
@@ -168,38 +185,106 @@ def run_level(  # type: ignore[no-untyped-def]
     return out, backs
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
+def run_one_set(lines, kinds, count, room, first_level, events, event_kinds, misses):  # type: ignore[no-untyped-def]
+    """Run accesses through one level that keeps any ``room`` lines, those used last.
+
+    As :func:`run_level`, with nothing but the time of each line's last use. The oldest line that is
+    held is found by walking along the trace: the first access that is still its line's last. What
+    was used before that walk's place has been dropped.
+    """
+    last, dirty = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
+    oldest = held = out = backs = 0
+    told = len(events) > 0
+    for p in range(len(lines)):
+        line, kind = lines[p], kinds[p]
+        if last[line] >= oldest:
+            if kind & WRITE_BACK:  # from the level above: no use, so recency stays
+                dirty[line] = True
+            else:
+                last[line] = p
+                dirty[line] |= first_level and (kind & 1) != 0
+            continue
+        if kind & WRITE_BACK:
+            if told:
+                events[out], event_kinds[out] = line, kind
+                out += 1
+            continue
+        misses[kind] += 1
+        if held == room:
+            while last[lines[oldest]] != oldest:
+                oldest += 1
+            gone = lines[oldest]
+            oldest += 1
+            if dirty[gone]:
+                backs += 1
+                if told:
+                    events[out], event_kinds[out] = gone, WRITE_BACK
+                    out += 1
+        else:
+            held += 1
+        last[line], dirty[line] = p, first_level and (kind & 1) != 0
+        if told:
+            events[out], event_kinds[out] = line, kind
+            out += 1
+    for line in range(count):
+        if last[line] >= oldest and dirty[line]:
+            backs += 1
+            if told:
+                events[out], event_kinds[out] = line, WRITE_BACK
+                out += 1
+    return out, backs
+
+
+@njit(nogil=True)
 def reuse_distances(lines, count, histogram):  # type: ignore[no-untyped-def]
     """Count, by reuse distance, the accesses whose line was touched before.
 
     The distance is how many other lines were touched since. A Fenwick tree over time holds a
-    one at the last touch of each line.
+    one at the last touch of each line; when its times are used up, the touches are numbered anew.
     """
-    accesses = len(lines)
-    tree = np.zeros(accesses + 1, np.int32)
-    last = np.full(count, -1, np.int64)
-    touched = 0
-    for p in range(accesses):
+    room = 1
+    while room < 2 * count + 64:
+        room *= 2
+    tree = np.zeros(room + 1, np.int32)
+    last = np.full(count, -1, np.int64)  # the time of each line's last touch
+    touched_at = np.full(room, -1, np.int64)  # the line that was touched at each time
+    touched = now = 0
+    before = -1
+    for p in range(len(lines)):
         line = lines[p]
-        before = last[line]
-        if before == p - 1 and p:
+        if line == before:
             histogram[0] += 1
-        elif before >= 0:
+            continue
+        before = line
+        if now == room:
+            now = 0
+            for time in range(room):
+                other = touched_at[time]
+                if other >= 0 and last[other] == time:
+                    touched_at[now], last[other] = other, now
+                    now += 1
+            tree[:] = 0
+            for i in range(1, room + 1):  # a one at each time before now
+                tree[i] = min(i, now) - min(i - (i & -i), now)
+            touched_at[now:] = -1
+        time = last[line]
+        if time >= 0:
             later = touched
-            i = before + 1
+            i = time + 1
             while i > 0:
                 later -= tree[i]
                 i &= i - 1
             histogram[later] += 1
-        if before >= 0:
-            i = before + 1
-            while i <= accesses:
+            i = time + 1
+            while i <= room:
                 tree[i] -= 1
                 i += i & -i
             touched -= 1
-        i = p + 1
-        while i <= accesses:
+        i = now + 1
+        while i <= room:
             tree[i] += 1
             i += i & -i
         touched += 1
-        last[line] = p
+        last[line], touched_at[now] = now, line
+        now += 1

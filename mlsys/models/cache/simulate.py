@@ -175,16 +175,19 @@ def _level(
     last: bool,
 ) -> tuple[LevelCounts, np.ndarray, np.ndarray]:
     """Return what one level counted and what it asks of the next."""
-    from mlsys.models.cache.kernels import run_level
+    from mlsys.models.cache.kernels import run_level, run_one_set
 
     ids, numbers = dense_lines(addresses, cache.line_bytes)
     sets = cache.sets
     ways = min(cache.lines // sets, len(numbers))  # more ways than lines never fill
-    where = np.full(len(numbers), -1, np.int32)
     events = np.empty(0 if last else 2 * len(ids) + min(sets * ways, len(numbers)), np.int32)
     event_kinds = np.empty(len(events), np.uint8)
     misses = np.zeros(256, np.int64)
-    out, backs = run_level(ids, kinds, where, numbers, sets, ways, first, events, event_kinds, misses)
+    if sets == 1:
+        out, backs = run_one_set(ids, kinds, len(numbers), ways, first, events, event_kinds, misses)
+    else:
+        where = np.full(len(numbers), -1, np.int32)
+        out, backs = run_level(ids, kinds, where, numbers, sets, ways, first, events, event_kinds, misses)
     counts = LevelCounts(
         cache=cache,
         accesses=asked,
@@ -197,9 +200,15 @@ def _level(
 
 def dense_lines(addresses: np.ndarray, line_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a small id for the line of each address, and the line number of each id."""
-    lines = addresses // line_bytes if line_bytes & (line_bytes - 1) else addresses >> (line_bytes.bit_length() - 1)
-    low, high = (int(end) for end in (lines.min(), lines.max())) if len(lines) else (0, 0)
-    if high - low < 4 * len(lines) + 1_000_000:
-        return (lines - low).astype(np.int32), np.arange(low, high + 1, dtype=np.int64)
-    numbers, ids = np.unique(lines, return_inverse=True)
-    return ids.astype(np.int32), numbers
+    from mlsys.models.cache.kernels import line_range, numbered
+
+    low, high = (int(end) // line_bytes for end in line_range(addresses)) if len(addresses) else (0, 0)
+    if high - low < 4 * len(addresses) + 1_000_000:
+        ids = np.empty(len(addresses), np.int32)
+        if line_bytes & (line_bytes - 1):
+            np.subtract(addresses // line_bytes, low, out=ids, casting="same_kind")
+        else:
+            numbered(addresses, line_bytes.bit_length() - 1, low, ids)
+        return ids, np.arange(low, high + 1, dtype=np.int64)
+    numbers, which = np.unique(addresses // line_bytes, return_inverse=True)
+    return which.astype(np.int32), numbers

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from mlsys.compiled import njit
+
+_BANKS = 3  # of words or sums that stay: one at work, one on its way in, one on its way out
 
 __all__ = ["flush_when_full", "least_recently_used", "operand_stationary", "output_stationary", "request_order"]
 
@@ -31,7 +34,7 @@ def request_order(addresses: Any, rows: int, columns: int, dataflow: str) -> Any
     return np.ascontiguousarray(order[order >= 0])
 
 
-@njit(cache=True)
+@njit()
 def _diagonals(block: Any) -> Any:
     """Return the elements of (time × place), place j delayed by j, in order of time and then of place."""
     length, places = block.shape
@@ -44,7 +47,7 @@ def _diagonals(block: Any) -> Any:
     return out
 
 
-@njit(cache=True)
+@njit()
 def flush_when_full(order: Any, room: int, passes: int, words: int) -> Any:
     """Return words fetched into a buffer that is emptied whole when ``room`` words are in it.
 
@@ -73,79 +76,103 @@ def flush_when_full(order: Any, room: int, passes: int, words: int) -> Any:
     return fetched
 
 
-@njit(cache=True, inline="always")
-def _copy(source: Any, target: Any) -> None:
-    for at in range(target.size):
-        target[at] = source[at]
+@njit(inline="always")
+def _multiply_add(sums: Any, stays: Any, moves: Any) -> None:
+    for at in range(sums.size):
+        sums[at] += stays[at] * moves[at]
 
 
-@njit(cache=True, inline="always")
-def _multiply_add(above: Any, stays: Any, moves: Any, out: Any, activity: Any) -> None:
-    for at in range(out.size):
-        out[at] = above[at] + stays[at] * moves[at]
-        activity[at] += 1
+@njit()
+def _turn(moving: Any, head: int) -> int:
+    """Move every operand one PE to the right and return where the rows of registers begin now.
+
+    What shifts as a whole is a ring: its beginning moves, not its words, but for the turn at the end.
+    """
+    if head:
+        return head - 1
+    size, span = moving.shape
+    width: int = span // 2
+    for i in range(size):
+        for j in range(width - 1):
+            moving[i, width + 1 + j] = moving[i, j]
+    return width
 
 
-@njit(cache=True)
+@njit()
+def _worked(changes: Any) -> Any:
+    """Return how often each PE multiplied, from where the working stretch of its row began and ended."""
+    size, width = changes.shape[0], changes.shape[1] - 1
+    activity = np.empty((size, width), np.int64)
+    for i in range(size):
+        working = 0
+        for j in range(width):
+            working += changes[i, j]
+            activity[i, j] = working
+    return activity
+
+
+@njit()
 def operand_stationary(
     x: Any, y: Any, size: int, width: int, starts: Any, trace_in: Any, trace_stay: Any, trace_out: Any
 ) -> Any:
-    """Run x (time × rows) against words y (rows × columns) that stay, on the registers of the array."""
+    """Run x (time × rows) against words y (rows × columns) that stay, on the registers of the array.
+
+    The register right of PE (i, j) is ``moving[i, head + j]``, the sum below it ``sums[(i - cycle) % size, j]``: a
+    word that moves keeps its place, and the beginning moves. Words that stay are pushed in from the top while those
+    of the fold two before may still be at work at the bottom, so that there are three banks of them.
+    """
     streamed, along_rows = x.shape
     along_columns = y.shape[1]
     tracing = trace_in.size > 0
-    banks = np.zeros((2, size, width))
-    moving, sums = (
-        np.zeros((2, 2, size, width)),
-        np.zeros((2, 2, size, width)),
-    )  # of even and odd folds, before and after
-    activity = np.zeros((size, width), np.int64)
+    banks = np.zeros((min(_BANKS, starts.size), size, width))
+    moving, sums = np.zeros((size, 2 * width)), np.zeros((size, width))
+    changes = np.zeros((size, width + 1), np.int64)
     product, seen = np.zeros((streamed, along_columns)), np.zeros((streamed, along_columns), np.bool_)
-    nothing = np.zeros(width)
     reads_in, reads_stay, writes, rereads, latched = 0, 0, 0, 0, 0
     row_folds = -(-along_rows // size)
-    last, first_live = starts.size - 1, 0
+    last, first_live, head = starts.size - 1, 0, width
     end = starts[last] + streamed + size + width - 2
     for cycle in range(end):
+        head = _turn(moving, head)
+        top = -cycle % size
         while cycle >= starts[first_live] + streamed + size + width - 2:
             first_live += 1
         for f in range(first_live, starts.size):
             age = cycle - starts[f]
             if age < -size:
                 break
-            parity, r0, c0 = f % 2, f % row_folds * size, f // row_folds * width
+            r0, c0 = f % row_folds * size, f // row_folds * width
             rows, columns = min(size, along_rows - r0), min(width, along_columns - c0)
-            bank, old, new = banks[parity], cycle % 2, 1 - cycle % 2
-            right, down = moving[parity], sums[parity]
+            bank = banks[f % _BANKS]
             for j in range(max(0, age + 1), min(columns, age + size + 1)):  # words that stay are pushed in
-                step = age + size - j
-                for i in range(step, 0, -1):
-                    bank[i, j] = bank[i - 1, j]
-                row = size - 1 - step
+                row = j - age - 1  # the lowest row goes first
                 if row < rows:
-                    bank[0, j] = y[r0 + row, c0 + j]
+                    bank[row, j] = y[r0 + row, c0 + j]
                     if tracing:
                         trace_stay[reads_stay, 0], trace_stay[reads_stay, 1] = f, (r0 + row) * along_columns + c0 + j
                     reads_stay += 1
-                latched += max(0, rows - row)
+                    latched += rows - row
             for i in range(max(0, age - streamed - columns + 2), min(size, age + 1)):
                 low, high = max(0, age - i - streamed + 1), min(columns, age - i + 1)
                 if low >= high:
                     continue
-                out = down[new, i, low:high]
+                at = top + i
+                if at >= size:
+                    at -= size
+                out = sums[at, low:high]
+                if i == 0:
+                    out[:] = 0.0
                 if i < rows:
                     if low == 0:
-                        right[new, i, 0] = x[age - i, r0 + i]
+                        moving[i, head] = x[age - i, r0 + i]
                         if tracing:
                             trace_in[reads_in, 0], trace_in[reads_in, 1] = f, (age - i) * along_rows + r0 + i
                         reads_in += 1
-                    near = max(low, 1)
-                    _copy(right[old, i, near - 1 : high - 1], right[new, i, near:high])
-                    above = down[old, i - 1, low:high] if i else nothing[low:high]
-                    _multiply_add(above, bank[i, low:high], right[new, i, low:high], out, activity[i, low:high])
+                    _multiply_add(out, bank[i, low:high], moving[i, head + low : head + high])
+                    changes[i, low] += 1
+                    changes[i, high] -= 1
                     latched += 2 * (high - low)
                 else:
-                    _copy(down[old, i - 1, low:high], out)
                     latched += high - low
                 if i == size - 1:
                     for j in range(low, high):
@@ -156,25 +183,31 @@ def operand_stationary(
                         seen[t, place] = True
                         product[t, place] += out[j - low]
                         writes += 1
-    return product, end, activity, reads_in, reads_stay, writes, rereads, latched
+    return product, end, _worked(changes), reads_in, reads_stay, writes, rereads, latched
 
 
-@njit(cache=True)
+@njit()
 def output_stationary(
     a: Any, b: Any, size: int, width: int, starts: Any, trace_a: Any, trace_b: Any, trace_out: Any
 ) -> Any:
-    """Run a (m × k) against b (k × n) with sums that stay, on the registers of the array."""
+    """Run a (m × k) against b (k × n) with sums that stay, on the registers of the array.
+
+    As in :func:`operand_stationary`, what moves is held in rings: a in ``moving``, b in ``down``.
+    """
     m, streamed = a.shape
     n = b.shape[1]
     tracing = trace_a.size > 0
-    banks, right, down = np.zeros((2, size, width)), np.zeros((2, 2, size, width)), np.zeros((2, 2, size, width))
-    activity = np.zeros((size, width), np.int64)
+    banks = np.zeros((min(_BANKS, starts.size), size, width))
+    moving, down = np.zeros((size, 2 * width)), np.zeros((size, width))
+    changes = np.zeros((size, width + 1), np.int64)
     product = np.zeros((m, n))
     reads_a, reads_b, writes, latched = 0, 0, 0, 0
     row_folds = -(-m // size)
-    first_live = 0
+    first_live, head = 0, width
     end = starts[starts.size - 1] + streamed + 2 * size + width - 2
     for cycle in range(end):
+        head = _turn(moving, head)
+        top = -cycle % size
         while cycle >= starts[first_live] + streamed + 2 * size + width - 2:
             first_live += 1
         for f in range(first_live, starts.size):
@@ -183,48 +216,43 @@ def output_stationary(
                 break
             r0, c0 = f % row_folds * size, f // row_folds * width
             rows, columns = min(size, m - r0), min(width, n - c0)
-            bank, old, new = banks[f % 2], cycle % 2, 1 - cycle % 2
-            step_right, step_down = right[f % 2], down[f % 2]
+            bank = banks[f % _BANKS]
             for i in range(max(0, age - streamed - columns + 2), min(rows, age + 1)):
                 low, high = max(0, age - i - streamed + 1), min(columns, age - i + 1)
                 if low >= high:
                     continue
-                near = max(low, 1)
-                _copy(step_right[old, i, near - 1 : high - 1], step_right[new, i, near:high])
+                at = top + i
+                if at >= size:
+                    at -= size
                 if low == 0:
-                    step_right[new, i, 0] = a[r0 + i, age - i]
+                    moving[i, head] = a[r0 + i, age - i]
                     if tracing:
                         trace_a[reads_a, 0], trace_a[reads_a, 1] = f, (r0 + i) * streamed + age - i
                     reads_a += 1
-                if i:
-                    _copy(step_down[old, i - 1, low:high], step_down[new, i, low:high])
-                else:
+                if i == 0:
                     for j in range(low, high):
-                        step_down[new, 0, j] = b[age - j, c0 + j]
+                        down[at, j] = b[age - j, c0 + j]
                         if tracing:
                             trace_b[reads_b, 0], trace_b[reads_b, 1] = f, (age - j) * n + c0 + j
                         reads_b += 1
-                sums = bank[i, low:high]
-                _multiply_add(
-                    sums, step_right[new, i, low:high], step_down[new, i, low:high], sums, activity[i, low:high]
-                )
+                _multiply_add(bank[i, low:high], moving[i, head + low : head + high], down[at, low:high])
+                changes[i, low] += 1
+                changes[i, high] -= 1
                 latched += 3 * (high - low)
             since = age - streamed - size + 1  # since the lowest row of column 0 has finished
             for j in range(max(0, since - size + 1), min(columns, since + 1)):
-                row = size - 1 - (since - j)
+                row = size - 1 - (since - j)  # the lowest row leaves first
+                latched += min(row, rows)
                 if row < rows:
-                    product[r0 + row, c0 + j] = bank[size - 1, j]
+                    product[r0 + row, c0 + j] = bank[row, j]
+                    bank[row, j] = 0.0
                     if tracing:
                         trace_out[writes, 0], trace_out[writes, 1] = f, (r0 + row) * n + c0 + j
                     writes += 1
-                for i in range(size - 1, size - 1 - row, -1):
-                    bank[i, j] = bank[i - 1, j]
-                bank[size - 1 - row, j] = 0.0
-                latched += min(row, rows)
-    return product, end, activity, reads_a, reads_b, writes, 0, latched
+    return product, end, _worked(changes), reads_a, reads_b, writes, 0, latched
 
 
-@njit(cache=True)
+@njit()
 def _by_fold(trace: Any) -> Any:
     """Return the words of a trace of (fold, word), fold after fold, in the order of time within each."""
     starts = np.zeros(trace[:, 0].max() + 2, np.int64)
@@ -239,7 +267,7 @@ def _by_fold(trace: Any) -> Any:
     return words
 
 
-@njit(cache=True)
+@njit()
 def least_recently_used(trace: Any, room: int, words: int) -> Any:
     """Return misses of a buffer of ``room`` words that drops what was used longest ago; trace rows are (fold, word)."""
     held = np.zeros(words, np.bool_)
