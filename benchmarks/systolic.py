@@ -1,4 +1,4 @@
-"""Our systolic arrays beside SCALE-Sim 3.0.0, in one run on one machine, in processor time; appends to ``systolic.json``.
+"""Our systolic arrays beside SCALE-Sim 3.0.0 in one run on one machine; appends to ``systolic.json``.
 
     python benchmarks/systolic.py [--quick]
 
@@ -8,7 +8,7 @@ wants an older numpy than we use, so that it has an environment of its own.
 The machine moves the same values, records every address and runs the buffers, as the tool does,
 and also multiplies. A closed form is one call that counts as the tool does, checks included; in a
 sweep it is one of a million cases in the physical convention, cycles and accesses of every level.
-Both must agree on the cycles before anything is timed.
+Times are processor time. Both must agree on the cycles before anything is timed.
 """
 
 from __future__ import annotations
