@@ -5,7 +5,7 @@
 Both get the same memories, the same lanes and the same layers, and look for least energy. The
 tool runs in an environment of its own, ``.venv-zigzag``, that the first run makes; its time
 is one call of its API without the import, in processor time as ours. Ours is the median of
-several calls after one that warms up. With ``--ours``, the tool's recorded times are kept and only ours are taken again.
+several calls after one that warms up. With ``--ours``, the times recorded of the tool are kept.
 """
 
 from __future__ import annotations
