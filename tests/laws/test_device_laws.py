@@ -1,59 +1,30 @@
 """Laws between the values of a device, and between devices that share a chip.
 
-Energy by process node comes from two published columns: 45 nm, M. Horowitz, Computing's Energy
-Problem, ISSCC 2014, Fig. 1.1.9 (the constants of the package), and 7 nm, N. Jouppi et al., Ten
-Lessons From Three Generations Shaped Google's TPUv4i, ISCA 2021, Table 2. Between the two, energy is
-interpolated as a power of the feature size; below 7 nm the 7 nm value stands, and above 45 nm, or
-where no node is known, it grows on by the same power or stands at 45 nm.
+Energy by process node is that of :mod:`mlsys.models.energy`, at the low end of its range: what even the
+most frugal multipliers of the node would draw must fit the rated power.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 
 import pytest
 
-from mlsys import constants
 from mlsys.hardware import Device, Hardware
+from mlsys.models.energy import Energies
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, Quantity
 
 DEVICES = [*Hardware, *Hardware.Generic]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
 
-# picojoule for one addition and one multiplication at 7 nm (Jouppi et al., ISCA 2021, Table 2)
-AT_7_NM = {"int8": (0.007, 0.07), "bf16": (0.11, 0.21), "fp16": (0.16, 0.34), "fp32": (0.38, 1.31)}
+FORMATS = ("int8", "fp8", "bf16", "fp16", "fp32")
 
 
-def _at_45_nm(precision: str) -> float:
-    """Return picojoule for one multiply-add; Horowitz has no BF16, whose FP16 is an upper bound."""
-    name = {"bf16": "FP16"}.get(precision, precision.upper())
-    return float(getattr(constants, f"ENERGY_MAC_{name}_PJ").m_as("pJ"))
-
-
-def _nanometres(device: Device) -> float:
-    """Return the largest feature size that the name of the process gives: "7 nm", "N5P", "4NP", "Intel 7"."""
-    found = re.findall(r"(\d+) nm|\bN(\d+)|\b(\d+)N|Intel (\d+)", device.process_node)
-    return max((float(size) for sizes in found for size in sizes if size), default=45.0)
-
-
-def energy_of_an_operation(precision: str, nanometres: float) -> Quantity:
-    """Return the energy of one operation, half a multiply-add, at a process node."""
-    small, large = sum(AT_7_NM[precision]), _at_45_nm(precision)
-    power = math.log(large / small) / math.log(45 / 7)
-    return Q_(small * max(nanometres / 7, 1.0) ** power / 2, "pJ/FLOP")
-
-
-def test_the_interpolation_meets_both_published_columns() -> None:
-    for precision, parts in AT_7_NM.items():
-        assert_quantity_close(energy_of_an_operation(precision, 7), Q_(sum(parts) / 2, "pJ/FLOP"))
-        assert_quantity_close(energy_of_an_operation(precision, 45), Q_(_at_45_nm(precision) / 2, "pJ/FLOP"))
-        assert energy_of_an_operation(precision, 5) == energy_of_an_operation(precision, 7)
-    assert [_nanometres(Hardware[name]) for name in ("A100", "H100", "B200", "TPUv1", "Apple_M2")] == [7, 4, 4, 28, 5]
-    at_28 = energy_of_an_operation("int8", 28)
-    assert Q_(0.0385, "pJ/FLOP") < at_28 < Q_(0.115, "pJ/FLOP")
+def energy_of_an_operation(precision: str, device: Device) -> Quantity:
+    """Return the energy of one operation, half a multiply-add, on the process of a device."""
+    return Q_(Energies.of(device).mac(precision).value.m_as("pJ") / 2, "pJ/FLOP")
 
 
 # Devices whose arithmetic alone would need more than their rated power, with the reason.
@@ -65,8 +36,8 @@ def test_arithmetic_at_full_rate_stays_within_the_rated_power(device: Device) ->
     """Energy per operation times the dense peak is at most the TDP: the rest moves data and waits."""
     if device._tdp is None:
         return
-    for precision in set(AT_7_NM) & set(device.precisions):
-        needed = energy_of_an_operation(precision, _nanometres(device)) * device.fastest(precision)
+    for precision in set(FORMATS) & set(device.precisions):
+        needed = energy_of_an_operation(precision, device) * device.fastest(precision)
         within = needed <= device.tdp
         assert within or (device.id, precision) in ABOVE_TDP, f"{precision}: {needed.to('W'):.3g} above {device.tdp}"
         assert not (within and (device.id, precision) in ABOVE_TDP), "an exception that is none any more"

@@ -1,0 +1,292 @@
+"""Price lists: what an operation and an access cost on a chip of a process node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from mlsys.door import checked_number, positive
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.hardware.device import Device
+from mlsys.hardware.technology import Technology
+from mlsys.hardware.view import LevelView, MachineView, view
+from mlsys.models.energy.rules import NEW, OLD, RULES, WORD, Reader
+from mlsys.precision import precision_name
+from mlsys.provenance import Step
+from mlsys.units import Quantity, Unit, computed, ureg
+
+__all__ = ["PUBLISHED_NODES", "Bound", "Energies", "Price", "static_power"]
+
+Bound = Literal["low", "central", "high"]
+PUBLISHED_NODES = (OLD, NEW)
+_PJ, _PJ_BYTE, _PJ_WIRE = ureg.Unit("pJ"), ureg.Unit("pJ/byte"), ureg.Unit("pJ/bit/mm")
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one operation, word, byte or bit costs.
+
+    Attributes
+    ----------
+    rule
+        How it follows from what is published, in words.
+
+    Examples
+    --------
+    >>> price = Energies.at(16).mac("fp16")
+    >>> print(f"{price.value:.2f}, {price.low:.2f} to {price.high:.2f}")
+    0.81 pJ, 0.50 pJ to 1.52 pJ
+    """
+
+    rule: str
+    _unit: Unit
+    _of: Callable[[Bound], tuple[float, dict[str, Quantity]]] = field(repr=False)
+    _bound: Bound = "central"
+
+    def _end(self, bound: Bound) -> Quantity:
+        value, facts = self._of(bound)
+        return computed(value, self._unit, Step("energy", tuple(facts.values()), tuple(facts)) if facts else None)
+
+    @cached_property
+    def value(self) -> Quantity:
+        """Price to reckon with; it carries the facts that it was made of."""
+        return self._end(self._bound)
+
+    @cached_property
+    def low(self) -> Quantity:
+        """Low end of the range in which the price is to be believed."""
+        return self._end("low")
+
+    @cached_property
+    def high(self) -> Quantity:
+        """High end of that range."""
+        return self._end("high")
+
+    @property
+    def joules(self) -> float:
+        """Price in J, J a byte, or J for a bit and millimetre."""
+        return float(self.value.magnitude) * 1e-12
+
+
+@dataclass(frozen=True)
+class Energies:
+    """The price list of a chip of one process node.
+
+    Attributes
+    ----------
+    node
+        Name of the process in nm, which is no length but orders generations.
+    assumed
+        Why this node was taken, where the device has none on record; else empty.
+    bound
+        Which end of each range is the value: ``"central"``, ``"low"`` or ``"high"``.
+    own
+        Prices of the reader by format, in place of the published ones.
+
+    Examples
+    --------
+    >>> for node in (45, 7, 4):
+    ...     energies = Energies.at(node)
+    ...     print(node, *(f"{energies.mac(name).value:.3g}" for name in ("fp32", "bf16", "fp8", "int8")))
+    45 4.6 pJ 0.954 pJ 0.505 pJ 0.23 pJ
+    7 1.69 pJ 0.32 pJ 0.156 pJ 0.077 pJ
+    4 1.25 pJ 0.231 pJ 0.11 pJ 0.0556 pJ
+    >>> print(f"{Energies.at(45).sram(512 * 1024).value:.1f}, {Energies.at(7).dram(Technology.HBM).value:.1f}")
+    36.2 pJ, 31.4 pJ/B
+    """
+
+    node: float
+    assumed: str = ""
+    bound: Bound = "central"
+    own: FrozenDict[str, Quantity] = field(default_factory=lambda: FrozenDict({}))
+    _node: Quantity | None = field(default=None, repr=False, compare=False)
+    _known: dict[tuple[Any, ...], Price] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def at(
+        cls, node: float, *, bound: Bound = "central", mac: Mapping[str, Quantity] | None = None, assumed: str = ""
+    ) -> Energies:
+        """Return the price list of a process node.
+
+        Parameters
+        ----------
+        node
+            Name of the process in nm, 1 to 1,000.
+        bound
+            Which end of each range to reckon with.
+        mac
+            Multiply-accumulates by format that cost something else, pJ.
+        assumed
+            Why this node stands for a device that has none on record.
+
+        Raises
+        ------
+        ArgumentError, ArgumentUnitError
+            If the node is not between 1 and 1,000, the bound is none of the three, or a price has no
+            unit of energy.
+        UnknownNameError
+            If a format is unknown.
+        """
+        size = checked_number("Energies.at", "node", node, positive(), {})
+        if not 1 <= size <= 1000:
+            raise ArgumentError(f"Energies.at(): `node` must be 1 to 1000 nm, got {node!r}. Write e.g. node=7")
+        if bound not in ("low", "central", "high"):
+            raise ArgumentError(
+                f"Energies.at(): `bound` must be 'low', 'central' or 'high', got {bound!r}. Write bound='central'"
+            )
+        own = {precision_name(name): cost for name, cost in (mac or {}).items()}
+        for name, cost in own.items():
+            checked_number("Energies.at", f"mac[{name!r}]", cost, positive("pJ"), {})
+        return cls(float(size), assumed, bound, FrozenDict(own))
+
+    @classmethod
+    def of(
+        cls, machine: Device | MachineView, *, bound: Bound = "central", mac: Mapping[str, Quantity] | None = None
+    ) -> Energies:
+        """Return the price list of a device, by its own process node.
+
+        Without a node on record, a microcontroller counts as 45 nm and any other chip as 7 nm, and the
+        assumptions say so.
+
+        Parameters
+        ----------
+        machine
+            A twin, or its view.
+        bound, mac
+            As for :meth:`at`.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> Energies.of(Hardware.Generic.KPU).assumptions()[0]
+        'energies on the chip of 7 nm (none on record for Generic KPU: assumed), as published'
+        """
+        seen = machine if isinstance(machine, MachineView) else view(machine)
+        node = seen.node
+        if node is not None:
+            made = cls.at(node, bound=bound, mac=mac)
+            return replace(made, _node=seen.quantity("node"))
+        old = seen.device.kind == "MCU"
+        return cls.at(OLD if old else NEW, bound=bound, mac=mac, assumed=f"none on record for {seen.name}: assumed")
+
+    def mac(self, precision: str) -> Price:
+        """Return the price of a multiply-accumulate, pJ: a multiplication and an addition of one format."""
+        name = precision_name(precision)
+        if name in self.own:
+            mine = self.own[name]
+            return Price("given by the reader", _PJ, lambda _: (float(mine.m_as("pJ")), {"given": mine}), self.bound)
+        return self._price(_PJ, "mac", name)
+
+    def register(self) -> Price:
+        """Return the price of a 32-bit word read from or written to a register file, pJ."""
+        return self._price(_PJ, "register")
+
+    def sram(self, capacity: Quantity | float) -> Price:
+        """Return the price of a 32-bit word of an SRAM on the chip, pJ.
+
+        Parameters
+        ----------
+        capacity
+            Of the piece that is read, bytes.
+        """
+        size = capacity.m_as("byte") if isinstance(capacity, Quantity) else capacity
+        checked_number("Energies.sram", "capacity", float(size), positive(), {})
+        return self._price(_PJ, "sram", float(size))
+
+    def dram(self, technology: Technology | None, generation: str = "") -> Price:
+        """Return the price of a byte of a memory beside the chip, pJ/byte.
+
+        Parameters
+        ----------
+        technology
+            What the memory is made of. Other than HBM, stacks, GDDR, LPDDR and DDR it counts as DDR, and the
+            rule says so.
+        generation
+            Such as ``"5X"``: GDDR5 has a price of its own.
+        """
+        return self._price(_PJ_BYTE, "dram", technology.value if technology else "not on record", generation)
+
+    def wire(self) -> Price:
+        """Return the price of a bit over a millimetre of wire on the chip, pJ/bit/mm."""
+        return self._price(_PJ_WIRE, "wire")
+
+    def byte(self, level: LevelView) -> Price:
+        """Return the price of a byte of a machine's memory, read or written, pJ/byte.
+
+        Parameters
+        ----------
+        level
+            From the view of a machine: registers, an SRAM of the size of one of its pieces, or DRAM.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is an SRAM without a capacity.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> a100 = view(Hardware.Cloud.A100)
+        >>> print(*(f"{Energies.of(a100).byte(level).value:.2f}" for level in a100.levels))
+        31.36 pJ/B 1.75 pJ/B 1.38 pJ/B 0.10 pJ/B
+        """
+        technology = level.technology
+        if technology is Technology.REGISTER:
+            return self._price(_PJ_BYTE, "register", per=WORD)
+        if technology is not Technology.SRAM:
+            return self.dram(technology, level.generation)
+        level.require("capacity")
+        size = {"capacity": level.quantity("capacity")}
+        return self._price(_PJ_BYTE, "sram", float(level.capacity_each or 0.0), per=WORD, leans=size)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the price list takes for granted, in words."""
+        where = (
+            "as published"
+            if self.node in PUBLISHED_NODES
+            else "interpolated between the published 45 and 7 nm"
+            if NEW < self.node < OLD
+            else f"extrapolated from the published {NEW if self.node < NEW else OLD:g} nm"
+        )
+        end = "" if self.bound == "central" else f", {self.bound} end of the range"
+        note = f" ({self.assumed})" if self.assumed else ""
+        return (
+            f"energies on the chip of {self.node:g} nm{note}, {where}{end}",
+            "energies of DRAM by technology, whatever the node; a multiply-accumulate in the format of its operands",
+        )
+
+    def _price(
+        self, unit: Unit, kind: str, *given: float | str, per: float = 1.0, leans: Mapping[str, Quantity] | None = None
+    ) -> Price:
+        """Return a price by its rule; ``per`` divides it, ``leans`` are facts that chose it."""
+        key = (kind, per, *given)
+        if key not in self._known:
+            rule = RULES[kind]
+
+            def of(bound: Bound) -> tuple[float, dict[str, Quantity]]:
+                get = Reader()
+                if bound == "central":
+                    value = rule.value(get, self.node, *given)
+                else:
+                    value = rule.reach(get, self.node, *given)[bound == "high"]
+                more = {"node": self._node} if self._node is not None and kind not in ("dram", "wire") else {}
+                return value / per, {**get.facts, **more, **(leans or {})}
+
+            self._known[key] = Price(rule.words(*given), unit, of, self.bound)
+        return self._known[key]
+
+
+def static_power(machine: Device | MachineView) -> Quantity | None:
+    """Return what a machine draws whatever it does: its recorded idle power, W; None where none is on record.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> print(static_power(Hardware.Cloud.TPUv1), static_power(Hardware.Generic.KPU))
+    28 W None
+    """
+    seen = machine if isinstance(machine, MachineView) else view(machine)
+    return seen.quantity("idle_power") if seen.has("idle_power") else None
