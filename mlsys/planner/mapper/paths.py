@@ -13,8 +13,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from mlsys.planner.mapper.two_level import divisors, smallest_tiles
 __all__ = ["LeastEnergy", "least_energy"]
 
 _LARGEST_LATTICE = 400_000
-_MOST_DIVISIONS = 200
+_MOST_DIVISIONS = 400
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,62 @@ class _Border:
     fits: Numbers
     bits: Numbers
     cost: Numbers
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Borders whose memories are to be divided; of shape (states, borders), bits are NaN where nothing may stay."""
+
+    borders: list[_Border]
+    fixed: float
+    bits: Numbers
+    cost: Numbers
+    full: tuple[float, ...]
+    shared: tuple[tuple[int, ...], ...]  # borders of one memory
+
+    @classmethod
+    def of(cls, borders: list[_Border], fixed: float) -> _Problem:
+        bits, cost = (np.empty((borders[0].cost.size, len(borders))) for _ in range(2))
+        for number, border in enumerate(borders):
+            bits[:, number] = np.where(border.fits, border.bits, np.nan).ravel()
+            cost[:, number] = border.cost.ravel()
+        names = [border.store.name if border.store is not None else None for border in borders]
+        shared = (tuple(i for i, other in enumerate(names) if other == name) for name in dict.fromkeys(names) if name)
+        full = (b.store.capacity if b.store is not None else None for b in borders)
+        return cls(borders, fixed, bits, cost, tuple(math.inf if f is None else f for f in full), tuple(shared))
+
+    @property
+    def even(self) -> tuple[float, ...]:
+        """Every memory divided evenly."""
+        among = {border: len(group) for group in self.shared for border in group}
+        return tuple(room // among.get(border, 1) for border, room in enumerate(self.full))
+
+    def crowded(self, held: list[float]) -> tuple[int, ...] | None:
+        """Return the borders of a memory that holds more than it can, if there is one."""
+        return next((group for group in self.shared if sum(held[i] for i in group) > self.full[group[0]]), None)
+
+    def divided(
+        self, crowd: tuple[int, ...], held: list[float], high: tuple[float, ...], low: tuple[float, ...]
+    ) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+        """Yield two divisions, as the most and the least of each border, that leave out the present one."""
+        widest = max(crowd, key=lambda i: (held[i] - low[i], held[i]))
+        tiles = self.bits[:, widest]
+        below = tiles[tiles <= (low[widest] + held[widest]) // 2].max(initial=-1)
+        if below >= low[widest]:
+            yield (*high[:widest], below, *high[widest + 1 :]), low
+        lows = list(low)
+        lows[widest] = tiles[tiles > below].min()
+        rest = self.full[widest] - sum(lows[i] for i in crowd)
+        tops = tuple(min(top, rest + lows[i]) if i in crowd and i != widest else top for i, top in enumerate(high))
+        if all(top >= least for top, least in zip(tops, lows, strict=True)):
+            yield tops, tuple(lows)
+
+
+class _Way(NamedTuple):
+    """States from one element to the whole operator, and the last of them that each border holds."""
+
+    states: Numbers
+    last: Numbers
 
 
 def least_energy(
@@ -129,7 +186,7 @@ class _Lattice:
         self.shape = tuple(len(self.nodes[dim]) for dim in self.dims)
         self.states = math.prod(self.shape)
         self.jumps = {dim: self._jumps(dim) for dim in self.dims}
-        self.tolls: dict[Any, Numbers] = {}
+        self.steps_into = self._steps_into()
 
     def _jumps(self, dim: str) -> list[tuple[int, int]]:
         """Return the steps between nodes that have none between them: longer ones cost no less."""
@@ -247,145 +304,84 @@ class _Lattice:
     # -- search -------------------------------------------------------------------------------
 
     def solve(self) -> LeastEnergy:
-        best, bound = None, math.inf
-        for finished in (True, False):
-            self.tolls.clear()
-            borders, fixed = self.borders(finished)
-            found, least = self._divide(borders, fixed, best.energy if best else math.inf)
-            bound = min(bound, least)
-            if found is not None and (best is None or found.energy < best.energy):
-                best = found
-        assert best is not None
-        proven = self.complete and best.energy <= bound * (1 + 1e-12)
-        return LeastEnergy(best.energy, best.loops, best.held, bound, proven, self.states)
+        """Return the best mapping, whether finished sums or partial ones leave the innermost memory.
 
-    def _divide(self, borders: list[_Border], fixed: float, incumbent: float) -> tuple[LeastEnergy | None, float]:
-        """Divide shared memories among operands: split the share of one until shares fit together."""
-        shared = [
-            [i for i, b in enumerate(borders) if b.store is not None and b.store.name == name]
-            for name in dict.fromkeys(b.store.name for b in borders if b.store is not None)
-        ]
-        full = tuple(math.inf if b.store is None or b.store.capacity is None else b.store.capacity for b in borders)
-        low: tuple[float, ...] = (0,) * len(borders)
-        best: LeastEnergy | None = None
-        energy, path = self._shortest(borders, full, fixed)
-        queue = [(energy, 0, full, low, path)]
+        Memories of several operands are divided by branch and bound, the least bound first: where an operand holds
+        too much, it gets at most half of that or more than that, and then the others only what is left. Shares go
+        from one size of tile to the next, since all between them are worth the same.
+        """
+        problems = [_Problem.of(*self.borders(finished)) for finished in (True, False)]
+        queue: list[tuple[float, int, int, tuple[float, ...], tuple[float, ...], _Way]] = []
+        for number, problem in enumerate(problems):
+            energy, way = self._shortest(problem, problem.full)
+            if math.isfinite(energy):
+                heapq.heappush(queue, (energy, number, number, problem.full, (0,) * len(problem.full), way))
         for count in range(1, _MOST_DIVISIONS):
-            if not queue or queue[0][0] >= incumbent:
-                return best, min(incumbent, queue[0][0] if queue else math.inf)
-            energy, _, high, low, path = heapq.heappop(queue)
-            held = self._held(borders, path, high)
-            crowd = next((g for g in shared if sum(held[i] for i in g) > full[g[0]]), None)
-            if crowd is None:
-                if energy < incumbent:
-                    best, incumbent = self._found(borders, path, high, energy), energy
-                return best, energy
-            widest = max(crowd, key=lambda i: (held[i] - low[i], held[i]))
-            middle = (low[widest] + held[widest]) // 2
-            for part in range(2):
-                tops, lows = list(high), list(low)
-                if part:
-                    lows[widest] = middle + 1
-                    for other in crowd:
-                        if other != widest:
-                            tops[other] = min(tops[other], full[widest] - sum(lows[i] for i in crowd if i != other))
-                else:
-                    tops[widest] = middle
-                if min(t - b for t, b in zip(tops, lows, strict=True)) >= 0:
-                    cost, way = self._shortest(borders, tuple(tops), fixed)
-                    if cost < incumbent:
-                        heapq.heappush(queue, (cost, 2 * count + part, tuple(tops), tuple(lows), way))
-        return best, queue[0][0] if queue else incumbent
-
-    def _shortest(self, borders: list[_Border], room: tuple[float, ...], fixed: float) -> tuple[float, list[Any]]:
-        """Return energy and path, as (dim, from, to) in node numbers, innermost first."""
-        start = (0,) * len(self.dims)
-        if not all(b.fits[start] and b.bits[start] <= limit for b, limit in zip(borders, room, strict=True)):
-            return math.inf, []
-        edges = {dim: self._edges(borders, room, dim) for dim in self.dims}
-        distance = np.full(self.shape, np.inf)
-        distance[start] = fixed
-        changed = True
-        while changed:
-            changed = False
-            for axis, dim in enumerate(self.dims):
-                moved = np.moveaxis(distance, axis, 0)
-                before = moved.copy()
-                for (i, j), cost in zip(self.jumps[dim], edges[dim], strict=True):
-                    np.minimum(moved[j], moved[i] + cost, out=moved[j])
-                changed = changed or not np.array_equal(before, moved)
-        end = tuple(length - 1 for length in self.shape)
-        last = sum(
-            float(b.cost[end]) for b, limit in zip(borders, room, strict=True) if b.fits[end] and b.bits[end] <= limit
-        )
-        total = float(distance[end]) + last
-        return total, self._way(distance, edges, end) if math.isfinite(total) else []
-
-    def _edges(self, borders: list[_Border], room: tuple[float, ...], dim: str) -> Numbers:
-        """Return what each step along a loop costs: what the operands pay that leave a memory on the way."""
-        total = np.zeros(1)
-        for number, (border, limit) in enumerate(zip(borders, room, strict=True)):
-            key = (number, limit, dim)
-            if key not in self.tolls:
-                axis, (before, after) = self.dims.index(dim), np.array(self.jumps[dim]).T
-                fits = np.moveaxis(border.fits & (border.bits <= limit), axis, 0)
-                stays = np.array_equal(fits[0], fits[-1])
-                paid = np.where(fits, np.moveaxis(border.cost, axis, 0), 0.0)
-                self.tolls[key] = np.zeros(1) if stays else np.where(fits[after], 0.0, paid[before])
-            total = total + self.tolls[key]
-        return np.broadcast_to(total, (len(self.jumps[dim]), *self._others(dim)))
-
-    def _others(self, dim: str) -> tuple[int, ...]:
-        return tuple(length for name, length in zip(self.dims, self.shape, strict=True) if name != dim)
-
-    def _way(self, distance: Numbers, edges: dict[str, Numbers], at: tuple[int, ...]) -> list[Any]:
-        way: list[tuple[str, int, int]] = []
-        while any(at):
-            for axis, dim in enumerate(self.dims):
-                rest = at[:axis] + at[axis + 1 :]
-                came = next(
-                    (
-                        (dim, i, j)
-                        for (i, j), cost in zip(self.jumps[dim], edges[dim], strict=True)
-                        if j == at[axis]
-                        and abs(distance[(*at[:axis], i, *at[axis + 1 :])] + cost[rest] - distance[at])
-                        <= 1e-13 * distance[at]
-                    ),
-                    None,
+            if not queue:
+                raise ArgumentError(
+                    f"least_energy(): the memories of {self.machine.name} must hold one word of each operand that "
+                    "passes them, and do not. Give them more capacity"
                 )
-                if came is not None:
-                    way.append(came)
-                    at = (*at[:axis], came[1], *at[axis + 1 :])
-                    break
-            else:
-                raise AssertionError("every state of the lattice is reached by a step")
-        return way[::-1]
+            energy, _, number, high, low, way = heapq.heappop(queue)
+            problem = problems[number]
+            held = [float(bits) for bits in problem.bits[way.last, range(len(high))]]
+            crowd = problem.crowded(held)
+            if crowd is None:
+                return self._found(problem, way, energy, energy)
+            for part, (tops, lows) in enumerate(problem.divided(crowd, held, high, low)):
+                cost, found = self._shortest(problem, tops)
+                if math.isfinite(cost):
+                    heapq.heappush(queue, (cost, 2 * count + part, number, tops, lows, found))
+        bound = min((entry[0] for entry in queue), default=math.inf)
+        tries = [(*self._shortest(problem, problem.even), number) for number, problem in enumerate(problems)]
+        energy, way, number = min(tries, key=lambda each: each[0])
+        return self._found(problems[number], way, energy, bound)
 
-    def _tiles(self, borders: list[_Border], path: list[Any], room: tuple[float, ...]) -> list[tuple[int, ...]]:
-        """Return, for every border, the state in which its operand leaves (or the whole)."""
-        at, states = [0] * len(self.dims), [(0,) * len(self.dims)]
-        for dim, _, to in path:
-            at[self.dims.index(dim)] = to
-            states.append(tuple(at))
-        return [
-            next(s for s in reversed(states) if border.fits[s] and border.bits[s] <= limit)
-            for border, limit in zip(borders, room, strict=True)
-        ]
+    def _shortest(self, problem: _Problem, room: tuple[float, ...]) -> tuple[float, _Way]:
+        """Return energy and the way from one element to the whole."""
+        from mlsys.planner.mapper.kernels import shortest_path
 
-    def _held(self, borders: list[_Border], path: list[Any], room: tuple[float, ...]) -> list[float]:
-        return [float(b.bits[s]) for b, s in zip(borders, self._tiles(borders, path, room), strict=True)]
+        energy, states, last = shortest_path(
+            np.array(self.shape), *self.steps_into, problem.bits, problem.cost, np.array(room), problem.fixed
+        )
+        return float(energy), _Way(states, last)
 
-    def _found(self, borders: list[_Border], path: list[Any], room: tuple[float, ...], energy: float) -> LeastEnergy:
+    def _steps_into(self) -> tuple[Numbers, Numbers]:
+        """Return, for every node of every loop, the nodes that steps to it come from, and where they begin."""
+        begins = np.zeros((len(self.dims), max(self.shape, default=0) + 1), dtype=np.int64)
+        before: list[int] = []
+        for number, dim in enumerate(self.dims):
+            begins[number, 0] = len(before)
+            for node in range(self.shape[number]):
+                before += [i for i, j in self.jumps[dim] if j == node]
+                begins[number, node + 1] = len(before)
+        return begins, np.array(before, dtype=np.int64)
+
+    def _nodes(self, state: Any) -> tuple[int, ...]:
+        """Return the node of each loop in a state."""
+        return tuple(int(node) for node in np.unravel_index(state, self.shape))
+
+    def _found(self, problem: _Problem, way: _Way, energy: float, bound: float) -> LeastEnergy:
         def tile(dim: str, node: int) -> int:
             return int(min(self.nodes[dim][node] * self.lanes[dim], self.space.sizes[dim]))
 
         held = tuple(
-            (b.operand, b.store.name, tuple((dim, tile(dim, node)) for dim, node in zip(self.dims, state, strict=True)))
-            for b, state in zip(borders, self._tiles(borders, path, room), strict=True)
+            (
+                b.operand,
+                b.store.name,
+                tuple((d, tile(d, n)) for d, n in zip(self.dims, self._nodes(state), strict=True)),
+            )
+            for b, state in zip(problem.borders, way.last, strict=True)
             if b.store is not None
         )
-        loops = tuple((dim, tile(dim, i), tile(dim, j)) for dim, i, j in path)
-        return LeastEnergy(energy, loops, held, energy, False, self.states)
+        loops = tuple(
+            (dim, tile(dim, i), tile(dim, j))
+            for before, after in itertools.pairwise(map(self._nodes, way.states))
+            for dim, i, j in zip(self.dims, before, after, strict=True)
+            if i != j
+        )
+        proven = self.complete and energy <= bound * (1 + 1e-12)
+        return LeastEnergy(energy, loops, held, bound, proven, self.states)
 
 
 def _window(stride: int, first: Any, window: Any) -> Any:
