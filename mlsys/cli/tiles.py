@@ -32,7 +32,7 @@ def tiles(
     batch: int,
     precision: str | None,
     onchip: Any,
-    strategy: str | None,
+    strategy: Any,
     unfused: bool,
     launch: Any,
     as_json: bool,
@@ -44,7 +44,7 @@ def tiles(
     Nothing is fitted: what is counted are bytes that tiles read again, waves that are not full, and launches.
     """
     from mlsys.hardware import Hardware
-    from mlsys.models.architecture import run
+    from mlsys.models.architecture import architecture
     from mlsys.workloads import zoo
 
     if as_json and as_csv:
@@ -53,7 +53,7 @@ def tiles(
     if onchip is not None:
         device = device.with_onchip(onchip)
     network = zoo.network(model, batch=batch, precision=precision or device.headline, fused=not unfused)
-    found = run(device, network, strategy=strategy, launch_overhead=launch)
+    found = architecture(device, network, strategy=strategy, launch_overhead=launch)
     if as_json:
         click.echo(json.dumps({**_summary(found), "operators": _rows(found)}, indent=1, ensure_ascii=False))
     elif as_csv:

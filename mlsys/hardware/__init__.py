@@ -3,7 +3,7 @@
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.loader import load_device
-from mlsys.hardware.technology import Technology
+from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView, LinkView, MachineView, view
 from mlsys.precision import PRECISIONS, element_size, precision_name
 
@@ -16,6 +16,7 @@ __all__ = [
     "LinkView",
     "MachineView",
     "MemoryLevel",
+    "Role",
     "Technology",
     "element_size",
     "load_device",

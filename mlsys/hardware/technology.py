@@ -11,7 +11,7 @@ from enum import Enum
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["Technology", "generation_of", "node_of", "technology_of"]
+__all__ = ["Role", "Technology", "generation_of", "node_of", "role_of", "technology_of"]
 
 
 class Technology(Enum):
@@ -35,6 +35,14 @@ class Technology(Enum):
     def dynamic(self) -> bool:
         """Whether the memory is DRAM of any kind."""
         return self not in (Technology.SRAM, Technology.REGISTER, Technology.FLASH)
+
+
+class Role(Enum):
+    """What a memory on the chip is there for, where its kind says so."""
+
+    GENERAL = "any data"
+    SHARED = "tiles that the threads of one unit share"
+    SUMS = "partial sums"
 
 
 # The words before the first comma, whole; what follows it says how wide or how many.
@@ -95,6 +103,28 @@ def generation_of(kind: str) -> str:
     ('2e', '5X', '')
     """
     return _read(kind)[1]
+
+
+_ROLES = (
+    (Role.SUMS, re.compile(r"\bsums\b")),
+    (Role.SHARED, re.compile(r"\bshared memory\b|\bmanaged by software\b|\bof a GPU core\b")),
+)
+
+
+def role_of(kind: str) -> Role:
+    """Return what a memory is there for.
+
+    Parameters
+    ----------
+    kind
+        As in a device's file.
+
+    Examples
+    --------
+    >>> role_of("SRAM shared with shared memory").name, role_of("SRAM of 32-bit sums").name, role_of("SRAM").name
+    ('SHARED', 'SUMS', 'GENERAL')
+    """
+    return next((role for role, words in _ROLES if words.search(kind)), Role.GENERAL)
 
 
 # Names of processes, in order of how they are looked for; the first process that a text names counts.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.hardware.parts import Link, MemoryLevel, known, missing
-from mlsys.hardware.technology import Technology, generation_of, technology_of
+from mlsys.hardware.technology import Role, Technology, generation_of, role_of, technology_of
 from mlsys.provenance import Fact, number, origin_of
 from mlsys.units import Quantity, ureg
 
@@ -139,6 +139,11 @@ class LevelView(Part):
     def generation(self) -> str:
         """Generation of its DRAM, such as ``"5X"``; empty where there is none."""
         return generation_of(self.level.kind) if self.level.kind else ""
+
+    @property
+    def role(self) -> Role:
+        """What the memory is there for, as far as its kind says."""
+        return role_of(self.level.kind)
 
     @property
     def scope(self) -> Literal["device", "unit"]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.hardware import Hardware
-from mlsys.models.architecture import ArchitectureResult, run
+from mlsys.models.architecture import ArchitectureResult, architecture
 from mlsys.provenance import remembered, unrecorded
 from mlsys.units import Quantity, ureg
 from mlsys.validation.cases import Inexpressible, interpret, kind_of
@@ -90,7 +90,7 @@ def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
             key = (device.id, name.name, fmt.computes, batch, *sorted(shape.items()))
             if key not in results:
                 network = zoo.network(name.name, precision=fmt.computes, batch=batch, **shape)  # type: ignore[arg-type]
-                results[key] = run(device, network)
+                results[key] = architecture(device, network)
         except (ArgumentError, UnknownNameError, Inexpressible):
             continue
         found.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), results[key]))

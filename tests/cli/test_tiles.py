@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mlsys import Hardware
 from mlsys.cli import main
-from mlsys.models.architecture import run as run_model
+from mlsys.models.architecture import architecture as run_model
 from mlsys.workloads import zoo
 
 

@@ -12,9 +12,9 @@ from mlsys import Hardware
 from mlsys.hardware import Device
 from mlsys.mapping import Mapping
 from mlsys.models import roofline
-from mlsys.models.architecture import ArchitectureResult, run, strategy_for
+from mlsys.models.architecture import ArchitectureResult, architecture, strategy_for
 from mlsys.models.architecture.blocks import cubes, fewest_words, footprint
-from mlsys.models.architecture.work import Product
+from mlsys.models.architecture.demand import Product
 from mlsys.provenance import perturbed
 from mlsys.units import Q_
 from mlsys.workloads import Network, Operator, attention, conv2d, depthwise_conv2d, elementwise, gemm, softmax
@@ -65,7 +65,7 @@ def seconds(result: ArchitectureResult) -> float:
 @settings(max_examples=120)
 def test_no_operator_beats_the_roofline_nor_the_design_power(case: tuple[Device, Operator], overlap: bool) -> None:
     device, operator = case
-    found = run(device, operator, overlap=overlap)
+    found = architecture(device, operator, overlap=overlap)
     assert seconds(found) >= roofline(device, operator, Mapping(overlap=overlap)).time.m_as("s") * ALMOST
     if device._tdp is not None:
         assert found.spent.m_as("J") <= device.tdp.m_as("W") * seconds(found) / ALMOST
@@ -75,7 +75,7 @@ def test_no_operator_beats_the_roofline_nor_the_design_power(case: tuple[Device,
 @given(cases(), st.booleans())
 def test_parts_sum_to_the_whole(case: tuple[Device, Operator], overlap: bool) -> None:
     device, operator = case
-    found = run(device, operator, overlap=overlap, launch_overhead=Q_(1, "us"))
+    found = architecture(device, operator, overlap=overlap, launch_overhead=Q_(1, "us"))
     assert math.isclose(sum(part.m_as("s") for part in found.parts.values()), seconds(found), rel_tol=1e-12)
     energy = sum(part.m_as("J") for part in found.energy.values())
     assert math.isclose(energy, found.spent.m_as("J"), rel_tol=1e-12)
@@ -111,7 +111,7 @@ def test_a_larger_batch_never_takes_less_time_or_fewer_bytes(
         (elementwise(m * n, 2, precision=name), elementwise(m * n * times, 2, precision=name)),
     ]
     for smaller, larger in pairs:
-        one, more = run(device, smaller), run(device, larger)
+        one, more = architecture(device, smaller), architecture(device, larger)
         assert seconds(one) <= seconds(more) / ALMOST
         if device is not WITHOUT_CACHE:  # there the tile of least time decides the bytes, too
             assert one.moved[device.main_memory].m_as("byte") <= more.moved[device.main_memory].m_as("byte") / ALMOST
@@ -120,9 +120,9 @@ def test_a_larger_batch_never_takes_less_time_or_fewer_bytes(
 @given(cases(), st.floats(1, 50))
 def test_a_faster_memory_never_takes_longer(case: tuple[Device, Operator], factor: float) -> None:
     device, operator = case
-    before = seconds(run(device, operator))
+    before = seconds(architecture(device, operator))
     with perturbed(f"{device.id}/memory/{device.main_memory}/bandwidth", factor):
-        assert seconds(run(device, operator)) <= before / ALMOST
+        assert seconds(architecture(device, operator)) <= before / ALMOST
 
 
 @given(cases(profiles), st.floats(1, 60))
@@ -131,7 +131,7 @@ def test_more_memory_on_the_chip_never_moves_more_bytes(case: tuple[Device, Oper
     size = round(device.inner_levels[0].capacity.m_as("byte") * factor)
     larger = device.with_onchip(Q_(size, "byte"))
     main = device.main_memory
-    before, after = run(device, operator).moved[main], run(larger, operator).moved[main]
+    before, after = architecture(device, operator).moved[main], architecture(larger, operator).moved[main]
     assert after.m_as("byte") <= before.m_as("byte") / ALMOST
 
 
@@ -154,7 +154,7 @@ def test_the_order_of_operators_changes_no_total(device: Device, random: object)
     listed += [softmax(100, 100, name), depthwise_conv2d(1, 32, 14, precision=name)]
     mixed = list(listed)
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    one, other = (run(device, Network("network", tuple(each))) for each in (listed, mixed))
+    one, other = (architecture(device, Network("network", tuple(each))) for each in (listed, mixed))
     assert one.time == other.time and one.spent == other.spent and one.moved == other.moved
     assert one.parts == other.parts and one.bound_by == other.bound_by
 
@@ -162,7 +162,7 @@ def test_the_order_of_operators_changes_no_total(device: Device, random: object)
 @given(cases(profiles))
 def test_a_chain_of_equal_operators_takes_as_long_as_one_as_often(case: tuple[Device, Operator]) -> None:
     device, operator = case
-    one, four = run(device, operator), run(device, Network("four", (operator,) * 4))
+    one, four = architecture(device, operator), architecture(device, Network("four", (operator,) * 4))
     assert seconds(four) == pytest.approx(4 * seconds(one), rel=1e-12)
     assert four.spent.m_as("J") == pytest.approx(4 * one.spent.m_as("J"), rel=1e-12)
 
@@ -170,4 +170,4 @@ def test_a_chain_of_equal_operators_takes_as_long_as_one_as_often(case: tuple[De
 @given(cases(profiles))
 def test_waiting_for_every_block_never_saves_time(case: tuple[Device, Operator]) -> None:
     device, operator = case
-    assert seconds(run(device, operator)) <= seconds(run(device, operator, overlap=False)) / ALMOST
+    assert seconds(architecture(device, operator)) <= seconds(architecture(device, operator, overlap=False)) / ALMOST

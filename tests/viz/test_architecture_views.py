@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware, viz
-from mlsys.models.architecture import ArchitectureResult, run, strategy_for
+from mlsys.models.architecture import ArchitectureResult, architecture, strategy_for
 from mlsys.units import Q_
 from mlsys.viz import architecture as pictures
 from mlsys.workloads import gemm, zoo
@@ -27,7 +27,7 @@ def axes() -> Iterator[object]:
 def pairs() -> list[list[tuple[ArchitectureResult, ArchitectureResult]]]:
     def both(device: object, name: str) -> tuple[ArchitectureResult, ArchitectureResult]:
         first, second = (
-            run(device, zoo.network(name, precision=device.headline, fused=fused))  # type: ignore[arg-type, attr-defined]
+            architecture(device, zoo.network(name, precision=device.headline, fused=fused))  # type: ignore[arg-type, attr-defined]
             for fused in (False, True)
         )
         return first, second
@@ -65,7 +65,7 @@ def test_each_level_has_its_bytes(axes: object, pairs: list) -> None:
 def test_more_memory_lowers_the_line(axes: object) -> None:
     sizes = [1.0, 4.0, 16.0]
     kpu = Hardware.Generic.KPU
-    row = [run(kpu.with_onchip(Q_(size, "MiB")), gemm(2048, 2048, 2048, "fp32")) for size in sizes]
+    row = [architecture(kpu.with_onchip(Q_(size, "MiB")), gemm(2048, 2048, 2048, "fp32")) for size in sizes]
     pictures.bytes_by_onchip(axes, sizes, [row])  # type: ignore[arg-type]
     heights = list(axes.lines[0].get_ydata())  # type: ignore[attr-defined]
     assert heights == sorted(heights, reverse=True)

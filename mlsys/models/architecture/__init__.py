@@ -1,17 +1,17 @@
 """Architecture-aware models: whole networks on CPU, GPU, TPU and KPU, tiled as each kind of machine does.
 
-:func:`run` gives time, energy and bytes by level; a :class:`TilingStrategy` gives the :class:`TilePlan`
+:func:`architecture` gives time, energy and bytes by level; a :class:`TilingStrategy` gives the :class:`TilePlan`
 of one operator; :func:`strategy_for` picks the strategy that suits a device.
 """
 
 from mlsys.models.architecture.arrays import ArrayTiling, KpuTiling, TpuTiling
-from mlsys.models.architecture.choose import STRATEGIES, strategy_for
+from mlsys.models.architecture.choose import STRATEGIES, StrategyName, strategy_for
 from mlsys.models.architecture.cpu import CpuTiling
-from mlsys.models.architecture.energy import ENERGY_PARTS, Energies
 from mlsys.models.architecture.gpu import GpuTiling
-from mlsys.models.architecture.model import PARTS, run
+from mlsys.models.architecture.model import PARTS, architecture
 from mlsys.models.architecture.plan import TilePlan, TilingStrategy
 from mlsys.models.architecture.result import ArchitectureResult
+from mlsys.models.architecture.spending import ENERGY_PARTS
 
 __all__ = [
     "ENERGY_PARTS",
@@ -20,12 +20,12 @@ __all__ = [
     "ArchitectureResult",
     "ArrayTiling",
     "CpuTiling",
-    "Energies",
     "GpuTiling",
     "KpuTiling",
+    "StrategyName",
     "TilePlan",
     "TilingStrategy",
     "TpuTiling",
-    "run",
+    "architecture",
     "strategy_for",
 ]

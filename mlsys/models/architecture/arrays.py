@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from mlsys.hardware.technology import Role, Technology
+from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, fewest_words, footprint
-from mlsys.models.architecture.plan import Counted, Level, TilingStrategy, as_level
-from mlsys.models.architecture.work import NARROWEST, Product, Work
+from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
+from mlsys.models.architecture.plan import TilingStrategy
 from mlsys.models.systolic.counts import Counts, physical_counts
 from mlsys.models.systolic.folds import folds
 
@@ -34,10 +36,10 @@ class ArrayTiling(TilingStrategy):
         return self.device.systolic_array
 
     @cached_property
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[LevelView, ...]:
         """The buffer that feeds the array, memories inside it, and the place of the sums."""
         _ = self.array
-        found = tuple(as_level(level) for level in self.device.inner_levels if level._capacity is not None)
+        found = tuple(level for level in self.machine.inner if level.has("capacity"))
         if not any(map(_holds_blocks, found)):
             raise self.missing(
                 f"buffer with a capacity inside its {self.device.main_memory}",
@@ -46,7 +48,7 @@ class ArrayTiling(TilingStrategy):
         return found
 
     @cached_property
-    def holding(self) -> Level:
+    def holding(self) -> LevelView:
         """The outermost buffer."""
         return next(filter(_holds_blocks, self.levels))
 
@@ -55,14 +57,14 @@ class ArrayTiling(TilingStrategy):
         """Arrays."""
         return self.array[2]
 
-    def counted(self, work: Work) -> Counted:
+    def counted(self, work: Demand) -> Counted:
         """Return the plan of one operator in plain numbers."""
         product = work.product
         if product is None:
             return self.stream(work)
-        rates = self.rates(work.precision)
+        peak, vector = self.rates(work.precision)
         rows, columns, arrays = self.array
-        clock = rates.peak / (2.0 * rows * columns * arrays)
+        clock = peak / (2.0 * rows * columns * arrays)
         overlap = "full" if self.mapping.overlap else "none"
         counts: list[Counts] = []
         cycles, waves = 0, 0
@@ -72,7 +74,7 @@ class ArrayTiling(TilingStrategy):
             rounds = -(-cut.count // arrays)
             cycles += (rounds - 1) * cut.step(overlap) + cut.fold_cycles
             waves += rounds
-        computing = cycles / clock + work.beside / rates.vector
+        computing = cycles / clock + work.beside / vector
         if product.n < NARROWEST and product.copies > 1:  # the elements beside the array may be quicker
             aside = self.stream(work)
             if aside.computing < computing:
@@ -84,14 +86,14 @@ class ArrayTiling(TilingStrategy):
         return self._in_blocks(work, product, (fed, results, passing, latched), computing, waves)
 
     def _in_blocks(
-        self, work: Work, product: Product, words: tuple[int, int, int, int], computing: float, waves: int
+        self, work: Demand, product: Product, words: tuple[int, int, int, int], computing: float, waves: int
     ) -> Counted:
         fed, results, passing, latched = words
         moved: list[float] = []
         outer: Block | None = None
         buffers = [level for level in self.levels if _holds_blocks(level)]
         for level in buffers:
-            found = self.block(product, level.each / work.size)
+            found = self.block(product, self.room_of(level) / work.size)
             if found is None:
                 raise self.too_small(level, work)
             outer = outer or found
@@ -103,15 +105,15 @@ class ArrayTiling(TilingStrategy):
         moved += [at_array, *([max(passing * 4.0, at_array)] * len(sums))]
         moved = [max(moved[: place + 1]) for place in range(len(moved))]
         row_blocks, _, _ = outer.counts(product)
-        rates = self.rates(work.precision)
+        peak, _ = self.rates(work.precision)
         tile = self.tile(product, outer)
         tiles = tuple(-(-size // edge) for size, edge in zip(product[:3], tile, strict=True))
         return Counted(
             tile, (tiles[0], tiles[1], tiles[2]), product.copies, outer.order, self.holding.name,
-            footprint(outer.m, outer.n, outer.k) * work.size, self.holding.each,
+            footprint(outer.m, outer.n, outer.k) * work.size, self.room_of(self.holding),
             (outer.m, outer.n, outer.k), self.holding.name, tuple(moved), latched,
             self.loads(work, row_blocks), waves, computing,
-            min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
+            min(1.0, (work.multiplying + work.beside) / (computing * peak)),
         )  # fmt: skip
 
     @abstractmethod
@@ -123,7 +125,7 @@ class ArrayTiling(TilingStrategy):
         """Return the part of a product that is in the array at a time."""
 
     @abstractmethod
-    def loads(self, work: Work, row_blocks: int) -> int:
+    def loads(self, work: Demand, row_blocks: int) -> int:
         """Return how often the array is loaded anew."""
 
 
@@ -165,7 +167,7 @@ class TpuTiling(ArrayTiling):
         rows, columns, _ = self.array
         return block.m, min(columns, product.n), min(rows, product.k)
 
-    def loads(self, work: Work, row_blocks: int) -> int:
+    def loads(self, work: Demand, row_blocks: int) -> int:
         """Return the folds of weights that are loaded: once for each block of rows."""
         rows, columns, _ = self.array
         return row_blocks * sum(-(-k // rows) * -(-n // columns) * copies for _, n, k, copies in work.pair)
@@ -179,7 +181,7 @@ class TpuTiling(ArrayTiling):
             f"three double-buffered blocks in {self.holding.name}, at least {rows} rows each",
             "operations beside products run at the array's edge, one for each column in a cycle, after the "
             "products; a depthwise convolution runs where it is quicker"
-            if ("fp32", "vector", "dense") not in self.device._peaks
+            if not self.machine.has_rate("fp32", "vector")
             else "operations beside products run on the vector units, after the products",
         )
 
@@ -235,7 +237,7 @@ class KpuTiling(ArrayTiling):
         rows, columns, _ = self.array
         return min(rows, product.m), min(columns, product.n), product.k
 
-    def loads(self, work: Work, row_blocks: int) -> int:
+    def loads(self, work: Demand, row_blocks: int) -> int:
         """Return the blocks of results that the fabrics take up."""
         rows, columns, _ = self.array
         return sum(-(-m // rows) * -(-n // columns) * copies for m, n, _, copies in work.pair)
@@ -252,6 +254,6 @@ class KpuTiling(ArrayTiling):
         )
 
 
-def _holds_blocks(level: Level) -> bool:
+def _holds_blocks(level: LevelView) -> bool:
     """Tell whether a level holds blocks of operands: not sums, and not the registers of the elements."""
-    return not any(word in level.kind.lower() for word in ("sums", "register"))
+    return level.role is not Role.SUMS and level.technology is not Technology.REGISTER

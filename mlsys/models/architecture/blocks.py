@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.architecture.work import Product
+from mlsys.models.architecture.demand import Product
 
 __all__ = ["BUFFERS", "Block", "cube_edge", "cubes", "fewest_words", "footprint", "reread"]
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
 from mlsys.mapping import Mapping
 from mlsys.models.architecture.arrays import KpuTiling, TpuTiling
 from mlsys.models.architecture.cpu import CpuTiling
 from mlsys.models.architecture.gpu import GpuTiling, has_shared_memory
 from mlsys.models.architecture.plan import TilingStrategy
 
-__all__ = ["STRATEGIES", "strategy_for"]
+__all__ = ["STRATEGIES", "StrategyName", "strategy_for"]
+
+StrategyName = Literal["cpu", "gpu", "tpu", "kpu"]
 
 STRATEGIES: dict[str, type[TilingStrategy]] = {one.name: one for one in (CpuTiling, GpuTiling, TpuTiling, KpuTiling)}
 
 
-def strategy_for(device: Device, mapping: Mapping | None = None, *, strategy: str | None = None) -> TilingStrategy:
+def strategy_for(
+    device: Device, mapping: Mapping | None = None, *, strategy: StrategyName | None = None
+) -> TilingStrategy:
     """Return the discipline of tiling for ``device``.
 
     Processors and microcontrollers tile for the cache of each core, graphics processors for the shared
@@ -55,12 +62,12 @@ def strategy_for(device: Device, mapping: Mapping | None = None, *, strategy: st
     return STRATEGIES[chosen](device, mapping or Mapping())
 
 
-def _suggested(device: Device) -> str:
+def _suggested(device: Device) -> StrategyName:
     if "domain flow" in device.architecture:
         return "kpu"
     if device.systolic_array is not None:
         return "tpu"
-    if device.kind == "GPU" or (device.kind == "SoC" and any(map(has_shared_memory, device.inner_levels))):
+    if device.kind == "GPU" or (device.kind == "SoC" and any(map(has_shared_memory, view(device).inner))):
         return "gpu"
     if device.kind in ("CPU", "MCU", "SoC"):
         return "cpu"

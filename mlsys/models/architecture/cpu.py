@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from mlsys.hardware.technology import Technology
+from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, cubes, footprint
-from mlsys.models.architecture.plan import Counted, Level, TilingStrategy, as_level
-from mlsys.models.architecture.work import NARROWEST, Work
+from mlsys.models.architecture.demand import NARROWEST, Counted, Demand
+from mlsys.models.architecture.plan import TilingStrategy
 
 __all__ = ["CpuTiling"]
 
@@ -46,12 +48,12 @@ class CpuTiling(TilingStrategy):
     name: ClassVar[str] = "cpu"
 
     @cached_property
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[LevelView, ...]:
         """Caches and memories between the main memory and the registers."""
         found = tuple(
-            as_level(level)
-            for level in self.device.inner_levels
-            if level._capacity is not None and "register" not in level.kind.lower()
+            level
+            for level in self.machine.inner
+            if level.has("capacity") and level.technology is not Technology.REGISTER
         )
         if not found:
             raise self.missing(
@@ -61,20 +63,19 @@ class CpuTiling(TilingStrategy):
         return found
 
     @cached_property
-    def holding(self) -> Level:
+    def holding(self) -> LevelView:
         """The outermost level that each core has for itself, else the innermost."""
-        own = [level.name for level in self.device.inner_levels if level.scope == "unit"]
-        return next((level for level in self.levels if level.name in own), self.levels[-1])
+        return next((level for level in self.levels if level.scope == "unit"), self.levels[-1])
 
-    def counted(self, work: Work) -> Counted:
+    def counted(self, work: Demand) -> Counted:
         """Return the plan of one operator in plain numbers."""
         product = work.product
         if product is None or (product.n < NARROWEST and product.copies > 1):
             return self.stream(work)
-        rates = self.rates(work.precision)
+        peak, vector = self.rates(work.precision)
         blocks: list[Block] = []
-        for level in self.levels:
-            found = cubes(product, level.each / work.size)
+        for level, room in zip(self.levels, self.rooms, strict=True):
+            found = cubes(product, room / work.size)
             if found is None:
                 raise self.too_small(level, work)
             blocks.append(found)
@@ -85,15 +86,15 @@ class CpuTiling(TilingStrategy):
         moved = [max(moved[: place + 1]) for place in range(len(moved))]
         tile, outer = blocks[self.levels.index(self.holding)], blocks[0]
         results = -(-product.m * product.n * product.copies // self.units)  # of the busiest core
-        computing = 2.0 * results * product.k * self.units / rates.peak + work.beside / rates.vector
+        computing = 2.0 * results * product.k * self.units / peak + work.beside / vector
         tm, tn, tk = tile.counts(product)
         om, on, ok = outer.counts(product)
         return Counted(
             (tile.m, tile.n, tile.k), (tm, tn, tk), product.copies, tile.order, self.holding.name,
-            footprint(tile.m, tile.n, tile.k) * work.size, self.holding.each,
+            footprint(tile.m, tile.n, tile.k) * work.size, self.room_of(self.holding),
             (outer.m, outer.n, outer.k), self.levels[0].name, tuple(moved), 3 * work.multiplying / 2,
             om * on * ok * product.copies, -(-tm * tn * product.copies // self.units), computing,
-            min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
+            min(1.0, (work.multiplying + work.beside) / (computing * peak)),
         )  # fmt: skip
 
     def assumptions(self) -> tuple[str, ...]:

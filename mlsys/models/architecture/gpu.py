@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.hardware.parts import MemoryLevel
+from mlsys.hardware.technology import Role, Technology
+from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import BUFFERS, Block, fewest_words
-from mlsys.models.architecture.plan import Counted, Level, TilingStrategy, as_level
-from mlsys.models.architecture.work import NARROWEST, Product, Work
+from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
+from mlsys.models.architecture.plan import TilingStrategy
+from mlsys.models.energy import WORD
 
 __all__ = ["GpuTiling", "has_shared_memory"]
 
@@ -40,12 +42,9 @@ def _tiles(words: float) -> tuple[NDArray[np.int64], ...]:
     return tuple(np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
 
 
-def has_shared_memory(level: MemoryLevel) -> bool:
+def has_shared_memory(level: LevelView) -> bool:
     """Tell whether a level is the memory in which the threads of one unit share a tile."""
-    words = ("shared memory", "managed by software", "gpu core", "threadgroup")
-    return level.scope == "unit" and (
-        level.name in ("Shared", "LDS", "Threadgroup") or any(word in level.kind.lower() for word in words)
-    )
+    return level.scope == "unit" and level.role is Role.SHARED
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,11 @@ class GpuTiling(TilingStrategy):
     name: ClassVar[str] = "gpu"
 
     @cached_property
-    def _own(self) -> MemoryLevel:
+    def _own(self) -> LevelView:
         with_capacity = [
             level
-            for level in self.device.inner_levels
-            if level.scope == "unit" and level._capacity is not None and "register" not in level.kind.lower()
+            for level in self.machine.inner
+            if level.scope == "unit" and level.has("capacity") and level.technology is not Technology.REGISTER
         ]
         found = next(filter(has_shared_memory, with_capacity), None) or next(reversed(with_capacity), None)
         if found is None:
@@ -98,21 +97,21 @@ class GpuTiling(TilingStrategy):
         return found
 
     @cached_property
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[LevelView, ...]:
         """Caches that all multiprocessors share, and the shared memory of each."""
-        outer = [level for level in self.device.inner_levels if level.scope == "device" and level._capacity is not None]
-        return (*map(as_level, outer), as_level(self._own))
+        outer = [level for level in self.machine.inner if level.scope == "device" and level.has("capacity")]
+        return (*outer, self._own)
 
-    def counted(self, work: Work) -> Counted:
+    def counted(self, work: Demand) -> Counted:
         """Return the plan of one operator in plain numbers."""
         product = work.product
         if product is None or product.n < NARROWEST:
             return self.stream(work)
-        rates = self.rates(work.precision)
+        peak, vector = self.rates(work.precision)
         *shared, own = self.levels
         blocks = []
-        for level in shared:
-            found = fewest_words(product, level.each / work.size, (_DEPTHS[1],))
+        for level, room in zip(shared, self.rooms, strict=False):
+            found = fewest_words(product, room / work.size, (_DEPTHS[1],))
             if found is None:
                 raise self.too_small(level, work)
             blocks.append(found)
@@ -123,37 +122,37 @@ class GpuTiling(TilingStrategy):
         deep = -(-product.k // split)
         count = rows * columns * product.copies * split
         waves = -(-count // self.units)
-        computing = waves * 2.0 * tm * tn * deep * self.units / rates.peak + work.beside / rates.vector
+        computing = waves * 2.0 * tm * tn * deep * self.units / peak + work.beside / vector
         feeding = self._from_outside(work, product, tm, tn, split)
         moved += [feeding, float(self._inside(work, tm, tn))]
         moved = [max(moved[: place + 1]) for place in range(len(moved))]
         om, on, ok = outer.counts(product)
         return Counted(
             (tm, tn, min(tk, product.k)), (rows, columns, -(-product.k // min(tk, product.k))), product.copies,
-            outer.order, own.name, BUFFERS * (tm + tn) * tk * work.size, own.each,
+            outer.order, own.name, BUFFERS * (tm + tn) * tk * work.size, self.rooms[-1],
             (outer.m, outer.n, outer.k), self.levels[0].name, tuple(moved), self._registers(work),
             om * on * ok * product.copies, waves, computing,
-            min(1.0, (work.multiplying + work.beside) / (computing * rates.peak)),
+            min(1.0, (work.multiplying + work.beside) / (computing * peak)),
         )  # fmt: skip
 
-    def _tile(self, work: Work, product: Product, moved: list[float]) -> tuple[int, int, int, int]:
+    def _tile(self, work: Demand, product: Product, moved: list[float]) -> tuple[int, int, int, int]:
         """Return the tile of least time, and of those the one that the caches feed with the fewest bytes."""
-        own, rates, overlap = self.levels[-1], self.rates(work.precision), self.mapping.overlap
-        choices = _tiles(own.each / work.size)
+        (peak, vector), overlap = self.rates(work.precision), self.mapping.overlap
+        choices = _tiles(self.rooms[-1] / work.size)
         if not choices:
-            raise self.too_small(own, work)
+            raise self.too_small(self.levels[-1], work)
         tm, tn, tk, split = choices
         tiles = -(-product.m // tm) * -(-product.n // tn) * product.copies
         waves = -(-tiles * split // self.units)
-        seconds = waves * (2.0 * tm * tn * -(-product.k // split)) * self.units / rates.peak
-        seconds += work.beside / rates.vector
+        seconds = waves * (2.0 * tm * tn * -(-product.k // split)) * self.units / peak
+        seconds += work.beside / vector
         drawn = self._inside(work, tm, tn)
         feeding = self._from_outside(work, product, tm, tn, split)
-        seconds = np.maximum(seconds, drawn / own.bandwidth)
-        fetching = feeding / (self.levels[-2] if moved else self.main).bandwidth
+        seconds = np.maximum(seconds, drawn / self.speeds[-1])
+        fetching = feeding / (self.speeds[-2] if moved else self.main_speed)
         seconds = np.maximum(seconds, fetching) if moved or overlap else seconds + fetching
         if moved and overlap:  # no tile makes up for what waits for the main memory
-            seconds = np.maximum(seconds, moved[0] / self.main.bandwidth)
+            seconds = np.maximum(seconds, moved[0] / self.main_speed)
         seconds = np.maximum(seconds, self._joules(work, feeding, drawn, moved) / self.spending.budget)
         narrow = ((tm < _NARROW) & (product.m > tm)) | ((tn < _NARROW) & (product.n > tn))
         seconds = np.where(((split > 1) & (tiles >= self.units)) | narrow, np.inf, seconds)
@@ -161,24 +160,24 @@ class GpuTiling(TilingStrategy):
         return int(tm[best]), int(tn[best]), int(tk[best]), int(split[best])
 
     @staticmethod
-    def _from_outside(work: Work, product: Product, tm: Any, tn: Any, split: Any) -> Any:
+    def _from_outside(work: Demand, product: Product, tm: Any, tn: Any, split: Any) -> Any:
         """Return the bytes that tiles draw from the caches: each operand once for each tile that needs it."""
         strips = product.m * product.k * -(-product.n // tn) + product.k * product.n * -(-product.m // tm)
         once = product.m * product.k + product.k * product.n
         sums = 2.0 * _SUM_BYTES * product.m * product.n * split * (split > 1)
         return work.data + product.copies * ((strips - once) * work.size + sums)
 
-    def _inside(self, work: Work, tm: Any, tn: Any) -> Any:
+    def _inside(self, work: Demand, tm: Any, tn: Any) -> Any:
         """Return the bytes that threads draw from shared memory."""
         once_each = 1 / np.minimum(self.warp[0], tm) + 1 / np.minimum(self.warp[1], tn)
         return work.multiplying / 2 * work.size * once_each
 
-    def _joules(self, work: Work, feeding: Any, drawn: Any, moved: list[float]) -> Any:
+    def _joules(self, work: Demand, feeding: Any, drawn: Any, moved: list[float]) -> Any:
         """Return the energy of every tile, as :meth:`Spending.of` counts it."""
-        costs, energies = self.spending, self.spending.energies
+        costs = self.spending
         computes = self.mapping.compute_precision or work.precision
-        fixed = (work.multiplying + work.beside) / 2 * float(energies.mac_of(computes).m_as("J"))
-        fixed += self._registers(work) * work.size / 4 * costs.register
+        fixed = (work.multiplying + work.beside) / 2 * costs.multiplying(computes)
+        fixed += self._registers(work) * work.size / WORD * costs.register
         if moved:
             fixed += (costs.off_chip + costs.levels[0]) * moved[0]
             for cost, arrives, leaves in zip(costs.levels[1:], moved, moved[1:], strict=False):
@@ -187,10 +186,10 @@ class GpuTiling(TilingStrategy):
             return fixed + (costs.levels[-2] + costs.levels[-1]) * feeding + costs.levels[-1] * drawn
         return fixed + (costs.off_chip + costs.levels[0] + costs.levels[-1]) * feeding + costs.levels[-1] * drawn
 
-    def _registers(self, work: Work) -> float:
+    def _registers(self, work: Demand) -> float:
         """Return words in registers: three for each step of a thread, one for several in a matrix unit."""
         computes = self.mapping.compute_precision or work.precision
-        matrix = (computes, "matrix", "dense") in self.device._peaks and self.mapping.unit != "vector"
+        matrix = self.machine.has_rate(computes, "matrix") and self.mapping.unit != "vector"
         # A matrix unit works on 16 × 8 × 16: 384 words of operands and 256 of sums for 2,048 steps.
         return work.multiplying / 2 * (640 / 2048 if matrix else 3.0)
 

@@ -13,23 +13,24 @@ from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
-from mlsys.models.architecture.choose import strategy_for
-from mlsys.models.architecture.energy import ENERGY_PARTS, Energies, Spending, in_stacks
-from mlsys.models.architecture.plan import Counted, TilingStrategy
+from mlsys.models.architecture.choose import StrategyName, strategy_for
+from mlsys.models.architecture.demand import Counted, Demand, demand_of
+from mlsys.models.architecture.plan import TilingStrategy
 from mlsys.models.architecture.result import ArchitectureResult
-from mlsys.models.architecture.work import Work, work_of
+from mlsys.models.architecture.spending import ENERGY_PARTS, Spending
+from mlsys.models.energy import Energies
 from mlsys.provenance import Step
 from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["PARTS", "run"]
+__all__ = ["PARTS", "architecture"]
 
 PARTS = ("compute", "exposed on-chip memory", "exposed memory", "launch", "power limit")
 _SECOND, _JOULE, _BYTE, _WATT, _NUMBER = (ureg.Unit(name) for name in ("s", "J", "byte", "W", ""))
 _FLOP_PER_BYTE, _TFLOP_PER_SECOND = ureg.Unit("FLOP/byte"), ureg.Unit("TFLOP/s")
 
 
-class _One(NamedTuple):
+class _Spent(NamedTuple):
     """Times, energies and bytes of one operator, in plain numbers."""
 
     parts: tuple[float, ...]
@@ -45,9 +46,9 @@ class _One(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """A network's distinct works, and which of them each operator is."""
+    """A network's distinct demands, and which of them each operator is."""
 
-    works: tuple[Work, ...]
+    demands: tuple[Demand, ...]
     order: tuple[int, ...]
 
 
@@ -55,38 +56,38 @@ _rows_of: dict[int, tuple[weakref.ref[Network], _Rows]] = {}
 
 
 def _rows(network: Network) -> _Rows:
-    """Return the distinct works of a network, found once for each network."""
+    """Return the distinct demands of a network, found once for each network."""
     known = _rows_of.get(id(network))
     if known is not None and known[0]() is network:
         return known[1]
     by_object: dict[int, int] = {}
-    by_work: dict[Work, int] = {}
+    by_demand: dict[Demand, int] = {}
     for operator in network:
         if id(operator) not in by_object:
-            by_object[id(operator)] = by_work.setdefault(work_of(operator), len(by_work))
-    rows = _Rows(tuple(by_work), tuple(by_object[id(operator)] for operator in network))
+            by_object[id(operator)] = by_demand.setdefault(demand_of(operator), len(by_demand))
+    rows = _Rows(tuple(by_demand), tuple(by_object[id(operator)] for operator in network))
     key = id(network)
     _rows_of[key] = weakref.ref(network, lambda _: _rows_of.pop(key, None)), rows
     return rows
 
 
-def run(
+def architecture(
     device: Device,
-    network: Operator | Network,
+    workload: Operator | Network,
     mapping: Mapping | None = None,
     *,
     overlap: bool = True,
-    strategy: TilingStrategy | str | None = None,
+    strategy: TilingStrategy | StrategyName | None = None,
     launch_overhead: Quantity | None = None,
     energies: Energies | None = None,
 ) -> ArchitectureResult:
-    """Return time and energy of ``network`` on ``device``, each operator tiled as its kind of machine does.
+    """Return time and energy of ``workload`` on ``device``, each operator tiled as its kind of machine does.
 
     Parameters
     ----------
     device
         A twin with what the strategy needs.
-    network
+    workload
         Operators that run one after the other, or one operator; each is tiled by its own shape.
     mapping
         Rate and unit, as for the roofline; the strategy decides about the memory levels.
@@ -98,7 +99,8 @@ def run(
     launch_overhead
         Time that each kernel costs beside its work, s; by default none.
     energies
-        What operations and accesses cost; by default the published constants at 45 nm.
+        What operations and accesses cost; by default the price list of the device's own process. That of
+        ``Energies.of(device, bound="high")`` gives the high end of what the energy may be.
 
     Returns
     -------
@@ -108,7 +110,7 @@ def run(
     Raises
     ------
     ArgumentError
-        If the network is empty, the device lacks what the strategy needs, or a block does not fit.
+        If the workload is empty, the device lacks what the strategy needs, or a block does not fit.
     UnknownNameError
         If the device lacks the precision, or the strategy is unknown.
 
@@ -123,70 +125,68 @@ def run(
     References
     ----------
     S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009: the bound below which no operator falls.
-    M. Horowitz, Computing's energy problem, ISSCC 2014: energies.
+    M. Horowitz, Computing's energy problem, ISSCC 2014, and N. Jouppi et al., ISCA 2021, Table 2: energies.
 
     Examples
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import gemm
-    >>> found = run(Hardware.Generic.TPU, gemm(4096, 4096, 4096, "bf16"))
+    >>> found = architecture(Hardware.Generic.TPU, gemm(4096, 4096, 4096, "bf16"))
     >>> print(f"{found.time.to('ms'):.2f}, {found.spent.to('mJ'):.0f}, bound by {found.bound_by}")
-    3.05 ms, 261 mJ, bound by compute
+    3.05 ms, 66 mJ, bound by compute
     """
     how = mapping or Mapping()
     how = replace(how, overlap=how.overlap and bool(overlap))
     chosen = _chosen(device, how, strategy, energies)
     launch = 0.0
     if launch_overhead is not None:
-        launch = float(checked_number("run", "launch_overhead", launch_overhead, nonnegative("s"), {}))
+        launch = float(checked_number("architecture", "launch_overhead", launch_overhead, nonnegative("s"), {}))
     costs = chosen.spending
-    origin = _origins(chosen, network)
-    if not isinstance(network, Network):
-        rows = _Rows((work_of(network),), (0,))
-        names = [network.name]
+    origin = _origins(chosen, workload)
+    if not isinstance(workload, Network):
+        rows = _Rows((demand_of(workload),), (0,))
+        names = [workload.name]
     else:
-        if not len(network):
+        if not len(workload):
             raise ArgumentError(
-                f"run(): `network` must have at least one operator, got the empty network {network.name!r}. "
-                "Write e.g. network=Network('mine', (gemm(64, 64, 64),))"
+                f"architecture(): `workload` must have at least one operator, got the empty network {workload.name!r}. "
+                "Write e.g. workload=Network('mine', (gemm(64, 64, 64),))"
             )
-        rows, names = _rows(network), [operator.name for operator in network]
-    counts = [chosen.counted(work) for work in rows.works]
-    ones = [_one(chosen, work, counted, costs, launch) for work, counted in zip(rows.works, counts, strict=True)]
+        rows, names = _rows(workload), [operator.name for operator in workload]
+    counts = [chosen.counted(work) for work in rows.demands]
+    ones = [_one(chosen, work, counted, costs, launch) for work, counted in zip(rows.demands, counts, strict=True)]
     assumptions = _assumptions(chosen, costs, launch)
     first: dict[int, str] = {}
     for row, name in zip(rows.order, names, strict=True):
         first.setdefault(row, name)
     found = [
         _result(chosen, first[row], one, assumptions, origin, (work, counted))
-        for row, (work, counted, one) in enumerate(zip(rows.works, counts, ones, strict=True))
+        for row, (work, counted, one) in enumerate(zip(rows.demands, counts, ones, strict=True))
     ]
     children = tuple(found[row].named(name) for row, name in zip(rows.order, names, strict=True))
-    if not isinstance(network, Network):
+    if not isinstance(workload, Network):
         return children[0]
-    return _summed(chosen, network, [ones[row] for row in rows.order], children, assumptions, origin)
+    return _summed(chosen, workload, [ones[row] for row in rows.order], children, assumptions, origin)
 
 
 def _chosen(
-    device: Device, how: Mapping, strategy: TilingStrategy | str | None, energies: Energies | None
+    device: Device, how: Mapping, strategy: TilingStrategy | StrategyName | None, energies: Energies | None
 ) -> TilingStrategy:
     if not isinstance(strategy, TilingStrategy):
         found = strategy_for(device, how, strategy=strategy)
         return replace(found, energies=energies) if energies else found
     if strategy.device is not device and strategy.device != device:
         raise ArgumentError(
-            f"run(): `strategy` was made for {strategy.device.name}, but the device is {device.name}. "
+            f"architecture(): `strategy` was made for {strategy.device.name}, but the device is {device.name}. "
             f"Write strategy={type(strategy).__name__}(device)"
         )
     return replace(strategy, mapping=how, energies=energies or strategy.energies)
 
 
-def _one(strategy: TilingStrategy, work: Work, counted: Counted, costs: Spending, launch: float) -> _One:
+def _one(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spending, launch: float) -> _Spent:
     computing = counted.computing
-    feeding = max(
-        moved / level.bandwidth for moved, level in zip(counted.moved[1:], strategy.levels, strict=True)
-    )  # fmt: skip
-    moving = counted.moved[0] / strategy.main.bandwidth
+    feeding = max((moved / speed for moved, speed in zip(counted.moved[1:], strategy.speeds, strict=True)), default=0.0)
+    moving = counted.moved[0] / strategy.main_speed
     exposed_on_chip = max(feeding - computing, 0.0)
     busy = computing + exposed_on_chip
     exposed = max(moving - busy, 0.0) if strategy.mapping.overlap else moving
@@ -203,12 +203,12 @@ def _one(strategy: TilingStrategy, work: Work, counted: Counted, costs: Spending
         bound_by = "compute" if computing == longest else "memory" if moving == longest else "on-chip memory"
     whole = time + stretch
     flops = work.multiplying + work.beside
-    return _One(
+    return _Spent(
         (computing, exposed_on_chip, exposed, launch, stretch),
         (*spent, costs.idle * whole),
         counted.moved,
         flops,
-        flops / strategy.rates(work.precision).peak,
+        flops / strategy.rates(work.precision)[0],
         bound_by,
     )
 
@@ -225,16 +225,16 @@ class _Origins(NamedTuple):
 def _result(
     strategy: TilingStrategy,
     name: str,
-    one: _One,
+    one: _Spent,
     assumptions: tuple[str, ...],
     origin: _Origins,
-    planned: tuple[Work, Counted] | None = None,
+    planned: tuple[Demand, Counted] | None = None,
     children: tuple[ArchitectureResult, ...] = (),
     extra: dict[str, Quantity] | None = None,
 ) -> ArchitectureResult:
     time, energy = one.time, math.fsum(one.energy)
     clock = origin.stretched if one.parts[-1] else origin.time
-    levels = (strategy.main, *strategy.levels)
+    levels = (strategy.machine.main, *strategy.levels)
     figures = {
         "energy": computed(energy, _JOULE, origin.energy),
         "average power": computed(energy / time, _WATT, origin.stretched),
@@ -266,7 +266,7 @@ def _result(
 def _summed(
     strategy: TilingStrategy,
     network: Network,
-    ones: Sequence[_One],
+    ones: Sequence[_Spent],
     children: tuple[ArchitectureResult, ...],
     assumptions: tuple[str, ...],
     origin: _Origins,
@@ -278,7 +278,7 @@ def _summed(
     columns = [tuple(map(math.fsum, zip(*rows, strict=True))) for rows in (
         [one.parts for one in ones], [one.energy for one in ones], [one.moved for one in ones]
     )]  # fmt: skip
-    whole = _One(
+    whole = _Spent(
         columns[0],
         columns[1],
         columns[2],
@@ -296,14 +296,11 @@ def _origins(strategy: TilingStrategy, network: Operator | Network) -> _Origins:
     operator = network.operators[0] if isinstance(network, Network) and len(network) else network
     computes = how.compute_precision or str(getattr(operator, "precision", device.headline))
     sizes, speeds = strategy.on_record
-    time = {"peak": device.peak(computes, how.sparsity, how.unit), "bandwidth": device.level().bandwidth} | speeds
-    energy = {"multiply_accumulate": costs.energies.mac_of(computes), "register": costs.energies.register}
-    energy |= {f"word_of_{size:g}_KiB": cost for size, cost in costs.energies.sram.items()}
-    if costs.off_chip:
-        energy["memory"] = costs.energies.hbm if in_stacks(strategy.main) else costs.energies.dram
-    power = {} if device._tdp is None else {"design_power": device.tdp}
-    if device._idle_power is not None:
-        power["idle_power"] = device.idle_power
+    machine = strategy.machine
+    time = {"peak": device.peak(computes, how.sparsity, how.unit), "bandwidth": machine.main.quantity("bandwidth")}
+    time |= speeds
+    energy = {"multiply_accumulate": costs.energies.mac(computes).value} | costs.leans
+    power = {name: machine.quantity(name) for name in ("tdp", "idle_power") if machine.has(name)}
     # A tile is cut to the sizes, and among those that fit the quickest is taken.
     stretched, spent = time | power | energy, energy | (time | power if costs.idle else {})
     steps = (sizes | time, sizes | time, sizes | stretched, sizes | time | spent)
@@ -311,7 +308,7 @@ def _origins(strategy: TilingStrategy, network: Operator | Network) -> _Origins:
 
 
 def _assumptions(strategy: TilingStrategy, costs: Spending, launch: float) -> tuple[str, ...]:
-    unknown = [level.name for level in strategy.levels if math.isinf(level.bandwidth)]
+    unknown = [level.name for level in strategy.levels if not level.has("bandwidth")]
     return (
         f"tiled as a {strategy.name.upper()}: {strategy.assumptions()[0]}",
         *strategy.assumptions()[1:],
@@ -321,8 +318,7 @@ def _assumptions(strategy: TilingStrategy, costs: Spending, launch: float) -> tu
         else "blocks are moved first, then worked on",
         f"a launch of {launch:.3g} s for each operator" if launch else "no launch overhead",
         *([f"no bandwidth on record for {', '.join(unknown)}: never waited for"] if unknown else []),
-        "energies as published for 45 nm, DDR-class memory at 160 pJ/byte and HBM2 at 31 pJ/byte; not scaled to the "
-        "device's process",
+        *costs.energies.assumptions(),
         "time is stretched where the energy would exceed the thermal design power"
         if math.isfinite(costs.budget)
         else "no thermal design power on record: power is not limited",

@@ -5,56 +5,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from math import inf
+from typing import ClassVar
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
-from mlsys.hardware.parts import MemoryLevel
+from mlsys.hardware.view import LevelView, MachineView, view
 from mlsys.mapping import Mapping
-from mlsys.models.architecture.energy import Energies, Spending
-from mlsys.models.architecture.work import Work, work_of
+from mlsys.models.architecture.demand import Counted, Demand, demand_of
+from mlsys.models.architecture.spending import Spending
+from mlsys.models.energy import Energies
 from mlsys.precision import element_size
 from mlsys.provenance import Step
 from mlsys.units import Quantity, Unit, computed, ureg
 from mlsys.workloads.operator import Operator
 
-__all__ = ["Counted", "Level", "TilePlan", "TilingStrategy"]
+__all__ = ["TilePlan", "TilingStrategy"]
 
 _BYTE, _SECOND, _NUMBER = ureg.Unit("byte"), ureg.Unit("s"), ureg.Unit("")
-
-
-class Level(NamedTuple):
-    """A memory level in plain numbers: bytes of one piece, byte/s of all (infinite where unknown), kind."""
-
-    name: str
-    each: float
-    bandwidth: float
-    kind: str
-
-
-class Counted(NamedTuple):
-    """What a plan counts, in plain numbers: bytes, seconds, pure numbers.
-
-    ``moved`` has the bytes that cross the inner side of each level, main memory first.
-    ``registers`` are words read and written in registers.
-    """
-
-    tile: tuple[int, int, int]
-    tiles: tuple[int, int, int]
-    copies: int
-    order: str
-    level: str
-    buffer: float
-    capacity: float
-    block: tuple[int, int, int]
-    block_level: str
-    moved: tuple[float, ...]
-    registers: float
-    loads: int
-    waves: int
-    computing: float
-    utilisation: float
 
 
 @dataclass(frozen=True)
@@ -132,13 +101,6 @@ class TilePlan:
         )
 
 
-class Rates(NamedTuple):
-    """Peak of the products and rate of all other operations, FLOP/s."""
-
-    peak: float
-    vector: float
-
-
 @dataclass(frozen=True)
 class TilingStrategy(ABC):
     """A discipline of cutting operators for one device; subclasses say which.
@@ -151,7 +113,7 @@ class TilingStrategy(ABC):
         Rate, unit and overlap, as for the roofline.
     energies
         What operations and accesses cost, where the design power decides about a tile; None stands for
-        the published constants at 45 nm.
+        the price list of the device's own process.
     """
 
     device: Device
@@ -166,7 +128,7 @@ class TilingStrategy(ABC):
                 f"{type(self).__name__}(): `mapping.level` must be None, got {self.mapping.level!r}: "
                 "the strategy decides what each level moves. Write mapping=Mapping()"
             )
-        _ = self.levels, self.main
+        _ = self.levels, self.machine
 
     def plan(self, operator: Operator) -> TilePlan:
         """Return how ``operator`` is cut: least time, then fewest bytes, within the discipline.
@@ -184,10 +146,10 @@ class TilingStrategy(ABC):
         UnknownNameError
             If the device lacks the precision.
         """
-        work = work_of(operator)
+        work = demand_of(operator)
         return self.described(operator.name, work, self.counted(work))
 
-    def described(self, name: str, work: Work, counted: Counted) -> TilePlan:
+    def described(self, name: str, work: Demand, counted: Counted) -> TilePlan:
         """Return counts as a plan with units."""
         again = counted.moved[0] - work.data
         written = work.written
@@ -213,7 +175,7 @@ class TilingStrategy(ABC):
             moved=FrozenDict(
                 {
                     level.name: given(moved)
-                    for level, moved in zip((self.main, *self.levels), counted.moved, strict=True)
+                    for level, moved in zip((self.machine.main, *self.levels), counted.moved, strict=True)
                 }
             ),
             launches=1,
@@ -224,7 +186,7 @@ class TilingStrategy(ABC):
         )
 
     @abstractmethod
-    def counted(self, work: Work) -> Counted:
+    def counted(self, work: Demand) -> Counted:
         """Return the plan of one operator in plain numbers."""
 
     @abstractmethod
@@ -233,49 +195,64 @@ class TilingStrategy(ABC):
 
     @property
     @abstractmethod
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[LevelView, ...]:
         """The levels on the chip that data pass, outermost first."""
+
+    @cached_property
+    def machine(self) -> MachineView:
+        """The numbers of the device, in its headline format."""
+        return view(self.device)
+
+    @cached_property
+    def rooms(self) -> tuple[float, ...]:
+        """Bytes that a program may claim of one piece of each level on the chip, as :attr:`levels`."""
+        return tuple(level.usable_each or 0.0 for level in self.levels)
+
+    @cached_property
+    def speeds(self) -> tuple[float, ...]:
+        """Bytes a second of all pieces of each level on the chip; infinite where none is on record."""
+        return tuple(inf if speed is None else speed for speed in (level.bandwidth_total for level in self.levels))
+
+    @cached_property
+    def main_speed(self) -> float:
+        """Bytes a second of the main memory."""
+        return self.machine.main.require("bandwidth")
+
+    def room_of(self, level: LevelView) -> float:
+        """Return the bytes that a program may claim of one piece of a level."""
+        return level.usable_each or 0.0
 
     @cached_property
     def on_record(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
         """Sizes and bandwidths of the levels on the chip, as far as they are on record."""
-        used = {level.name for level in self.levels}
-        inner = [level for level in self.device.inner_levels if level.name in used and level._capacity is not None]
-        speeds = {f"{level.name}_bandwidth": level.bandwidth for level in inner if level._bandwidth is not None}
-        return {level.name: level.usable for level in inner}, speeds
+        speeds = {f"{each.name}_bandwidth": each.quantity("bandwidth") for each in self.levels if each.has("bandwidth")}
+        return {level.name: level.quantity("usable") for level in self.levels}, speeds
 
     @cached_property
     def origin(self) -> Step:
         """What a plan leans on: tiles are cut to the sizes, and of those that fit the quickest are taken."""
         leans = dict(self.on_record[0] | self.on_record[1])
-        leans["bandwidth"] = self.device.level().bandwidth
+        leans["bandwidth"] = self.machine.main.quantity("bandwidth")
         return Step("tiles", tuple(leans.values()), tuple(leans))
-
-    @cached_property
-    def main(self) -> Level:
-        """The main memory, as large as need be unless it is itself on the chip."""
-        level = self.device.level()
-        return as_level(level, sized="sram" in level.kind.lower())
 
     @cached_property
     def units(self) -> int:
         """Cores or multiprocessors."""
-        return max(1, int(self.device.chip("units").m_as("count")))
+        return max(1, int(self.machine.require("units")))
 
     @cached_property
     def spending(self) -> Spending:
         """What bytes and operations cost on this device, and the power there is."""
-        return (self.energies or Energies.at_45nm()).of(self)
+        return Spending.on(self.machine, self.levels, self.energies or Energies.of(self.machine))
 
-    def rates(self, precision: str) -> Rates:
-        """Return the rates at which data of ``precision`` are worked on."""
-        known = self.__dict__.setdefault("_known_rates", {})
+    def rates(self, precision: str) -> tuple[float, float]:
+        """Return the peak of products on data of ``precision``, and the rate of all other operations, FLOP/s."""
+        known: dict[str, tuple[float, float]] = self.__dict__.setdefault("_known_rates", {})
         if precision not in known:
             known[precision] = self._rates(precision)
-        found: Rates = known[precision]
-        return found
+        return known[precision]
 
-    def _rates(self, precision: str) -> Rates:
+    def _rates(self, precision: str) -> tuple[float, float]:
         how = self.mapping
         computes = how.compute_precision or precision
         if element_size(computes) != element_size(precision):
@@ -284,43 +261,36 @@ class TilingStrategy(ABC):
                 f"{precision}. Make the operator with precision={computes!r}"
             )
         peak = float(self.device.peak(computes, how.sparsity, how.unit).m_as("FLOP/s"))
-        have = self.device._peaks
-        vector = next(
-            (
-                float(self.device.peak(name, "dense", "vector").m_as("FLOP/s"))
-                for name in (computes, "fp32")
-                if (name, "vector", "dense") in have
-            ),
-            self.beside(peak),
-        )
-        return Rates(peak, min(vector, peak))
+        lanes = (self.machine.rate_of(name, "vector") for name in (computes, "fp32"))
+        vector = next((rate for rate in lanes if rate is not None), self.beside(peak))
+        return peak, min(vector, peak)
 
     def beside(self, peak: float) -> float:
         """Return the rate of operations beside products where the twin has no vector peak, FLOP/s."""
         return peak
 
-    def stream(self, work: Work, computing: float | None = None) -> Counted:
+    def stream(self, work: Demand, computing: float | None = None) -> Counted:
         """Return the plan of an operator whose data pass through the chip once, in chunks of the innermost level."""
-        rates = self.rates(work.precision)
+        peak, vector = self.rates(work.precision)
         if computing is None:
-            computing = work.multiplying / (rates.peak if work.product is None else rates.vector)
-            computing += work.beside / rates.vector
-        held = self.holding
-        room = held.each / 2  # one chunk in use, one on its way
+            computing = work.multiplying / (peak if work.product is None else vector)
+            computing += work.beside / vector
+        held, whole = self.holding, self.room_of(self.holding)
+        room = whole / 2  # one chunk in use, one on its way
         words = max(work.elements, 1.0)
         share = work.data / words  # bytes that pass for each element of the result
         chunk = max(1, min(int(words), int(room / max(share, 1e-9))))
         tiles = -(-int(words) // chunk)
         flops = work.multiplying + work.beside
         return Counted(
-            (chunk, 1, 1), (tiles, 1, 1), 1, "", held.name, min(2 * chunk * share, held.each), held.each,
+            (chunk, 1, 1), (tiles, 1, 1), 1, "", held.name, min(2 * chunk * share, whole), whole,
             (chunk, 1, 1), held.name, (work.data,) * (1 + len(self.levels)), 2 * flops, tiles,
             -(-tiles // self.units_at_work), computing,
-            min(1.0, flops / (computing * rates.peak)) if computing else 0.0,
+            min(1.0, flops / (computing * peak)) if computing else 0.0,
         )  # fmt: skip
 
     @property
-    def holding(self) -> Level:
+    def holding(self) -> LevelView:
         """The level whose pieces hold the tiles."""
         return self.levels[-1]
 
@@ -336,19 +306,12 @@ class TilingStrategy(ABC):
             f"{remedy}"
         )
 
-    def too_small(self, level: Level, work: Work) -> ArgumentError:
+    def too_small(self, level: LevelView, work: Demand) -> ArgumentError:
         """Return the error for a level that holds no block of a product."""
         product = work.product
         assert product is not None
         return ArgumentError(
-            f"plan(): {level.name} of {self.device.name} holds {level.each:,.0f} byte, too little for the smallest "
-            f"block of a product of {product.m} × {product.n} × {product.k} in {work.precision}. "
+            f"plan(): {level.name} of {self.device.name} holds {self.room_of(level):,.0f} byte, too little for the "
+            f"smallest block of a product of {product.m} × {product.n} × {product.k} in {work.precision}. "
             "Choose a device with more memory on the chip"
         )
-
-
-def as_level(level: MemoryLevel, *, sized: bool = True) -> Level:
-    """Return a level of a twin in plain numbers; of one that is not ``sized`` the capacity is not looked at."""
-    bandwidth = float("inf") if level._bandwidth is None else float(level.bandwidth_total.m_as("byte/s"))
-    each = float(level._each(level.usable).m_as("byte")) if sized and level._capacity is not None else 0.0
-    return Level(level.name, each, bandwidth, level.kind)

@@ -1,4 +1,4 @@
-"""What an operator asks of a machine, in plain numbers: its product, its bytes, its operations beside the product."""
+"""What an operator asks of a machine in plain numbers, and what a plan of it counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlsys.precision import PRECISIONS
 from mlsys.units import ureg
 from mlsys.workloads.operator import Operator
 
-__all__ = ["NARROWEST", "Product", "Work", "work_of"]
+__all__ = ["NARROWEST", "Counted", "Demand", "Product", "demand_of"]
 
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 # A product with fewer columns for each copy is no work for matrix units: a depthwise convolution has one.
@@ -42,7 +42,7 @@ class Product(NamedTuple):
     orders: tuple[str, ...] = ("mnk", "nmk")
 
 
-class Work(NamedTuple):
+class Demand(NamedTuple):
     """One operator in plain numbers.
 
     Attributes
@@ -74,17 +74,41 @@ class Work(NamedTuple):
     precision: str
 
 
-def work_of(operator: Operator) -> Work:
+class Counted(NamedTuple):
+    """What a plan counts, in plain numbers: bytes, seconds, pure numbers.
+
+    ``moved`` has the bytes that cross the inner side of each level, main memory first.
+    ``registers`` are words read and written in registers.
+    """
+
+    tile: tuple[int, int, int]
+    tiles: tuple[int, int, int]
+    copies: int
+    order: str
+    level: str
+    buffer: float
+    capacity: float
+    block: tuple[int, int, int]
+    block_level: str
+    moved: tuple[float, ...]
+    registers: float
+    loads: int
+    waves: int
+    computing: float
+    utilisation: float
+
+
+def demand_of(operator: Operator) -> Demand:
     """Return what an operator asks for.
 
     Examples
     --------
     >>> from mlsys.workloads import attention, conv2d, relu
-    >>> work_of(conv2d(1, 64, 64, size=56, kernel=3, precision="fp32")).product
+    >>> demand_of(conv2d(1, 64, 64, size=56, kernel=3, precision="fp32")).product
     Product(m=3136, n=64, k=576, copies=1, left=200704, halo=7168, orders=('mnk', 'nmk'))
-    >>> work_of(attention(1, 12, 128, 128, 64)).pair
+    >>> demand_of(attention(1, 12, 128, 128, 64)).pair
     ((128, 128, 64, 12), (128, 64, 128, 12))
-    >>> work_of(relu(1000)).product is None
+    >>> demand_of(relu(1000)).product is None
     True
     """
     size = PRECISIONS[operator.precision] / 8
@@ -95,7 +119,7 @@ def work_of(operator: Operator) -> Work:
         multiplying = flops if operator.kind in _MULTIPLY else 0.0
         elements = float(operator.shape.get("elements", 0)) or data / size / 2
         written = _written(operator, elements * size, data)
-        return Work(None, (), multiplying, flops - multiplying, data, written, size, elements, operator.precision)
+        return Demand(None, (), multiplying, flops - multiplying, data, written, size, elements, operator.precision)
     m, n, k, copies = found.m, math.ceil(found.n), found.k, found.copies
     if operator.kind == "attention":
         heads = copies // 2
@@ -108,7 +132,7 @@ def work_of(operator: Operator) -> Work:
         elements = float(m * n * copies)
     written = _written(operator, elements * size, data)
     multiplying = min(2.0 * found.macs, flops)
-    return Work(product, pair, multiplying, flops - multiplying, data, written, size, elements, operator.precision)
+    return Demand(product, pair, multiplying, flops - multiplying, data, written, size, elements, operator.precision)
 
 
 def _written(operator: Operator, made: float, data: float) -> float:
