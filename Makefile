@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test labs notebooks lint bench colab clean
+.PHONY: help setup book pdf page test mutants labs notebooks goldens lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,6 +39,9 @@ labs: setup ## Open the labs in JupyterLab
 
 notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 	@$(PYTHON) tools/notebooks.py
+
+goldens: setup ## Lock every number anew in tests/goldens, after one was moved on purpose
+	@$(PYTHON) tools/goldens.py
 
 lint: setup ## Check style, types, import directions and pages
 	$(BIN)/ruff check .

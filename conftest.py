@@ -1,9 +1,19 @@
 """Settings of the test run."""
 
 import os
+import random
 
 from hypothesis import settings
 
 settings.register_profile("everywhere", deadline=None, print_blob=True)
 settings.register_profile("ci", parent=settings.get_profile("everywhere"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
+
+# Where there are too many cases for every run (tools/sampled.py), a seed draws some. Workers inherit it.
+os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    if not os.environ.get("MLSYS_ALL"):
+        drawn = f"MLSYS_SEED={os.environ['MLSYS_SEED']}"
+        terminalreporter.write_line(f"Some cases were drawn with {drawn}, which repeats them; `make mutants` runs all.")

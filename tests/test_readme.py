@@ -64,3 +64,11 @@ def test_every_linked_file_exists() -> None:
     root = Path(__file__).parent.parent
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (root / target).exists(), target
+
+
+def test_no_command_names_a_version_that_does_not_exist() -> None:
+    """There is no tag yet: what a command of the README compares with is there in every clone."""
+    root = Path(__file__).parent.parent
+    named = re.findall(r"mlsys claims diff (\S+)", README + (root / "CONTRIBUTING.md").read_text("utf-8"))
+    assert named
+    assert set(named) <= {"HEAD`", "HEAD", "HEAD~1"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlsys.claims.render import MIME
 
-__all__ = ["Move", "claims_in_notebook", "diff", "ledger", "ledger_at"]
+__all__ = ["Move", "claims_in_notebook", "diff", "files_at", "ledger", "ledger_at"]
 
 Ledger = dict[tuple[str, str], dict[str, Any]]
 
@@ -49,16 +49,38 @@ def ledger(paths: Iterable[str | Path]) -> Ledger:
 
 
 def ledger_at(revision: str, folders: Iterable[str] = ("book", "labs")) -> Ledger:
-    """Return the ledger of the notebooks as committed at a git ``revision``."""
-    names = _git("ls-tree", "-r", "-z", "--name-only", revision, *folders).split("\0")
-    return _file(_git("show", f"{revision}:{name}") for name in names if name.endswith(".ipynb"))
+    """Return the ledger of the notebooks as committed at a git ``revision``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such revision, or no git here.
+    """
+    return _file(text for _, text in files_at(revision, folders, ".ipynb"))
 
 
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
+def files_at(revision: str, folders: Iterable[str], suffix: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the files below ``folders`` that end so, as committed at a git ``revision``."""
+    if _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is None:
+        raise ValueError(
+            f"there is no git revision {revision!r} here, and no file or folder of that name. Give a commit, a tag or "
+            "a branch that `git log` knows, e.g. HEAD~1"
+        )
+    names = (_git("ls-tree", "-r", "-z", "--name-only", revision, *folders) or "").split("\0")
+    for name in names:
+        if name.endswith(suffix):
+            yield name, _git("show", f"{revision}:{name}") or ""
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what git prints, or None where it refuses; an error where there is no git, or no repository."""
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+    except FileNotFoundError:
+        raise ValueError("git is needed to compare with another version, and it is not on the PATH") from None
+    if "not a git repository" in done.stderr:
         raise ValueError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
-    return done.stdout
+    return None if done.returncode else done.stdout
 
 
 @dataclass(frozen=True)

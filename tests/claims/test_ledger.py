@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mlsys.claims import Move, diff, ledger, ledger_at
+from mlsys.claims.locks import FOLDER, compare_locks, locks, locks_at
 from mlsys.claims.render import MIME
 
 
@@ -74,7 +76,9 @@ def test_changes_in_words(before: str, after: str, change: str) -> None:
     assert Move("page", "it", before, after).change == change
 
 
-def test_ledgers_of_two_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def in_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return what commits all that lies in a fresh repository, which the test stands in."""
     monkeypatch.chdir(tmp_path)
     for variable, value in {
         "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b.c", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b.c",
@@ -85,18 +89,46 @@ def test_ledgers_of_two_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], check=True, capture_output=True)
 
+    def commit(message: str) -> None:
+        git("add", "-A")
+        git("commit", "-q", "-m", message)
+
     git("init", "-q")
+    return commit
+
+
+def test_ledgers_of_two_revisions(tmp_path: Path, in_git: Callable[[str], None]) -> None:
     (tmp_path / "book").mkdir()
     for message, claims in (("before", BEFORE), ("after", AFTER)):
         (tmp_path / "book" / "füßchen page.ipynb").write_text(notebook("roofline", **claims))
         (tmp_path / "elsewhere.ipynb").write_text(notebook("elsewhere", it=("1", "")))
-        git("add", "-A")
-        git("commit", "-q", "-m", message)
+        in_git(message)
     before, after = ledger_at("HEAD~1"), ledger_at("HEAD")
     assert {key for key, _ in before.items()} == {("roofline", name) for name in BEFORE}, "only book and labs"
     assert [move.name for move in diff(before, after)] == ["added", "bound", "dropped", "ridge", "size"]
     (tmp_path / "book" / "füßchen page.ipynb").write_text(notebook("roofline", **BEFORE))
     assert diff(before, ledger(["book"])) == [], "what lies there, not what was committed"
     assert ledger_at("HEAD", ["elsewhere.ipynb"]).keys() == {("elsewhere", "it")}
-    with pytest.raises(ValueError, match=r"git ls-tree .* failed"):
-        ledger_at("no-such-revision")
+    with pytest.raises(ValueError, match=r"no git revision 'v9\.9\.9' here.*e\.g\. HEAD~1"):
+        ledger_at("v9.9.9")
+
+
+def test_locks_of_two_versions(tmp_path: Path, in_git: Callable[[str], None]) -> None:
+    """Values that no page states are compared as well, between commits and with what lies there."""
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
+    devices = folder / "devices.txt"
+    devices.write_text("A30/chip/die_area = 826 mm²\nMI250X/links/InfinityFabric/per_direction = 350 GB/s\n")
+    in_git("before")
+    devices.write_text("MI250X/links/InfinityFabric/per_direction = 400 GB/s\nnew = 1\n")
+    in_git("after")
+    moved = [
+        Move("tests/goldens/devices", "A30/chip/die_area", "826 mm²", None),
+        Move("tests/goldens/devices", "MI250X/links/InfinityFabric/per_direction", "350 GB/s", "400 GB/s"),
+        Move("tests/goldens/devices", "new", None, "1"),
+    ]
+    assert compare_locks(locks_at("HEAD~1"), locks_at("HEAD")) == moved
+    assert [move.change for move in moved] == ["gone", "+14.3%", "new"]
+    assert compare_locks(locks_at("HEAD"), locks()) == []
+    devices.write_text("new = 2\n")
+    assert compare_locks(locks_at("HEAD"), locks())[-1] == Move("tests/goldens/devices", "new", "1", "2")

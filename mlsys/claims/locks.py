@@ -1,0 +1,63 @@
+"""The locked values of the package, ``tests/goldens/*.txt``, and what moved between two versions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from mlsys.claims.ledger import Move, files_at
+
+__all__ = ["FOLDER", "Locks", "compare_locks", "locks", "locks_at"]
+
+FOLDER = "tests/goldens"
+"""Where a checkout keeps the locks."""
+
+Locks = dict[tuple[str, str], str]
+
+
+def _read(files: Iterable[tuple[str, str]]) -> Locks:
+    found: Locks = {}
+    for name, text in files:
+        for line in text.splitlines():
+            value_name, _, value = line.partition(" = ")
+            found[f"{FOLDER}/{Path(name).stem}", value_name] = value
+    return found
+
+
+def locks(folder: str | Path = FOLDER) -> Locks:
+    """Return every locked value of a folder by (file, name); nothing where there is no such folder.
+
+    Examples
+    --------
+    >>> locks("no/such/folder")
+    {}
+    """
+    return _read((path.name, path.read_text("utf-8")) for path in sorted(Path(folder).glob("*.txt")))
+
+
+def locks_at(revision: str) -> Locks:
+    """Return every locked value as committed at a git ``revision``; nothing where it had none.
+
+    Raises
+    ------
+    ValueError
+        If there is no such revision, or no git here.
+    """
+    return _read(files_at(revision, (FOLDER,), ".txt"))
+
+
+def compare_locks(before: Locks, after: Locks) -> list[Move]:
+    """Return the locked values that were added, removed or changed, in order of their files.
+
+    Examples
+    --------
+    >>> old = {("tests/goldens/devices", "A100_80GB/power/tdp"): "400 W"}
+    >>> new = {("tests/goldens/devices", "A100_80GB/power/tdp"): "500 W"}
+    >>> compare_locks(old, new)[0].change
+    '+25%'
+    """
+    return [
+        Move(*key, before.get(key), after.get(key))
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]

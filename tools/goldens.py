@@ -1,0 +1,206 @@
+"""Write, or compare, the lock of every number that the package holds: tests/goldens/*.txt, one value a line.
+
+    python tools/goldens.py             write what changed (`make goldens`)
+    python tools/goldens.py --check     compare, write nothing
+
+devices       every recorded value of every twin, as the loader gives it
+constants     facts with a pedigree, published and derived; widths; plain multipliers
+networks      totals of every network of the catalogue, one sample, in half precision
+parameters    every number of every other YAML file: fitted parameters, machines of the mapper
+literals      numbers that a module or a class of the package names, as its source writes them
+measurements  rows and digest of each file of measurements
+
+A value that moves is one line of the review; `mlsys claims diff` says by how much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDENS = ROOT / "tests" / "goldens"
+PACKAGE = ROOT / "mlsys"
+DIGITS = 12
+
+
+def number(value: float) -> str:
+    """Return a number as a lock prints it: whole numbers in full, others with twelve digits."""
+    return f"{value:d}" if isinstance(value, int) else f"{value:.{DIGITS}g}"
+
+
+def quantity(value: Any) -> str:
+    """Return a quantity with its unit."""
+    return f"{number(value.magnitude)} {value.units:~P}".strip()
+
+
+def device_lines(device: Any) -> Iterator[str]:
+    """Lock one twin: what is recorded with a source, and the numbers that describe it."""
+    for value in device.recorded():
+        yield f"{value.origin.name} = {quantity(value)}"
+    yield f"{device.id}/release_year = {device.release_year}"
+    yield f"{device.id}/headline = {device.headline}"
+    if device.process_node:
+        yield f"{device.id}/chip/node = {device.process_node}"
+    if device.systolic_array:
+        yield f"{device.id}/chip/systolic_array = {' x '.join(map(str, device.systolic_array))}"
+    for level in device.memory.values():
+        yield f"{device.id}/memory/{level.name}/scope = {level.scope}"
+        if level.instances is not None:
+            yield f"{device.id}/memory/{level.name}/instances = {level.instances}"
+
+
+def devices() -> Iterator[str]:
+    """Lock every twin, teaching profiles included."""
+    from mlsys.hardware import Hardware
+
+    for device in (*Hardware, *Hardware.Generic):
+        yield from device_lines(device)
+
+
+def constants() -> Iterator[str]:
+    """Lock every constant that can be imported and is no view of a twin."""
+    from mlsys import constants as module
+    from mlsys.precision import element_size
+
+    for name, fact in module.facts().items():
+        yield f"{name} = {quantity(fact)}"
+    for name in dir(module):
+        value: Any = vars(module).get(name)
+        if isinstance(value, int):
+            yield f"{name} = {value}"
+        elif name.startswith("BYTES_"):
+            yield f"{name} = {quantity(element_size(name.removeprefix('BYTES_').lower()))}"
+
+
+def networks() -> Iterator[str]:
+    """Lock the totals of every network of the catalogue at its usual size."""
+    from mlsys.workloads import zoo
+
+    for name in zoo.networks():
+        built = zoo.network(name)
+        for figure in ("parameters", "macs", "flops", "data", "weights"):
+            yield f"{name}/{figure} = {quantity(getattr(built, figure))}"
+        yield f"{name}/operators = {len(built.operators)}"
+
+
+def _leaves(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in ("source", "sources", "note", "title", "description"):
+                yield from _leaves(inner, f"{path}/{key}")
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}/{place}")
+    elif isinstance(value, (int, float)):
+        yield f"{path} = {value!r}"
+    elif isinstance(value, str) and any(character.isdigit() for character in value):
+        yield f"{path} = {' '.join(value.split())}"
+
+
+def parameters() -> Iterator[str]:
+    """Lock every number of the YAML files that are not twins."""
+    twins, apart = PACKAGE / "hardware" / "data", {PACKAGE / "hardware" / "schema.yaml"}
+    for path in sorted(PACKAGE.rglob("*.yaml")):
+        if twins not in path.parents and path not in apart and path.name != "sources.yaml":
+            name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+            yield from _leaves(yaml.safe_load(path.read_text("utf-8")), name)
+
+
+def _named_numbers(body: Sequence[ast.stmt], prefix: str, in_class: bool) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from _named_numbers(statement.body, f"{prefix}{statement.name}.", True)
+            continue
+        if isinstance(statement, ast.Assign):
+            targets = [target for target in statement.targets if isinstance(target, ast.Name)]
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            targets = [statement.target]
+        else:
+            continue
+        value = statement.value
+        if value is None or not targets or not (in_class or targets[0].id.isupper()):
+            continue
+        if any(
+            isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value not in (0, 1)
+            for node in ast.walk(value)
+        ):
+            text = ast.unparse(value)
+            if len(text) > 200:
+                text = f"{text[:150]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            yield f"{prefix}{targets[0].id} = {text}"
+
+
+def literals() -> Iterator[str]:
+    """Lock the numbers that modules and classes of the package name in their source."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+        if not name.startswith(("viz.", "widgets.", "cli.", "_facts.", "constants")):  # drawn, or locked elsewhere
+            yield from _named_numbers(ast.parse(path.read_text("utf-8")).body, f"{name}.", False)
+
+
+def measurements() -> Iterator[str]:
+    """Lock each file of measurements by the number of its lines and a digest."""
+    for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".csv", ".json")):
+        data = path.read_bytes()
+        name = path.relative_to(PACKAGE).as_posix()
+        yield f"{name}/lines = {data.count(bytes([10]))}"
+        yield f"{name}/digest = {hashlib.sha256(data).hexdigest()[:16]}"
+
+
+LOCKS: dict[str, Callable[[], Iterator[str]]] = {
+    "devices": devices,
+    "constants": constants,
+    "networks": networks,
+    "parameters": parameters,
+    "literals": literals,
+    "measurements": measurements,
+}
+
+
+def lock(name: str) -> str:
+    """Return the text of one lock: sorted lines, each value once."""
+    lines = sorted(set(LOCKS[name]()))
+    named = [line.partition(" = ")[0] for line in lines]
+    twice = sorted({each for each in named if named.count(each) > 1}) if len(set(named)) < len(named) else []
+    if twice:
+        raise ValueError(f"tests/goldens/{name}.txt would name two values alike: {', '.join(twice[:5])}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def differences(name: str) -> list[str]:
+    """Return the lines that were removed from a lock and added to it, as ``-`` and ``+``."""
+    path = GOLDENS / f"{name}.txt"
+    before = path.read_text("utf-8").splitlines() if path.exists() else []
+    moved = difflib.unified_diff(before, lock(name).splitlines(), lineterm="", n=0)
+    return [line for line in moved if line[:1] in "+-" and line[:3] not in ("---", "+++")]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or compare every lock; return 1 if a comparison failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare only")
+    options = parser.parse_args(arguments)
+    start, moved = time.perf_counter(), 0
+    GOLDENS.mkdir(exist_ok=True)
+    for name in LOCKS:
+        changed = differences(name)
+        moved += bool(changed)
+        print("\n".join([f"tests/goldens/{name}.txt: {len(changed)} lines moved", *changed[:40]]), flush=True)
+        if changed and not options.check:
+            (GOLDENS / f"{name}.txt").write_text(lock(name), encoding="utf-8")
+    print(f"{time.perf_counter() - start:.0f} s")
+    return 1 if moved and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""Which of very many cases a run of the tests takes: a few drawn by a seed, or all of them.
+
+``MLSYS_SEED`` repeats a draw, which conftest.py prints at the end of a run; ``MLSYS_ALL=1``, as ``make mutants``
+sets it, takes every case.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def everything() -> bool:
+    """Tell whether this run takes every case."""
+    return os.environ.get("MLSYS_ALL", "") not in ("", "0")
+
+
+def seed() -> int:
+    """Return the seed of this run; the same in all its processes."""
+    return int(os.environ.get("MLSYS_SEED") or 0)
+
+
+def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
+    """Return at most so many of the cases, in their order; the purpose keeps draws for several tests apart."""
+    if everything() or len(cases) <= most:
+        return list(cases)
+    chosen = random.Random(f"{seed()} {purpose}").sample(range(len(cases)), most)
+    return [cases[place] for place in sorted(chosen)]
