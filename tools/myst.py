@@ -160,7 +160,7 @@ def _directive(
         yield from ["$$", *body, *tag, "$$"]
     elif name in _LANGUAGES:
         yield from [f"```{argument}", *body, "```"]
-    elif name in ("tableofcontents", "toctree", "bibliography", "raw"):
+    elif name in ("bibliography", "index", "raw", "tableofcontents", "toctree"):
         return
     else:
         raise UnknownMystError(f"no plain form of the directive {{{name}}}; give it one in tools/myst.py")

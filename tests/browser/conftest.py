@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import NoReturn
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 
+from pages import ROOT
+
+HTML = ROOT / "_build" / "html"
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -63,3 +69,21 @@ def context(browser: Browser, outside: list[str]) -> Iterator[BrowserContext]:
     profile.route(lambda url: not url.startswith(("http://127.0.0.1", "data:", "blob:")), refuse)
     yield profile
     profile.close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A file server that does not log."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """Return the address of the built book."""
+    if not (HTML / "index.html").exists():
+        pytest.fail("there is no built book: run `make book` first")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urldefrag, urlsplit
 
 import pytest
@@ -39,24 +35,6 @@ class Seen:
     source: int = 0
     faulty: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A file server that does not log."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[str]:
-    """Return the address of the built book."""
-    if not (HTML / "index.html").exists():
-        pytest.fail("there is no built book: run `make book` first")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
 
 
 @pytest.fixture(scope="module")

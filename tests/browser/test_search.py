@@ -1,0 +1,47 @@
+"""Who searches the book for a term finds the page that teaches it first."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext
+
+from pages import ROOT
+
+pytestmark = pytest.mark.browser
+
+GLOSSARY = re.compile(r"^(?P<terms>(?:\S.*\n)+)(?P<text>(?:  .*\n)+)", re.MULTILINE)
+
+
+def taught() -> dict[str, str]:
+    """Return the page that the glossary names for each of its terms."""
+    pages: dict[str, str] = {}
+    text = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
+    for block in re.findall(r":::\{glossary\}\n(.*?):::", text, re.DOTALL):
+        for entry in GLOSSARY.finditer(block):
+            page = re.search(r"Chapter: \{doc\}`(\w+)`", entry["text"])
+            assert page, f"the glossary names no chapter for {entry['terms']!r}"
+            pages[entry["terms"].splitlines()[0]] = page[1]
+    return pages
+
+
+def test_the_glossary_is_read_whole() -> None:
+    assert len(taught()) >= 60
+    assert taught()["ridge point"] == "roofline"
+
+
+# What the search page itself calls; its results end with the best.
+SEARCH = """terms => Object.fromEntries(terms.map(term => [
+    term, Search._performSearch(...Search._parseQuery(term)).slice(-3).reverse().map(result => result[0])
+]))"""
+
+
+def test_the_page_that_teaches_a_term_is_found_first(context: BrowserContext, site: str) -> None:
+    page = context.new_page()
+    page.goto(f"{site}/search.html?q=roofline")
+    page.wait_for_selector("ul.search li > a")
+    found = page.evaluate(SEARCH, list(taught()))
+    page.close()
+    wrong = {term: found[term] for term, chapter in taught().items() if found[term][:1] != [f"book/{chapter}"]}
+    assert wrong == {}
