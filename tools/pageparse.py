@@ -15,7 +15,18 @@ _NOT_PROSE = re.compile(r"^\s*(%|\+\+\+|\([\w:./-]+\)=\s*$|\{[^}`]*\}\s*$|\[[^\]
 _LABEL = re.compile(
     r"^\s*(?:\$\$\s*\((?P<equation>[\w:.-]+)\)|\((?P<target>[\w:./-]+)\)=|:(?:label|name):\s*(?P<option>\S+))\s*$"
 )
-_LITERAL = {"bibliography", "code", "code-block", "eval-rst", "index", "literalinclude", "math", "mermaid", "raw", "toctree"}
+_LITERAL = {
+    "bibliography",
+    "code",
+    "code-block",
+    "eval-rst",
+    "index",
+    "literalinclude",
+    "math",
+    "mermaid",
+    "raw",
+    "toctree",
+}
 
 
 @dataclass(frozen=True)
