@@ -148,7 +148,7 @@ def _layers(
     else:
         for item in mapped:
             energy, time = item.result.figures["energy"].to("mJ"), item.result.time.to("ms")
-            state = "" if item.proven else "  not proven"
+            state = "" if item.proven else f"  not proven, at most {item.gap:.1%} above the best"
             words = f"{item.words[0]:>12,} words  {item.ratio:6.3f} × bound"
             click.echo(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
 
@@ -165,6 +165,7 @@ def _as_data(item: Any) -> dict[str, Any]:
         "device": item.machine.name,
         "objective": item.objective,
         "proven": item.proven,
+        "gap": item.gap,
         "levels": levels,
         "words": list(item.words),
         "bound": item.bound,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +15,14 @@ from mlsys import Hardware
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping import gemm_space
 from mlsys.models.dataflow import Machine, Memory, buffer_words, machine_of, nest_cost
-from mlsys.planner.mapper import best_mapping, best_two_level, cache, map_network
+from mlsys.planner.mapper import best_mapping, best_two_level, cache, chains, map_network
 from mlsys.planner.mapper.hierarchy import search
+from mlsys.provenance import perturbed
 from mlsys.units import Q_
 from mlsys.workloads import conv2d, gemm, relu, resnet50
 
 A100 = Hardware.Cloud.A100
+PERTURBED = "A100_80GB/memory/HBM/bandwidth"
 
 
 @pytest.fixture(autouse=True)
@@ -68,16 +73,18 @@ def test_traffic_equals_the_two_level_optimum() -> None:
     assert best.words[0] == best_two_level(120, 90, 100, machine.capacities()[0]).words
 
 
-def test_a_proven_result_is_kept_and_names_do_not_matter(own_cache: Path) -> None:
+def never(*_: object) -> None:
+    raise AssertionError("this must come from the cache")
+
+
+def test_a_proven_result_is_kept_and_names_do_not_matter(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = small_machine()
     first = best_mapping(machine, gemm_space(40, 40, 40, name="one"), disk_cache=True)
-    (file,) = own_cache.glob("*.json")
+    assert len(list(own_cache.glob("*"))) == 1
     cache.clear()
-    kept = json.loads(file.read_text())
-    kept["tried"] = 123_456
-    file.write_text(json.dumps(kept))
+    monkeypatch.setattr("mlsys.planner.mapper.mapper.search", never)
     again = best_mapping(machine, gemm_space(40, 40, 40, name="two"), disk_cache=True)
-    assert (again.nest, again.words, again.tried) == (first.nest, first.words, 123_456)
+    assert (again.nest, again.words, again.tried, again.proven) == (first.nest, first.words, first.tried, True)
 
 
 def test_another_question_or_other_code_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,13 +101,58 @@ def test_another_question_or_other_code_has_another_key(monkeypatch: pytest.Monk
     assert len(keys) == 6
 
 
-def test_a_damaged_file_counts_as_none(own_cache: Path) -> None:
+def signed(key: str, data: dict[str, object]) -> str:
+    """Return a file with the right checksum, as somebody would write it who knows how."""
+    plain = {name: value for name, value in data.items() if name != "checksum"}
+    return json.dumps({**plain, "checksum": cache._checksum(key, plain)})
+
+
+POISONS: dict[str, Callable[[str, dict[str, Any]], str]] = {
+    "cut": lambda key, data: "{",
+    "no mapping at all": lambda key, data: "[1]",
+    "less energy": lambda key, data: json.dumps({**data, "value": data["value"] / 2}),
+    "less energy, signed": lambda key, data: signed(key, {**data, "value": data["value"] / 2}),
+    "no number, signed": lambda key, data: signed(key, {**data, "value": float("nan")}),
+    "fewer words, signed": lambda key, data: signed(key, {**data, "words": [1, 1]}),
+    "tiles that do not fit, signed": lambda key, data: signed(
+        key, {**data, "levels": [[m, {"m": 40, "n": 40, "k": 40}, o, k] for m, _, o, k in data["levels"]]}
+    ),
+    "other memories, signed": lambda key, data: signed(
+        key, {**data, "levels": [[f"{m}?", t, o, k] for m, t, o, k in data["levels"]]}
+    ),
+    "the answer to another question": lambda key, data: signed("another", data),
+}
+
+
+@pytest.mark.parametrize("how", POISONS)
+def test_a_file_that_is_wrong_counts_as_none(own_cache: Path, how: str) -> None:
     machine, space = small_machine(), gemm_space(40, 40, 40)
     first = best_mapping(machine, space, disk_cache=True)
     (file,) = own_cache.glob("*.json")
+    right = file.read_text()
+    file.write_text(POISONS[how](file.stem, json.loads(right)))
     cache.clear()
-    file.write_text("{")
-    assert best_mapping(machine, space, disk_cache=True).words == first.words
+    again = best_mapping(machine, space, disk_cache=True)
+    assert (again.nest, again.words, again.value, again.proven) == (first.nest, first.words, first.value, True)
+    assert file.read_text() == right
+
+
+def test_a_folder_that_cannot_be_written_does_not_cost_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(RuntimeWarning, match="cannot be written.*XDG_CACHE_HOME"):
+        assert best_mapping(small_machine(), gemm_space(40, 40, 40), disk_cache=True).proven
+
+
+def test_a_what_if_has_results_of_its_own() -> None:
+    before = best_mapping(A100, gemm(256, 256, 256))
+    with perturbed(PERTURBED, 0.5):
+        changed = best_mapping(A100, gemm(256, 256, 256))
+    assert changed.result.time > before.result.time
+    assert changed.nest is not before.nest
+    assert best_mapping(A100, gemm(256, 256, 256)).nest is before.nest
 
 
 def test_an_interrupt_leaves_the_best_found_unproven_and_unkept() -> None:
@@ -122,6 +174,47 @@ def test_an_interrupt_leaves_the_best_found_unproven_and_unkept() -> None:
 def test_a_time_limit_ends_a_search() -> None:
     best = best_mapping(small_machine(), gemm_space(960, 800, 700), "energy", seconds=1e-9)
     assert not best.proven
+
+
+@pytest.mark.parametrize("objective", ["traffic", "energy", "latency", "edp"])
+def test_a_search_that_was_stopped_says_how_far_off_it_may_be(objective: str) -> None:
+    machine, space = small_machine(), gemm_space(480, 400, 350)
+    stopped = best_mapping(machine, space, objective, seconds=1e-9)
+    proven = best_mapping(machine, space, objective)
+    assert proven.proven and proven.gap == 0 and proven.least == proven.value
+    assert 0 < stopped.least <= proven.value * (1 + 1e-12)
+    assert proven.value <= stopped.value * (1 + 1e-12)
+    assert proven.value >= stopped.value * (1 - stopped.gap) * (1 - 1e-12)
+
+
+def test_where_tiles_are_too_many_some_stand_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, space = small_machine(), gemm_space(480, 400, 350)
+    proven = best_mapping(machine, space)
+    cache.clear()
+    monkeypatch.setattr(chains, "_MOST", 100)
+    some = best_mapping(machine, space)
+    assert not some.proven and some.least <= proven.value <= some.value < 1.2 * proven.value
+    assert f"{some.gap:.1%} better" in some.explain()
+
+
+def test_a_loop_of_a_thousand_million_takes_little_memory() -> None:
+    tracemalloc.start()
+    best = best_mapping(A100, gemm(1_000_000_007, 8, 8))
+    assert tracemalloc.get_traced_memory()[1] < 500e6
+    tracemalloc.stop()
+    # Each input and each output crosses once, which no schedule can avoid: proven, though not all was searched.
+    assert best.proven and best.words[0] == 1_000_000_007 * 16 + 64
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "5"])
+def test_a_time_limit_must_be_a_time(seconds: object) -> None:
+    with pytest.raises(ArgumentError, match="seconds"):
+        best_mapping(small_machine(), gemm_space(8, 8, 8), seconds=seconds)  # type: ignore[arg-type]
+
+
+def test_products_beyond_exact_counts_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"at most 1\.0e\+18"):
+        best_mapping(small_machine(), gemm_space(10**9, 10**9, 8))
 
 
 def test_the_best_so_far_never_gets_worse() -> None:

@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,27 +55,49 @@ def key_of(space: IterationSpace, capacities: Sequence[int], memories: Sequence[
     return hashlib.sha256(json.dumps(question).encode()).hexdigest()
 
 
-def lookup(key: str, disk: bool) -> Best | None:
-    """Return a proven result from this process or, if asked, from disk; a damaged file counts as none."""
+def lookup(key: str, disk: bool, holds: Callable[[Best], bool]) -> Best | None:
+    """Return a proven result from this process or, if asked, from disk.
+
+    What comes from disk is believed only if its checksum is right and ``holds`` says that the
+    mapping costs what is claimed; anything else counts as none and is searched again.
+    """
     if key not in _HERE and disk:
         try:
-            _HERE[key] = _from_json(json.loads((cache_folder() / f"{key}.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, LookupError, TypeError):
+            best = _from_json(key, json.loads((cache_folder() / f"{key}.json").read_text(encoding="utf-8")))
+            if not holds(best):
+                return None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             return None
+        _HERE[key] = best
     return _HERE.get(key)
 
 
 def store(key: str, best: Best, disk: bool) -> None:
-    """Keep a proven result; what a stopped search found is not kept."""
+    """Keep a proven result; what a stopped search found is not kept.
+
+    A folder that cannot be written costs a warning, not the result.
+    """
     if not best.proven:
         return
     _HERE[key] = best
-    if disk:
-        folder = cache_folder()
+    if not disk:
+        return
+    folder, part = cache_folder(), None
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False, encoding="utf-8") as stream:
-            json.dump(_to_json(best), stream)
-        Path(stream.name).replace(folder / f"{key}.json")
+            part = Path(stream.name)
+            json.dump(_to_json(key, best), stream)
+        part.replace(folder / f"{key}.json")
+    except OSError as error:
+        if part is not None:
+            part.unlink(missing_ok=True)
+        warnings.warn(
+            f"mapper: the result is not kept, {folder} cannot be written: {error.strerror or error}. "
+            "Give another cache folder, e.g. XDG_CACHE_HOME=/tmp",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def clear() -> None:
@@ -82,17 +105,26 @@ def clear() -> None:
     _HERE.clear()
 
 
-def _to_json(best: Best) -> dict[str, Any]:
+def _to_json(key: str, best: Best) -> dict[str, Any]:
     assert best.nest is not None
     levels = [[level.memory, dict(level.tile), level.order, level.keeps] for level in best.nest.levels]
     counts = {"bounded": best.bounded, "tried": best.tried, "covered": best.covered}
-    return {"value": best.value, "words": best.words, "levels": levels, **counts}
+    data = {"value": best.value, "words": best.words, "levels": levels, **counts}
+    return {**data, "checksum": _checksum(key, data)}
 
 
-def _from_json(data: dict[str, Any]) -> Best:
+def _checksum(key: str, data: dict[str, Any]) -> str:
+    """Return a digest of a result and of the question that it answers."""
+    return hashlib.sha256(json.dumps([key, data], sort_keys=True).encode()).hexdigest()
+
+
+def _from_json(key: str, data: dict[str, Any]) -> Best:
+    if data.pop("checksum") != _checksum(key, data):
+        raise ValueError("the file is damaged, or answers another question")
     levels = tuple(
         TileLevel(m, FrozenDict(tile), tuple(order), tuple(keeps)) for m, tile, order, keeps in data["levels"]
     )
+    value = float(data["value"])
     return Best(
-        data["value"], tuple(data["words"]), LoopNest(levels), data["bounded"], data["tried"], data["covered"], True
+        value, tuple(data["words"]), LoopNest(levels), data["bounded"], data["tried"], data["covered"], True, value
     )

@@ -7,6 +7,8 @@ only the smallest tiles can win: they cost least space and move as much.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,31 +18,85 @@ from numpy.typing import NDArray
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.planner.mapper.two_level import smallest_tiles
 
-__all__ = ["Side", "sides", "tile_chains"]
+__all__ = ["Side", "chains_within", "sides", "tile_chains"]
 
 Numbers = NDArray[Any]
+_MOST = 500_000  # chains of a side that are kept: some 100 bytes each
+_FEWER = (None, 256, 128, 64, 32, 16, 8, 6, 4, 3, 2)  # tiles around each tile, where all would be too many
 
 
-def tile_chains(size: int, levels: int) -> list[tuple[int, ...]]:
-    """Return the chains of a loop, outermost tile first.
+def tile_chains(size: int, levels: int, most: int | None = None) -> Numbers:
+    """Return the chains of a loop, shape (chains, levels), outermost tile first.
+
+    Parameters
+    ----------
+    size
+        Of the loop.
+    levels
+        How often it is tiled.
+    most
+        For each tile keep about so many around it, from the smallest to the largest; by default all.
 
     Examples
     --------
-    >>> tile_chains(3, 2)
-    [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (3, 3)]
+    >>> tile_chains(3, 2).tolist()
+    [[1, 1], [2, 1], [3, 1], [2, 2], [3, 2], [3, 3]]
     """
-    found: list[tuple[int, ...]] = []
-
-    def outward(inner: tuple[int, ...], trips: int) -> None:
-        if len(inner) == levels:
-            found.append(inner)
-            return
-        for factor in smallest_tiles(trips):
-            outward((min(factor * inner[0], size), *inner), -(-trips // factor))
-
-    for tile in smallest_tiles(size):
-        outward((tile,), -(-size // tile))
+    found = _chains(size, levels, most, math.inf)
+    assert found is not None
     return found
+
+
+def chains_within(size: int, levels: int, limit: float) -> tuple[Numbers, bool]:
+    """Return at most about ``limit`` chains of a loop, and whether these are all that can be best.
+
+    Examples
+    --------
+    >>> few, complete = chains_within(10**9, 2, 1000)
+    >>> len(few) <= 1000, complete
+    (True, False)
+    """
+    for most in _FEWER:
+        found = _chains(size, levels, most, limit)
+        if found is not None:
+            return found, most is None
+    return _chains(size, levels, 1, math.inf), False  # type: ignore[return-value]
+
+
+def _chains(size: int, levels: int, most: int | None, limit: float) -> Numbers | None:
+    """Return the chains, or None where there are more than ``limit``."""
+    if most is None and _how_many(np.array([size])).sum() > limit:
+        return None
+    chains = _tiles(size, most)[:, None]
+    for _ in range(levels - 1):
+        inner = chains[:, 0]
+        trips, which = np.unique(-(-size // inner), return_inverse=True)
+        counts = _how_many(trips)[which]
+        if (counts if most is None else np.minimum(counts, most)).sum() > limit:
+            return None
+        factors = [_tiles(int(trip), most) for trip in trips]
+        counts = np.array([len(each) for each in factors])[which]
+        around = np.concatenate([factors[place] for place in which]) * np.repeat(inner, counts)
+        chains = np.column_stack([np.minimum(around, size), np.repeat(chains, counts, axis=0)])
+    return chains
+
+
+def _how_many(trips: Numbers) -> Numbers:
+    """Return how many tiles :func:`smallest_tiles` finds: 1 + ⌊(size - 1) / x⌋ for whole x."""
+    below = trips - 1
+    root = np.sqrt(below.astype(float)).astype(np.int64)
+    root += (root + 1) ** 2 <= below
+    root -= root**2 > below
+    count: Numbers = 2 * root + 1 - (below // np.maximum(root, 1) == root)
+    return np.maximum(count, 1)
+
+
+def _tiles(size: int, most: int | None) -> Numbers:
+    """Return the smallest tile for each trip count, or, where ``most`` are wanted, for trip counts spread evenly."""
+    if most is None or _how_many(np.array([size]))[0] <= most:
+        return np.array(smallest_tiles(size), dtype=np.int64)
+    trips = np.unique(np.geomspace(1, size, most).round().astype(np.int64))
+    return np.unique(-(-size // trips))
 
 
 @dataclass(frozen=True)
@@ -61,6 +117,8 @@ class Side:
         Chains by levels: whether no loop of the side steps there.
     size
         Product of the loops.
+    complete
+        Whether these are all chains that can be best; where that would be too many, some are left out.
     """
 
     dims: tuple[str, ...]
@@ -69,20 +127,35 @@ class Side:
     trips: Numbers
     still: Numbers
     size: int
+    complete: bool
 
     def __len__(self) -> int:
         return len(self.elements)
 
 
 def _side(dims: tuple[str, ...], space: IterationSpace, levels: int) -> Side:
-    chains = [np.array(tile_chains(space.sizes[dim], levels), dtype=np.int64) for dim in dims]
+    chains, complete = _together([space.sizes[dim] for dim in dims], levels)
     picks = np.meshgrid(*(np.arange(len(chain)) for chain in chains), indexing="ij")
     tiles = {dim: chain[pick.ravel()] for dim, chain, pick in zip(dims, chains, picks, strict=True)}
     elements = np.prod([tiles[dim] for dim in dims], axis=0)
     counts = np.prod([-(-space.sizes[dim] // tiles[dim]) for dim in dims], axis=0)
     trips = np.concatenate([np.ones((len(counts), 1), dtype=np.int64), counts], axis=1)
     size = int(np.prod([space.sizes[dim] for dim in dims]))
-    return Side(dims, tiles, elements, trips, trips[:, 1:] == trips[:, :-1], size)
+    return Side(dims, tiles, elements, trips, trips[:, 1:] == trips[:, :-1], size, complete)
+
+
+def _together(sizes: Sequence[int], levels: int) -> tuple[list[Numbers], bool]:
+    """Return the chains of some loops, of which there are together at most ``_MOST`` combinations."""
+    for most in _FEWER:
+        found: list[Numbers] = []
+        for size in sizes:
+            chains = _chains(size, levels, most, _MOST / math.prod(map(len, found)))
+            if chains is None:
+                break
+            found.append(chains)
+        else:
+            return found, most is None
+    return [tile_chains(size, levels, 1) for size in sizes], False
 
 
 def sides(space: IterationSpace, levels: int) -> tuple[Side, Side, Side]:

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Best:
     tried: int = 0
     covered: int = 0
     proven: bool = False
+    least: float = -math.inf  # no mapping has a smaller value
     history: list[float] = field(default_factory=list)
 
 
@@ -146,9 +148,10 @@ def search(
     -----
     ``KeyboardInterrupt`` stops the search in the same way.
     """
-    finder = _Finder(_Tables(space, capacities), memories, objective, progress, seconds)
+    end = math.inf if seconds is None else monotonic() + seconds
+    finder = _Finder(_Tables(space, capacities), memories, objective, progress, end)
     try:
-        finder.best.proven = finder.run()
+        finder.best.proven = finder.run() and finder.complete
     except KeyboardInterrupt:
         finder.best.proven = False
     return finder.settled()
@@ -157,22 +160,20 @@ def search(
 class _Finder:
     def __init__(
         self, tables: _Tables, memories: Sequence[str], objective: Objective,
-        progress: Callable[[Best, float], None] | None, seconds: float | None,
+        progress: Callable[[Best, float], None] | None, end: float,
     ) -> None:  # fmt: skip
-        from time import monotonic
-
         self.tables, self.memories, self.objective, self.progress = tables, memories, objective, progress
-        self.clock = monotonic
-        self.end = math.inf if seconds is None else monotonic() + seconds
+        self.end = end
         self.best = Best()
+        self.complete = all(side.complete for side in tables.side)
         self.column_bounds = np.zeros(0)
         levels = range(tables.levels)
         self.trips = [[side.trips[:, level] for level in range(tables.levels + 1)] for side in tables.side]
         self.still = [[side.still[:, level] for level in levels] for side in tables.side]
         space = tables.space
-        self.best.covered = math.factorial(len(space.sizes)) ** tables.levels * math.prod(
-            _aligned(size, tables.levels) for size in space.sizes.values()
-        )
+        chains = (_aligned(size, tables.levels) for size in space.sizes.values())
+        covered = math.prod(chains) if self.complete else math.prod(len(side) for side in tables.side)
+        self.best.covered = math.factorial(len(space.sizes)) ** tables.levels * covered
 
     def run(self) -> bool:
         """Go through every kind of order, most promising first; return whether to the end."""
@@ -188,14 +189,15 @@ class _Finder:
             sums, self.column_bounds = self._alone(kinds, _SUM), self._alone(kinds, _COLUMN)
             kept = np.flatnonzero(sums < self.best.value)
             kept = kept[np.argsort(sums[kept], kind="stable")]
-            start, size = 0, 16
+            start, size = 0, max(1, min(16, _BLOCK // max(len(kept), 1)))
             while start < len(order) and len(kept) and bounds[order[start]] < self.best.value:
                 rows = order[start : start + size]
-                self._block(kinds, rows[bounds[rows] < self.best.value], kept)
-                kept = kept[sums[kept] < self.best.value]
-                start, size = start + size, max(16, _BLOCK // max(len(kept), 1))
-                if self.clock() > self.end:
+                through = self._block(kinds, rows[bounds[rows] < self.best.value], kept)
+                if not through or monotonic() > self.end:
+                    self._stopped(bounds[order[start:]], [job[0] for job in jobs[done + 1 :]])
                     return False
+                kept = kept[sums[kept] < self.best.value]
+                start, size = start + size, max(1, _BLOCK // max(len(kept), 1))
                 if self.progress:
                     self.progress(self.best, (done + start / len(order)) / len(jobs))
         return True
@@ -210,7 +212,14 @@ class _Finder:
         levels = range(1, self.tables.levels + 1)
         best.words = tuple(sum(item.words for item in moved if item.level == level) for level in levels)
         best.value = float(self.objective(best.words))
+        if best.proven:
+            best.least = best.value
         return best
+
+    def _stopped(self, rows: Numbers, others: list[float]) -> None:
+        """Note what a search that was stopped has shown: what it did not look at is no better than its bounds."""
+        if self.complete:
+            self.best.least = min(self.best.value, float(rows.min(initial=np.inf)), *others)
 
     def _alone(self, kinds: Sequence[int], known: int) -> Numbers:
         """Return the least objective of each chain of one side, whatever the other two."""
@@ -232,10 +241,11 @@ class _Finder:
         words = _words(tables, kinds, trips, still, [least] * tables.levels)
         return np.where(fits, self.objective(words), np.inf)
 
-    def _block(self, kinds: Sequence[int], rows: Numbers, sums: Numbers) -> None:
+    def _block(self, kinds: Sequence[int], rows: Numbers, sums: Numbers) -> bool:
+        """Bound all pairs and try the promising ones; return whether there was time for all of them."""
         tables = self.tables
         if not len(rows):
-            return
+            return True
         trips: list[list[Any]] = [
             [t[rows][:, None] for t in self.trips[_ROW]],
             [t[sums][None, :] for t in self.trips[_SUM]],
@@ -264,13 +274,17 @@ class _Finder:
         kept = kept[np.argsort(flat[kept], kind="stable")]
         width = len(sums)
         sweeps = [np.broadcast_to(sweep, bounds.shape) for sweep in sweeps]
-        start, batch = 0, 8
+        room_for = max(1, _BATCH // len(tables.side[_COLUMN]))
+        start, batch = 0, min(8, room_for)
         while start < len(kept) and flat[kept[start]] < self.best.value:
             picked = kept[start : start + batch]
             picked = picked[flat[picked] < self.best.value]
             i, j = picked // width, picked % width
             self._try(kinds, rows[i], sums[j], [s[i, j] for s in sweeps], [r[i, j] for r in rooms])
-            start, batch = start + batch, max(8, _BATCH // len(tables.side[_COLUMN]))
+            start, batch = start + batch, room_for
+            if monotonic() > self.end:
+                return False
+        return True
 
     def _try(self, kinds: Sequence[int], rows: Numbers, sums: Numbers, sweeps: list[Any], rooms: list[Any]) -> None:
         """Try pairs of chains with every chain of the third side."""

@@ -13,11 +13,13 @@ from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.models.dataflow.counts import movements
 from mlsys.models.dataflow.machine import Machine
-from mlsys.planner.mapper.chains import tile_chains
+from mlsys.planner.mapper.chains import chains_within
 from mlsys.planner.mapper.costs import costs_of
 from mlsys.planner.mapper.hierarchy import search
 
 __all__ = ["Landscape", "pareto_front", "random_mappings"]
+
+_MOST = 500_000  # chains of a loop to draw from
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def random_mappings(
     """
     generator, capacities = random.Random(seed), machine.capacities()
     levels = range(len(capacities))
-    chains = {dim: tile_chains(size, len(capacities)) for dim, size in space.sizes.items()}
+    chains = {dim: chains_within(size, len(capacities), _MOST)[0].tolist() for dim, size in space.sizes.items()}
     nests: list[LoopNest] = []
     while len(nests) < count:
         picked = {dim: generator.choice(chain) for dim, chain in chains.items()}

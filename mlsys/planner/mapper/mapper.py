@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.mapping.iteration import IterationSpace, iteration_space
 from mlsys.mapping.loopnest import LoopNest
-from mlsys.models.dataflow.cost import nest_cost
+from mlsys.models.dataflow.cost import buffer_words, nest_cost
+from mlsys.models.dataflow.counts import movements
 from mlsys.models.dataflow.machine import Machine, machine_of
 from mlsys.models.result import Result
 from mlsys.planner.mapper import cache
@@ -23,6 +27,7 @@ from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["OBJECTIVES", "MappedLayer", "best_mapping", "map_network"]
 
+_MOST_MACS = 10**18  # words are counted in 64 bits
 OBJECTIVES = ("traffic", "energy", "latency", "edp")
 WHY_NO_OTHER_WINS = (
     "of all tiles with one trip count the smallest takes least space and moves as much",
@@ -48,11 +53,13 @@ class MappedLayer:
     bound
         Words that any schedule must move to and from main memory.
     proven
-        Whether the whole space was searched; False if the search was stopped.
+        Whether the whole space was searched, or what any schedule costs is met; else see :attr:`gap`.
     covered
         Mappings that the proof covers: all aligned tile sizes and loop orders, whether they fit or not.
     bounded, tried
         Pairs of tiles that were bounded, and mappings that were evaluated.
+    value, least
+        The objective, and what no mapping can go below: words, J, s or J·s. Equal where it is proven.
     """
 
     space: IterationSpace
@@ -66,6 +73,13 @@ class MappedLayer:
     covered: int
     bounded: int
     tried: int
+    value: float
+    least: float
+
+    @property
+    def gap(self) -> float:
+        """How much less than ``value`` the best could be at most, as a share of it; 0 where it is proven."""
+        return 0.0 if self.proven else 1 - self.least / self.value
 
     @property
     def ratio(self) -> float:
@@ -74,7 +88,12 @@ class MappedLayer:
 
     def explain(self) -> str:
         """Return the mapping as loops, its cost, and why no other is better, for people."""
-        state = "proven best" if self.proven else "best found; the search was stopped, nothing is proven"
+        state = "proven best"
+        if not self.proven:
+            state = (
+                "best found; not all was searched, so that nothing is proven but that "
+                f"no mapping is more than {max(self.gap, 0.0005):.1%} better"
+            )
         lines = [
             f"{self.space.name} on {self.machine.name}, by {self.objective}: {state}.",
             "",
@@ -86,7 +105,8 @@ class MappedLayer:
             "Each tile is a whole number of the tiles inside it; ends may be ragged.",
         ]
         if self.proven:
-            lines += ["Why no other wins:", *(f"  - {reason}" for reason in WHY_NO_OTHER_WINS)]
+            meets = ("no schedule at all moves less to and from main memory",) if self.ratio == 1 else ()
+            lines += ["Why no other wins:", *(f"  - {reason}" for reason in (*WHY_NO_OTHER_WINS, *meets))]
         return "\n".join(lines)
 
 
@@ -130,7 +150,13 @@ def best_mapping(
         If there is no such objective.
     ArgumentError
         If the machine has no memory on the chip, one of them cannot hold one word of each
-        operand, or the workload is no loop nest.
+        operand, the workload is no loop nest or has more than 10¹⁸ multiply-accumulates, or
+        ``seconds`` is no time.
+
+    Notes
+    -----
+    Where a loop has more chains of tiles than memory should hold, as a prime near 10⁹ has, tiles
+    spread over all sizes stand for them: then nothing is proven but :attr:`MappedLayer.gap`.
 
     Examples
     --------
@@ -154,13 +180,18 @@ def best_mapping(
                 f"best_mapping(): {memory.name} of {machine.name} holds {words} words in {machine.precision}; "
                 "it must hold one word of each operand. Use fewer levels, e.g. machine_of(device, levels=1)"
             )
+    if seconds is not None:
+        seconds = float(checked_number("best_mapping", "seconds", seconds, positive(), {}))
+    if space.macs > _MOST_MACS:
+        raise ArgumentError(
+            f"best_mapping(): sizes must multiply to at most {_MOST_MACS:.1e}, so that words can be counted exactly, "
+            f"got {float(space.macs):.1e}. Map a part of the product"
+        )
     best = _search(machine, space, objective, overlap, progress, seconds, disk_cache)
     assert best.nest is not None
     result = nest_cost(machine, space, best.nest, overlap=overlap)
-    bound = space.compulsory
-    if set(space.sizes) == set("mnk"):
-        bound = safe_bound(space.sizes["m"], space.sizes["n"], space.sizes["k"], machine.capacities()[0])
-    counts = (best.proven, best.covered, best.bounded, best.tried)
+    bound = _least_words(space, machine.capacities())[0]
+    counts = (best.proven, best.covered, best.bounded, best.tried, best.value, best.least)
     return MappedLayer(space, machine, objective, best.nest, result, best.words, bound, *counts)
 
 
@@ -170,13 +201,14 @@ def _search(
 ) -> Best:  # fmt: skip
     memories, capacities = [memory.name for memory in machine.memories[1:]], machine.capacities()
     costs = costs_of(machine, space, overlap)
+    goals = {"energy": costs.energy, "edp": costs.edp, "latency": costs.latency}
+    goal: Callable[[Sequence[Any]], Any] = goals.get(objective, lambda words: 1.0 * words[0])
     key = cache.key_of(space, capacities, memories, repr((objective, costs)))
-    kept = cache.lookup(key, disk)
+    kept = cache.lookup(key, disk, lambda best: _holds(best, space, capacities, memories, goal))
     if kept is not None:
         return kept
 
-    goals = {"energy": costs.energy, "edp": costs.edp, "latency": costs.latency}
-    goal: Callable[[Sequence[Any]], Any] = goals.get(objective, lambda words: 1.0 * words[0])
+    end = math.inf if seconds is None else monotonic() + seconds
     best = search(space, capacities, memories, goal, progress, seconds)
     if objective in ("latency", "traffic") and best.proven:
         limit = best.value * (1 + 1e-12)
@@ -186,13 +218,41 @@ def _search(
             memories,
             lambda words: np.where(goal(words) <= limit, costs.energy(words), np.inf),
             progress,
-            seconds,
+            None if seconds is None else max(end - monotonic(), 0.0),
         )
         if np.isfinite(second.value):
             second.bounded, second.tried = second.bounded + best.bounded, second.tried + best.tried
+            second.value, second.least = float(goal(second.words)), best.value
             best = second
+    best.least = min(max(best.least, float(goal(_least_words(space, capacities)))), best.value)
+    if objective in ("energy", "edp") and best.value <= best.least * (1 + 1e-12):
+        best.proven = True  # whatever was left out
     cache.store(key, best, disk)
     return best
+
+
+def _least_words(space: IterationSpace, capacities: Sequence[int]) -> list[int]:
+    """Return words that any schedule moves into each memory and back."""
+    if set(space.sizes) != set("mnk"):
+        return [space.compulsory] * len(capacities)
+    m, n, k = (space.sizes[dim] for dim in "mnk")
+    return [safe_bound(m, n, k, capacity) for capacity in capacities]
+
+
+def _holds(
+    best: Best, space: IterationSpace, capacities: Sequence[int], memories: Sequence[str], goal: Callable[..., Any]
+) -> bool:
+    """Tell whether a result that was read from disk is a mapping of this space, and costs what it says."""
+    assert best.nest is not None
+    moved = movements(space, best.nest)
+    words = tuple(sum(item.words for item in moved if item.level == level + 1) for level in range(len(capacities)))
+    held = buffer_words(space, best.nest)
+    return (
+        [level.memory for level in best.nest.levels] == list(memories)
+        and all(used <= room for used, room in zip(held, capacities, strict=True))
+        and words == best.words
+        and math.isclose(float(goal(words)), best.value, rel_tol=1e-12)
+    )
 
 
 def map_network(
