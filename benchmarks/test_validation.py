@@ -31,9 +31,10 @@ def test_one_evaluation_of_a_setting_in_the_fit(benchmark):
 
 
 def test_resnet_calibrated(benchmark):
-    from mlsys.models.calibrated import engine_of
+    from mlsys.hardware import view
+    from mlsys.models.calibrated import snapshot
 
-    engine, work = engine_of(Hardware.Cloud.A100, "fp16"), lowered(resnet50(32), number_format("fp16"))
+    engine, work = snapshot(view(Hardware.Cloud.A100, "fp16")), lowered(resnet50(32), number_format("fp16"))
     stack = Stack.of([(engine, work, True)])
     benchmark(predict, stack, Parameters().vectorised())
 

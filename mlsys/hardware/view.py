@@ -101,6 +101,11 @@ class MachineView(Part):
         return MachineView(self.device, precision_name(precision), unit).rate
 
     @property
+    def precisions(self) -> tuple[str, ...]:
+        """Formats that the device has a peak for."""
+        return self.device.precisions
+
+    @property
     def rate(self) -> float | None:
         """Dense peak, FLOP/s: of ``unit``, or of the matrix unit where there is one, else of the vector unit."""
         return self._get("rate")

@@ -84,10 +84,12 @@ def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[Row]:
 
 def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[Row]:
     stack = Stack.of([(point.target.engine, found.work, True) for found, point in able])
-    times = kernel_times(stack, np.array([point.target.parameters for _, point in able]))
-    kernels, case, seconds = stack.kernels, stack.case, times.seconds
+    kernels, case = stack.kernels, stack.case
     peaks, bandwidths = (np.array([getattr(point.target, name) for _, point in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
+    times = kernel_times(stack, np.array([point.target.parameters for _, point in able]))
+    times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
+    seconds = times.seconds
     least = np.maximum(computing, moving)
     bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1))
     held_by = _largest(stack, seconds, _held(times))

@@ -169,7 +169,7 @@ def targets(spec: SweepSpec, precision: str) -> list[Target]:
 
 def _target(name: str, precision: str, setting: str | None) -> Target:
     from mlsys.errors import UnknownNameError
-    from mlsys.hardware import Hardware
+    from mlsys.hardware import Hardware, view
     from mlsys.models.analysis.model import setting_of, timing_of
     from mlsys.models.calibrated.library import parameters_of
 
@@ -183,7 +183,7 @@ def _target(name: str, precision: str, setting: str | None) -> Target:
         timing = timing_of(device, precision, parameters)
     except (UnknownNameError, ValueError) as error:
         return Target(*who, setting=chosen, reason=str(error))
-    main = device.level()
+    machine = view(device, precision)
     return Target(
         *who,
         setting=whose,
@@ -192,9 +192,9 @@ def _target(name: str, precision: str, setting: str | None) -> Target:
         parameters=tuple(float(value) for value in parameters.vectorised()),
         peak=float(peak.m_as("FLOP/s")),
         bandwidth=float(bandwidth.m_as("byte/s")),
-        capacity=None if main._capacity is None else float(main._capacity.m_as("byte")),
-        power=None if device._tdp is None else float(device._tdp.m_as("W")),
-        price=None if device._price is None else float(device._price.m_as("USD")),
+        capacity=machine.main.capacity,
+        power=machine.tdp,
+        price=machine.price,
     )
 
 

@@ -27,7 +27,7 @@ class Prediction:
     reason
         Why it is not expressible; empty if it is.
     case
-        Engine and work, if it is.
+        Snapshot and work, if it is.
     value
         Predicted, in the unit of the row.
     seconds, bound

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from mlsys.cli import main
-from mlsys.hardware import Hardware
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, bound, engine_of, predict
+from mlsys.hardware import Hardware, view
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, bound, predict, snapshot
 from mlsys.models.calibrated.library import fitted, parameters_of
 from mlsys.validation import Validation, held_out_scores, score, shipped_rows, validate
 from mlsys.validation.cases import Case
@@ -134,7 +134,7 @@ def test_a_setting_never_fitted_borrows_or_expects() -> None:
 
 
 def time_of(engine_name: str, kernel: Kernel, **changed: float) -> float:
-    engine = engine_of(Hardware[engine_name], "fp16")
+    engine = snapshot(view(Hardware[engine_name], "fp16"))
     stack = Stack.of([(engine, Work.of([kernel]), False)])
     return float(predict(stack, Parameters(**changed).vectorised())[0])
 
@@ -147,7 +147,7 @@ def product(m: int, n: int, k: int) -> Kernel:
 @pytest.mark.parametrize("name", ["A100", "H100", "T4", "TPUv4", "RaspberryPi5", "STM32H743"])
 def test_the_model_never_beats_the_roofline_with_all_efficiencies_at_one(name: str, size: int) -> None:
     ideal = {"compute": 1.0, "bandwidth": 1.0, "vector": 1.0, "launch": 1e-12, "ramp": 1e-9, "energy": 1e-30}
-    engine = engine_of(Hardware[name], "fp16")
+    engine = snapshot(view(Hardware[name], "fp16"))
     for kernel in (product(size, size, size), Kernel(VECTOR, 2.0 * size, 4.0 * size)):
         stack = Stack.of([(engine, Work.of([kernel]), False)])
         floor = max(float(part[0]) for part in bound(stack))
@@ -174,7 +174,7 @@ def test_wave_quantisation_shows_as_teeth() -> None:
 
 def test_half_precision_is_read_as_such_where_a_unit_has_only_eight_bits() -> None:
     npu = Hardware["Snapdragon8Gen3"]
-    assert engine_of(npu, "fp16").matmul == pytest.approx(engine_of(npu, "int8").matmul / 2)
+    assert snapshot(view(npu, "fp16")).matmul == pytest.approx(snapshot(view(npu, "int8")).matmul / 2)
 
 
 def test_the_command_prints_one_json_object_for_any_file(tmp_path: Path) -> None:

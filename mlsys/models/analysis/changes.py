@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, Group, WhatIf
-from mlsys.models.calibrated.engine import Engine
+from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.units import ureg
@@ -42,20 +42,25 @@ class Timing:
     ----------
     engine, parameters
         Of the model.
-    peak
-        Dense peak of the precision, FLOP/s.
+    peak, bandwidth
+        Of the roofline, whose time no kernel's falls below: FLOP/s and byte/s.
+    fastest
+        Highest dense rate of the precision on any unit, FLOP/s.
     stays
         Whether data that fit stay in the last cache between kernels.
     """
 
-    engine: Engine
+    engine: Snapshot
     parameters: Parameters
     peak: float
+    bandwidth: float
+    fastest: float
     stays: bool
 
     def times(self, work: Work) -> KernelTimes:
         """Return what one launch of each kernel takes."""
-        return kernel_times(Stack.of([(self.engine, work, self.stays)]), self.parameters.vectorised())
+        times = kernel_times(Stack.of([(self.engine, work, self.stays)]), self.parameters.vectorised())
+        return times.at_least(work["flops"], work["moved"], self.peak, self.bandwidth)
 
     def seconds(self, work: Work) -> float:
         """Return the time of the whole."""
@@ -87,7 +92,7 @@ def what_ifs(
     found = []
     for group, here in groups:
         own = times.seconds * work["count"] * here
-        at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.peak)
+        at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.fastest)
         halved = timing.seconds(scaled(work, here, weights=0.5))
         for change, after in (
             (NO_TIME, whole - own.sum()),

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import MachineView, view
 from mlsys.models.analysis.answer import Analysis, Group, OperatorTime
 from mlsys.models.analysis.changes import Timing, what_ifs
-from mlsys.models.calibrated.engine import engine_of
 from mlsys.models.calibrated.library import fitted, parameters_of
 from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.calibrated.machine import snapshot
 from mlsys.models.calibrated.model import Parameters
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
@@ -58,7 +59,7 @@ def analyse(
         rate of the answer divides by it.
     stays
         Whether data that fit stay in the last cache between kernels, as the parameters were
-        fitted. False sends all of it to the main memory, as the roofline does: then the
+        fitted. False sends all of it to the main memory, as the roofline does. Either way the
         estimate of no operator is below its bound.
 
     Returns
@@ -122,27 +123,32 @@ def analyse(
         changes=what_ifs(work, timing, groups, _gathered(groups), narrower),
         assumptions=_assumptions(
             result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
-        ),
+        )
+        + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
     )
 
 
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> Timing:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
-    engine = engine_of(device, precision, vector_unit=precision in ("fp32", "fp64"))
+    machine = view(device, precision)
+    engine = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
     engine = replace(engine, vector=min(engine.vector, engine.matmul))
-    return Timing(engine, parameters, float(device.fastest(precision).m_as("FLOP/s")), stays)
+    return Timing(
+        engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), _fastest(machine), stays
+    )
+
+
+def _fastest(machine: MachineView) -> float:
+    """Return the highest dense rate of the format, FLOP/s."""
+    return max(rate for rate in (machine.matrix, machine.vector) if rate is not None)
 
 
 def _narrower(device: Device, precision: str) -> str | None:
     """Return the fastest precision of half the size that the device has a dense peak for."""
     half = element_size(precision) / 2
-    have = [
-        name
-        for name in device.precisions
-        if element_size(name) == half and any(key[0] == name and key[2] == "dense" for key in device._peaks)
-    ]
-    return max(have, key=lambda name: device.fastest(name), default=None)
+    have = [name for name in device.precisions if element_size(name) == half and view(device, name).has("rate")]
+    return max(have, key=lambda name: _fastest(view(device, name)), default=None)
 
 
 def _in_precision(network: Network, precision: str | None) -> Network:
@@ -221,7 +227,7 @@ def _divided(
                 data=operator.data.to("byte"),
                 weights=operator.weights.to("byte"),
                 intensity=operator.intensity,
-                utilisation=float(flops.magnitude) / time / timing.peak,
+                utilisation=float(flops.magnitude) / time / timing.fastest,
             )
         )
     groups = []
@@ -246,11 +252,12 @@ def _gathered(groups: tuple[tuple[Group, NDArray[np.bool_]], ...]) -> NDArray[np
 def _assumptions(
     result: Result, recurrent: bool, precision: str | None, setting: str, calibration: str, stays: bool
 ) -> tuple[str, ...]:
+    held = "what fits stays in the last cache" if stays else "all data go to the main memory"
     found = [
         f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
         "its outputs once",
         "operators run one after the other, as the network lists them; what is not fused there is not fused here",
-        "estimate: what fits stays in the last cache" if stays else "estimate: all data go to the main memory",
+        f"estimate: {held}; no operator is faster than its bound",
         "gains are at most those: each what-if changes one thing and keeps all else",
     ]
     if recurrent:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.engine import Engine
+from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
+from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
 from mlsys.workloads import Network
 
@@ -29,6 +31,10 @@ class Format:
     weight: float
     value: float
     vector_unit: bool = False
+
+    def on(self, device: Device) -> Snapshot:
+        """Return what the model reads of a device that computes in this format."""
+        return snapshot(view(device, self.computes, unit="vector" if self.vector_unit else None))
 
 
 def lowered(network: Network, fmt: Format | None, runs: float = 1.0, winograd: bool = False) -> Work:
@@ -94,7 +100,7 @@ def messages(size: float, peers: int, count: float) -> Work:
     return Work(np.array([[COLLECTIVE, 0, size, 0, 1, 1, 1, 1, count, peers]], dtype=float).T)
 
 
-def side_by_side(engine: Engine, peers: float) -> Engine:
+def side_by_side(engine: Snapshot, peers: float) -> Snapshot:
     """Return ``peers`` engines that share every kernel, as tensor parallelism does, as one.
 
     A pipeline counts as the engines that it keeps busy on average.

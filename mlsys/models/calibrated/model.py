@@ -23,7 +23,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.engine import Engine
+from mlsys.hardware.view import MachineView
+from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
 
 __all__ = ["KernelTimes", "Parameters", "Stack", "bound", "kernel_times", "predict"]
@@ -102,7 +103,7 @@ class Stack:
     kernels
         Columns of :class:`Work`, all cases after one another.
     engines
-        Rates of the engine that runs each kernel, one row for each field of :class:`Engine` but its names.
+        Rates of the engine that runs each kernel, one row for each field of :class:`Snapshot` but its names.
     main, near
         Bytes of one launch that come from the main memory, and from the cache.
     cases
@@ -122,21 +123,20 @@ class Stack:
     )  # fmt: skip
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[Engine, Work, bool]]) -> Stack:
+    def of(cls, pairs: Sequence[tuple[MachineView | Snapshot, Work, bool]]) -> Stack:
         """Return the cases side by side.
 
         Parameters
         ----------
         pairs
-            For each case its engine, its work, and whether data that fit stay in the
+            For each case its machine (a view, or a share of one), its work, and whether data that fit stay in the
             cache from one kernel, or one repetition, to the next.
         """
         lengths = [work.columns.shape[1] for _, work, _ in pairs]
         case = np.repeat(np.arange(len(pairs)), lengths)
         columns = np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((10, 0))
-        rates = np.array([[getattr(engine, name) for name in cls.RATES] for engine, _, _ in pairs]).reshape(
-            -1, len(cls.RATES)
-        )
+        machines = [one if isinstance(one, Snapshot) else snapshot(one) for one, _, _ in pairs]
+        rates = np.array([[getattr(one, name) for name in cls.RATES] for one in machines]).reshape(-1, len(cls.RATES))
         engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
         kernels = Work(columns)
         stays = np.array([kept for _, _, kept in pairs], dtype=bool)[case]
@@ -202,6 +202,22 @@ class KernelTimes:
         """Time of one launch: the longer of work and transfer, and the launch."""
         longer: Array = np.maximum(self.working, self.moving) + self.launch
         return longer
+
+    def at_least(self, flops: Array, moved: Array, peak: Array | float, bandwidth: Array | float) -> KernelTimes:
+        """Return these times, none of them below the roofline's.
+
+        What the cache holds then saves time down to the compulsory traffic with the main memory and
+        no further: a bound and an estimate that are shown side by side do not contradict each other.
+
+        Parameters
+        ----------
+        flops, moved
+            Of one launch of each kernel, FLOP and byte.
+        peak, bandwidth
+            Of the roofline, FLOP/s and byte/s.
+        """
+        working, moving = np.maximum(self.working, flops / peak), np.maximum(self.moving, moved / bandwidth)
+        return KernelTimes(working, moving, self.launch)
 
 
 def predict(stack: Stack, parameters: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsys.models.calibrated import Engine, Work
+from mlsys.models.calibrated import Snapshot, Work
 from mlsys.validation.rows import Row
 
 __all__ = ["Case", "Inexpressible"]
@@ -45,7 +45,7 @@ class Case:
     kind: str
     setting: str
     twin: str
-    engine: Engine
+    engine: Snapshot
     work: Work
     seconds: float
     inverse: bool

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from mlsys.hardware import Device
-from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers, seconds_each, twin_of, whole
@@ -46,7 +46,7 @@ def vector(
 def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_of_output: float = 1.0) -> Case:
     """Return the case of one kernel on one machine."""
     twin, share = twin_of(row.device, cpu="CPU" in row.device)
-    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    engine = fmt.on(twin)
     if fmt.computes == "int8" and "cuBLAS" in row.software:
         engine = dot_product_engine(engine)
     if share < 1:
@@ -63,7 +63,7 @@ def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_o
     return Case(row, kind, _setting(software, kind, twin, engine), twin.id, engine, work, seconds, inverse)
 
 
-def _setting(software: str, kind: str, twin: Device, engine: Engine) -> str:
+def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
     """Return the setting: matrix and vector units run different kernels, and ROCm is not CUDA."""
     if software == "eager" and twin.vendor == "AMD":
         software = "eager ROCm"
@@ -73,7 +73,7 @@ def _setting(software: str, kind: str, twin: Device, engine: Engine) -> str:
     return f"{software} {kind} on {twin.kind}"
 
 
-def dot_product_engine(engine: Engine) -> Engine:
+def dot_product_engine(engine: Snapshot) -> Snapshot:
     """Return the engine without its integer matrix units: four 8-bit products a vector lane.
 
     cuBLAS before version 11 reaches the integer tensor cores only through layouts of their

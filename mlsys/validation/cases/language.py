@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mlsys.models.calibrated import COLLECTIVE, Engine, Work, engine_of
+from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
 from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of, whole
@@ -40,9 +40,9 @@ def _software(row: Row) -> str:
     return "compiled"
 
 
-def _engine(row: Row, fmt: Format) -> tuple[str, str, Engine]:
+def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     twin, share = twin_of(row.device)
-    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    engine = fmt.on(twin)
     if share < 1:
         engine = engine.share(share, share)
     return twin.id, twin.kind, engine

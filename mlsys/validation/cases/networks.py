@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from mlsys.models.calibrated import MATMUL, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.hardware import view
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work, snapshot
 from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of
@@ -57,12 +58,12 @@ def built(name: str, **shape: object) -> Network:
     return zoo.network(entry.name, precision="fp16", **shape)  # type: ignore[arg-type]
 
 
-def _engine(row: Row, fmt: Format) -> tuple[str, str, Engine]:
+def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
     threads = re.search(r"CPU (\d+) thread", row.workload)
     on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
-    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    engine = fmt.on(twin)
     if share < 1:
         engine = engine.share(share, share)
     if threads:
@@ -154,7 +155,7 @@ def tiny(row: Row) -> Case:
     if "float" in row.workload:
         fmt = Format("fp32", 4, 4, True)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    engine = _at_clock(row, fmt.on(twin))
     shape: dict[str, object] = {}
     side = re.search(r"(\d+)x\1", row.seq_or_shape)
     if side and "MobileNet" in row.model and "VWW" not in row.model:
@@ -172,7 +173,7 @@ def _kernels(row: Row) -> str:
     return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
 
 
-def _at_clock(row: Row, engine: Engine) -> Engine:
+def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
     stated = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
     clock = float(next(filter(None, stated.groups()))) * 1e6 if stated else engine.clock
     ratio = clock / engine.clock
@@ -194,7 +195,7 @@ def tiny_kernel(row: Row) -> Case:
     high, wide, first, *kernel, pad, stride = (int(part) for part in found.groups())
     fmt = number_format(row.precision)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_of(twin, fmt.computes))
+    engine = _at_clock(row, snapshot(view(twin, fmt.computes)))
     depthwise = "depthwise" in row.model
     rows, columns, channels = kernel
     pixels = ((high + 2 * pad - rows) // stride + 1) * ((wide + 2 * pad - columns) // stride + 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 
-from mlsys.models.calibrated import engine_of
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.networks import built, settled, shape_of
@@ -30,7 +29,7 @@ def training(row: Row) -> Case:
         raise Inexpressible(f"training of {row.model}: its layers, or the lengths it is fed, are not described")
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
-    engine = engine_of(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    engine = fmt.on(twin)
     if share < 1:
         engine = engine.share(share, share)
     passes = 1 + BACKWARD + ("activation ckpt True" in row.note)

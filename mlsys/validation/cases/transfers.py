@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mlsys.hardware import Device
-from mlsys.models.calibrated import COLLECTIVE, VECTOR, Engine, Kernel, Work, engine_of
+from mlsys.hardware import Device, view
+from mlsys.models.calibrated import COLLECTIVE, VECTOR, Kernel, Snapshot, Work, snapshot
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import number_format, twin_of
 from mlsys.validation.rows import Row
@@ -38,7 +38,7 @@ def stream(row: Row) -> Case:
     then in proportion, by Little's law.
     """
     twin, share = twin_of(row.device)
-    engine = engine_of(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    engine = snapshot(view(twin, "fp64" if "fp64" in twin.precisions else None, unit="vector"))
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
@@ -59,23 +59,23 @@ def stream(row: Row) -> Case:
     return Case(row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting)
 
 
-def _in_flight_rate(engine: Engine, twin: Device, occupancy: float) -> float:
+def _in_flight_rate(engine: Snapshot, twin: Device, occupancy: float) -> float:
     """Return the rate that so few threads sustain, byte/s, by Little's law.
 
     Each thread has one 8-byte load in flight, then one store, before its block gives way
     to the next: 16 bytes for each latency and the turn-over of blocks.
     """
-    latency = twin.memory[twin.main_memory]._latency
+    latency = view(twin).main.latency
     if latency is None:
         raise Inexpressible(f"no latency of the main memory of {twin.name} on record")
     threads = engine.units * occupancy * (1536 if re.search("GA10|Ada", twin.architecture) else 2048)
-    return 16 * threads / (TURN_OVER * float(latency.m_as("s")))
+    return 16 * threads / (TURN_OVER * latency)
 
 
 def beyond_cache(row: Row) -> Case:
     """Return the case of reading a data set that no cache holds, again and again."""
     twin, _ = twin_of(row.device)
-    engine = engine_of(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    engine = snapshot(view(twin, "fp64" if "fp64" in twin.precisions else None, unit="vector"))
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
     seconds = READ_OFTEN / _rate(row)
     return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
@@ -88,7 +88,7 @@ def intensity_sweep(row: Row) -> Case:
         raise Inexpressible("arithmetic intensity not stated")
     twin, _ = twin_of(row.device)
     fmt = number_format(row.precision)
-    engine = engine_of(twin, fmt.computes, vector_unit=True)
+    engine = snapshot(view(twin, fmt.computes, unit="vector"))
     moved = 4e9
     flops = moved * float(found.group(1))
     scale = {"GFLOP/s": 1e9, "TFLOP/s": 1e12}.get(row.unit)
@@ -104,7 +104,7 @@ def all_reduce(row: Row) -> Case:
     if "inter-node" in row.workload:
         raise Inexpressible("all-reduce between nodes: the network of the cluster is not stated")
     twin, _ = twin_of(row.device)
-    engine = engine_of(twin, twin.headline)
+    engine = snapshot(view(twin))
     if engine.link <= 0:
         raise Inexpressible(f"no link of {twin.name} on record")
     size = _message_size(row.seq_or_shape)
