@@ -97,6 +97,67 @@ def typed_number(page: Page) -> Iterator[Finding]:
             yield line.number, f"{found[0].strip()!r} is typed into prose; claim it and glue the claim"
 
 
+_SMALL = "thir|four|fif|six|seven|eigh|nine"
+_NUMBER_WORD = re.compile(
+    rf"\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-\w+)?|hundreds?|thousands?|(?:{_SMALL})teen)\b",
+    re.IGNORECASE,
+)
+_APPROXIMATE = re.compile(
+    r"\b(?:dozens?|(?:some|a few|several) (?:dozen|hundred|thousand|million)s?|"
+    r"(?:two|three|four) (?:thirds|quarters|fifths)|(?:\w+ )?(?:twentieth|hundredth|thousandth)s?)\b",
+    re.IGNORECASE,
+)
+
+
+def _strings(page: Page) -> Iterator[tuple[int, str]]:
+    """What cells print or show in words: the texts of Table(), print() and check()."""
+    for number, call in _calls(page):
+        if _called(call) in ("Table", "print", "check"):
+            for node in ast.walk(call):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield number, node.value
+
+
+def _alternatives(page: Page) -> Iterator[tuple[int, str]]:
+    """Alternative texts of pictures."""
+    for directive in page.directives:
+        said = image_options(directive) if directive.name == "code-cell" else directive.options
+        if said.get("alt"):
+            yield directive.number, str(said["alt"])
+
+
+@rule(
+    "P012",
+    "a number above twelve spelled out",
+    "Digits are digits: a size that the page sets is given(edge=128) and printed with {glue:}`edge`; "
+    "a result is claimed. "
+    "The rule also reads alternative texts and what Table(), print() and check() say.",
+)
+def number_word(page: Page) -> Iterator[Finding]:
+    """P012."""
+    prose = [(line.number, plain(line.text, stand_in="X")) for line in [*page.prose, *page.captions]]
+    for number, text in [*prose, *_strings(page), *_alternatives(page)]:
+        for found in _NUMBER_WORD.finditer(text):
+            yield number, f"{found[0]!r} is a number above twelve in words; give or claim it and glue it"
+
+
+@rule(
+    "P013",
+    "an approximation that nothing holds",
+    "'A dozen' and 'some hundred times' were wrong more often than any number in digits. Keep such words only where a "
+    "check() on the page has them in its message: check(8 < gain < 9, 'less than a hundredth').",
+)
+def approximation(page: Page) -> Iterator[Finding]:
+    """P013."""
+    held = " ".join(text.lower() for _, text in _strings(page))
+    prose = [(line.number, plain(line.text, stand_in="X")) for line in [*page.prose, *page.captions]]
+    for number, text in [*prose, *_alternatives(page)]:
+        for found in _APPROXIMATE.finditer(text):
+            words = found[0].lower().split()
+            if words[-1] not in held:
+                yield number, f"{found[0]!r} is held by no check() on the page"
+
+
 @rule(
     "P007",
     "two sentences on one line",

@@ -21,6 +21,13 @@ def found(text: str) -> list[str]:
 
 
 BAD = [
+    ("P012", "An array of one hundred and twenty-eight rows.\n"),
+    ("P012", "It takes forty-five steps.\n"),
+    ("P012", "Thirteen of them are idle.\n"),
+    ("P012", "```{code-cell} ipython3\nTable('The sixteen layers', heads, rows)\n```\n"),
+    ("P013", "It is a dozen times as fast.\n"),
+    ("P013", "It takes two thirds of the time.\n"),
+    ("P013", "Less than a hundredth is left.\n"),
     ("P001", "The chip does 312 TFLOP/s.\n"),
     ("P001", "It reads 2,039 GB/s.\n"),
     ("P001", "That is 10× as fast.\n"),
