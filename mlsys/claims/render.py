@@ -32,7 +32,8 @@ def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
         for c in claims
     )
     # Print shows the sentence, not this line: Markdown comes before text there, and says nothing.
-    shown = f"<div class='mlsys-claims'>{rows}</div>"
+    named = ", ".join(html.escape(claim.name) for claim in claims)
+    shown = f"<details class='mlsys-claims'><summary>claimed: {named}</summary>{rows}</details>"
     publish({"text/plain": "\n".join(lines), "text/html": shown, "text/markdown": "<!-- -->"}, raw=True)
 
 
