@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import (
     checked_picture,
     complete_device,
@@ -51,6 +52,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     shell_complete=complete_device,
 )
 @_model_options
+@calibration_option
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Operators listed as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each operator.")
@@ -115,6 +117,7 @@ def analyze(
     shell_complete=complete_devices,
 )
 @_model_options
+@calibration_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, one object for each device.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each device.")
 @speak_plainly

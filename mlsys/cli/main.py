@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mlsys.cli.analyze import analyze, compare
+from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
@@ -41,6 +42,8 @@ for command in (
     flops,
     analyze,
     compare,
+    calibrate,
+    measure,
     compile_bench,
     mapper,
     memory,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import speak_plainly
 
 if TYPE_CHECKING:
@@ -32,13 +33,15 @@ __all__ = ["validate"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Draw measured against predicted into this folder, a picture for each kind of workload.",
 )
+@calibration_option
 @click.option("--refit", is_flag=True, help="Fit the parameters anew to the shipped measurements; takes minutes.")
 @speak_plainly
 def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool) -> None:
     """Say how wrong the models are, against published measurements.
 
     Nothing is fitted to the measurements in --data. Errors are of the published value;
-    the bias is of time, above zero where the models are too slow.
+    the bias is of time, above zero where the models are too slow. "inside" is the part of the rows
+    in their 80 % interval, and "width" the median of its upper over its lower end.
     """
     from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
@@ -75,10 +78,11 @@ def _write(found: Validation, path: Path) -> None:
 
 def _line(name: str, part: Score) -> str:
     if part.median_ape is None:
-        return f"{name:<44} {part.rows:>5} {0:>5}       —       —       —       —"
+        return f"{name:<44} {part.rows:>5} {0:>5}       —       —       —       —       —      —"
     return (
         f"{name:<44} {part.rows:>5} {part.expressible:>5} {part.median_ape:>6.1f}% {part.p90_ape:>6.1f}% "
-        f"{part.bias:>+6.1f}% {part.within_factor_two:>6.1f}% {part.bound_violations:>5}"
+        f"{part.bias:>+6.1f}% {part.within_factor_two:>6.1f}% {part.coverage or 0:>6.1f}% {part.width or 0:>6.2f} "
+        f"{part.bound_violations:>5}"
     )
 
 
@@ -86,14 +90,14 @@ def _print(found: Validation, shipped: bool) -> None:
     from mlsys.validation import score
     from mlsys.validation.refit import held_out_scores
 
-    heads = f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× beaten"
+    heads = f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width beaten"
     click.echo(heads)
     for name, part in found.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
         click.echo(_line(name, part))
     click.echo(_line("all", score(found.predictions)))
     if shipped:
         click.echo("\nLeft out of the fit: a whole device, or a whole sweep of one device")
-        click.echo(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2×")
+        click.echo(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width")
         for name, part in held_out_scores().items():
             click.echo(_line(name, part).rpartition(" ")[0])
     summary = found.summary()

@@ -2,25 +2,31 @@
 
 One setting, a kind of software on a class of machine, is one least-squares problem: the
 logarithms of predicted over measured time, with a soft loss for outliers, and a prior for
-each parameter that keeps it near its physical value where the rows do not speak.
+each parameter that keeps it near its physical value where the rows do not speak. What is
+left of a machine after that, over all its sweeps, is its own factor, drawn towards one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, predict
+from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
 
-__all__ = ["PRIORS", "Prior", "fit", "held_out"]
+__all__ = ["PRIORS", "Fit", "Prior", "fit", "held_out", "predicted"]
 
 Array = NDArray[np.float64]
 # More parts than this are left out several at a time.
-MOST_FOLDS = 20
+MOST_FOLDS = 4
+# Sweeps that a machine's own factor is drawn towards one by.
+DRAWN = 1.0
+# Cases, and kernels, that one setting is fitted to at most; evenly spread over its sweeps.
+MOST_CASES, MOST_KERNELS = 600, 8000
 
 
 @dataclass(frozen=True)
@@ -35,67 +41,147 @@ class Prior:
 
 
 PRIORS: dict[str, Prior] = {
-    "compute": Prior(0.75, 1.6, 0.005, 1.05, "a tuned inner loop issues most cycles; 1.05 allows for boost clocks"),
+    "compute": Prior(0.7, 2.0, 0.005, 1.05, "a tuned inner loop issues most cycles; 1.05 allows for boost clocks"),
     "vector": Prior(0.4, 2.5, 0.005, 1.05, "element-wise loops rarely fill the vector unit"),
-    "bandwidth": Prior(0.85, 1.3, 0.1, 1.0, "STREAM attains 80 to 95 % of the pins' rate"),
+    "bandwidth": Prior(0.8, 1.4, 0.05, 1.0, "STREAM attains 80 to 95 % of the pins' rate"),
     "reuse": Prior(0.6, 2.0, 0.05, 30.0, "part of the shared cache's rate; above 1 where nearer levels feed the tiles"),
     "launch": Prior(5e-6, 4.0, 1e-8, 5e-3, "a kernel of CUDA costs microseconds; an eager operator tens of them"),
     "ramp": Prior(64.0, 3.0, 1.0, 4096.0, "filling and draining a block's pipeline: a few dozen steps"),
-    "link": Prior(0.7, 1.3, 0.1, 1.0, "ring all-reduce attains 70 to 90 % of its links"),
+    "link": Prior(0.7, 1.4, 0.05, 1.0, "ring all-reduce attains 70 to 90 % of its links"),
     "hop": Prior(2e-6, 2.5, 1e-7, 1e-3, "one step of a collective: a launch and a flight"),
-    "energy": Prior(1.3e-12, 1.15, 1e-13, 1e-11, "A100: 400 W at about 300 TFLOP/s; with the design power a ceiling"),
+    "energy": Prior(1.2e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 300 TFLOP/s; with the design power a ceiling"),
 }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is fitted for one setting: its parameters, and a factor of time of each machine in it."""
+
+    parameters: Parameters
+    machines: dict[str, float] = field(default_factory=dict)
+
+    def of(self, twin: str) -> Parameters:
+        """Return the parameters as one machine attains them."""
+        return scaled(self.parameters, self.machines.get(twin, 1.0))
 
 
 def _stack(cases: Sequence[Case]) -> Stack:
     return Stack.of([(case.engine, case.work, case.stays) for case in cases])
 
 
-def fit(cases: Sequence[Case]) -> Parameters:
-    """Return the parameters that fit the cases of one setting.
+def predicted(cases: Sequence[Case], found: Fit) -> Array:
+    """Return the time of each case, seconds: at the parameters as its machine attains them."""
+    rows = np.array([found.of(case.twin).vectorised() for case in cases])
+    waiting = np.array([case.at_least for case in cases])
+    times: Array = np.maximum(predict(_stack(cases), rows), waiting)
+    return times
+
+
+def _thinned(cases: Sequence[Case]) -> list[Case]:
+    kernels = sum(case.work.columns.shape[1] for case in cases)
+    most = min(MOST_CASES, max(40, len(cases) * MOST_KERNELS // max(kernels, 1)))
+    if len(cases) <= most:
+        return list(cases)
+    ordered = sorted(cases, key=lambda case: (case.twin, case.row.group, case.seconds))
+    chosen = np.linspace(0, len(ordered) - 1, most).round().astype(int)
+    return [ordered[index] for index in chosen.tolist()]
+
+
+def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Parameters | None = None) -> Fit:
+    """Return the parameters that fit the cases of one setting, and the factors of its machines.
 
     Parameters
     ----------
     cases
         At least one; all of one setting.
+    start
+        Where to start; by default at the priors.
+    centre
+        What each parameter is drawn towards instead of its prior, twice as strongly.
     """
     from scipy.optimize import least_squares
 
-    stack = _stack(cases)
-    measured = np.log([case.seconds for case in cases])
-    waiting = np.array([case.at_least for case in cases])
+    chosen = _thinned(cases)
+    stack = _stack(chosen)
+    measured = np.log([case.seconds for case in chosen])
+    waiting = np.array([case.at_least for case in chosen])
     # A sweep speaks once for each row, but a hundred rows of one sweep are not a hundred opinions.
     sizes: dict[tuple[str, str], int] = {}
-    for case in cases:
+    for case in chosen:
         key = (case.twin, case.kind)
         sizes[key] = sizes.get(key, 0) + 1
-    weight = np.array([sizes[case.twin, case.kind] ** -0.25 for case in cases])
+    weight = np.array([sizes[case.twin, case.kind] ** -0.25 for case in chosen])
     names = Parameters.names()
     centres = np.log([PRIORS[name].centre for name in names])
     spreads = np.log([PRIORS[name].factor for name in names])
-
-    def residuals(point: Array) -> Array:
-        predicted = np.maximum(predict(stack, np.exp(point)), waiting)
-        apart = (np.log(predicted) - measured) * weight / 0.15
-        return np.concatenate([apart, (point - centres) / spreads])
+    if centre is not None:
+        start, centres, spreads = centre, np.log(centre.vectorised()), spreads / 2
 
     low = np.log([PRIORS[name].lowest for name in names])
     high = np.log([PRIORS[name].highest for name in names])
-    start = np.clip(centres, low + 1e-6, high - 1e-6)
-    found = least_squares(
-        residuals, start, bounds=(low, high), loss="soft_l1", diff_step=1e-3, max_nfev=40, x_scale=spreads
+    first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
+
+    def logarithms(point: Array) -> Array:
+        times: Array = np.log(np.maximum(predict(stack, np.exp(point)), waiting))
+        return times
+
+    # What no case of the setting feels keeps its prior.
+    at_first = logarithms(first)
+    felt = np.array(
+        [
+            np.abs(logarithms(first - 0.7 * np.eye(len(names))[index]) - at_first).max() > 1e-3
+            for index in range(len(names))
+        ]
     )
-    return Parameters(*(float(value) for value in np.exp(found.x)))
+
+    def whole(part: Array) -> Array:
+        point = first.copy()
+        point[felt] = part
+        return point
+
+    def residuals(part: Array) -> Array:
+        point = whole(part)
+        return np.concatenate([(logarithms(point) - measured) * weight / 0.1, ((point - centres) / spreads)[felt]])
+
+    found = least_squares(
+        residuals,
+        first[felt],
+        bounds=(low[felt], high[felt]),
+        loss="soft_l1",
+        diff_step=1e-2,
+        max_nfev=4 if start is not None and centre is None else 15,
+        x_scale=spreads[felt],
+    )
+    parameters = Parameters(*(float(value) for value in np.exp(whole(found.x))))
+    return Fit(parameters, _machines(cases, parameters))
+
+
+def _machines(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
+    """Return each machine's factor of time: the mean over its sweeps of their median, drawn towards one."""
+    plain = predicted(cases, Fit(parameters))
+    apart = np.log([case.seconds for case in cases]) - np.log(plain)
+    sweeps: dict[str, dict[str, list[float]]] = {}
+    for case, rest in zip(cases, apart.tolist(), strict=True):
+        sweeps.setdefault(case.twin, {}).setdefault(case.row.group, []).append(rest)
+    return {
+        twin: float(np.exp(sum(float(np.median(rest)) for rest in own.values()) / (len(own) + DRAWN)))
+        for twin, own in sweeps.items()
+    }
 
 
 def _folded(parts: list[str]) -> NDArray[np.intp]:
     """Return a number for each row's part; many parts share ``MOST_FOLDS`` numbers, whole part by whole part."""
-    order = {name: index for index, name in enumerate(dict.fromkeys(parts))}
+    order = {name: index for index, name in enumerate(sorted(set(parts)))}
     folds = min(len(order), MOST_FOLDS)
     return np.array([order[name] % folds for name in parts])
 
 
-def held_out(cases: Sequence[Case], part: Callable[[Case], str], progress: Callable[[], None] = lambda: None) -> Array:
+def held_out(
+    cases: Sequence[Case],
+    part: Callable[[Case], str],
+    progress: Callable[[], None] = lambda: None,
+    start: Parameters | None = None,
+) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
 
     Parameters
@@ -106,6 +192,8 @@ def held_out(cases: Sequence[Case], part: Callable[[Case], str], progress: Calla
         What is left out together: the device, or the sweep.
     progress
         Called after each fit.
+    start
+        Where each fit starts; by default at the priors.
 
     Returns
     -------
@@ -113,13 +201,11 @@ def held_out(cases: Sequence[Case], part: Callable[[Case], str], progress: Calla
         Seconds; NaN where leaving out the part leaves fewer than three rows.
     """
     parts = _folded([part(case) for case in cases])
-    predicted = np.full(len(cases), np.nan)
+    times = np.full(len(cases), np.nan)
     for fold in np.unique(parts):
         rest = [case for case, own in zip(cases, parts, strict=True) if own != fold]
         here = np.flatnonzero(parts == fold)
         if len(rest) >= 3:
-            chosen = [cases[index] for index in here.tolist()]
-            waiting = [case.at_least for case in chosen]
-            predicted[here] = np.maximum(predict(_stack(chosen), fit(rest).vectorised()), waiting)
+            times[here] = predicted([cases[index] for index in here.tolist()], fit(rest, start))
         progress()
-    return predicted
+    return times

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import multiprocessing
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters
-from mlsys.models.calibrated.library import save
+from mlsys.models.calibrated.library import fitted, machines, save
+from mlsys.models.calibrated.ranges import range_of, save_ranges
 from mlsys.validation.cases import Case, Inexpressible, interpret
-from mlsys.validation.fit import fit, held_out
+from mlsys.validation.fit import Fit, fit, held_out
+from mlsys.validation.intervals import intervals
 from mlsys.validation.report import Prediction, Score, score
 from mlsys.validation.rows import cited_rows, shipped_rows
 
 __all__ = ["held_out_scores", "refit", "settings"]
 
-_PLACE = Path(__file__).parent / "data" / "held_out.csv"
+_PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
+_HEADS = "id,seconds_without_the_device,seconds_without_the_sweep"
 Progress = Callable[[Iterable[str]], AbstractContextManager[Iterator[str]]]
 
 
@@ -38,57 +45,96 @@ def settings() -> dict[str, list[Case]]:
     return dict(sorted(found.items()))
 
 
-def _sweep(case: Case) -> str:
-    row = case.row
-    return f"{case.twin} {row.workload} {row.model} {row.precision} {row.n_devices}"
+@dataclass(frozen=True)
+class _Answer:
+    """What one setting's fit gives: the fit, and each case's time without its device and without its sweep."""
+
+    name: str
+    fit: Fit
+    without_device: NDArray[np.float64]
+    without_sweep: NDArray[np.float64]
 
 
-def refit(progress: Progress) -> dict[str, Parameters]:
+def _fitted(job: tuple[str, list[Case]]) -> _Answer:
+    name, cases = job
+    found = fit(cases)
+    start = found.parameters
+    by_device = held_out(cases, lambda case: case.twin, start=start)
+    by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
+    return _Answer(name, found, by_device, by_sweep)
+
+
+def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
     """Fit every setting, write the parameters, and predict each row from fits without it.
 
     Parameters
     ----------
     progress
-        Wraps the names of the settings, such as ``click.progressbar``.
+        Wraps the names of the settings as they are done, such as ``click.progressbar``.
+    only
+        A pattern: settings whose names lack it keep what they have.
+    processes
+        Settings that are fitted at the same time.
     """
     chosen = settings()
-    parameters: dict[str, Parameters] = {}
-    lines: list[tuple[str, float, float]] = []
-    with progress(list(chosen)) as names:
-        for name in names:
-            cases = chosen[name]
-            parameters[name] = fit(cases)
-            by_device = held_out(cases, lambda case: case.twin)
-            by_sweep = held_out(cases, _sweep)
-            lines += [
-                (case.row.id, device, sweep) for case, device, sweep in zip(cases, by_device, by_sweep, strict=True)
-            ]
-    save(parameters)
-    with _PLACE.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["id", "seconds_without_the_device", "seconds_without_the_sweep"])
-        for name, device, sweep in sorted(lines):
-            writer.writerow([name, *("" if np.isnan(value) else f"{value:.5g}" for value in (device, sweep))])
+    jobs = {name: cases for name, cases in chosen.items() if re.search(only, name)}
+    # The longest first, so that none is left alone at the end.
+    order = sorted(jobs.items(), key=lambda job: -sum(case.work.columns.shape[1] for case in job[1]))
+    parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in jobs}
+    own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in jobs}
+    lines = {line[0]: line for line in (_kept() if only else [])}
+    with multiprocessing.Pool(processes) as pool:
+        answers = pool.imap_unordered(_fitted, order)
+        with progress([name for name, _ in order]) as names:
+            for _ in names:
+                answer = next(answers)
+                parameters[answer.name] = answer.fit.parameters
+                own[answer.name] = answer.fit.machines
+                for case, device, sweep in zip(
+                    jobs[answer.name], answer.without_device, answer.without_sweep, strict=True
+                ):
+                    lines[case.row.id] = (case.row.id, float(device), float(sweep))
+    save(parameters, own)
+    known = {case.row.id for cases in chosen.values() for case in cases}
+    text = "".join(
+        ",".join((name, *("" if np.isnan(value) else f"{value:.5g}" for value in values))) + "\n"
+        for name, *values in sorted(lines.values())
+        if name in known
+    )
+    _PLACE.write_bytes(gzip.compress(f"{_HEADS}\n{text}".encode(), 9, mtime=0))
     held_out_scores.cache_clear()
+    save_ranges(intervals(chosen, lines))
     return parameters
+
+
+def _kept() -> list[tuple[str, float, float]]:
+    """Return the predictions of the last fit, seconds, NaN where there is none."""
+    with gzip.open(_PLACE, "rt", newline="", encoding="utf-8") as stream:
+        return [
+            (row[0], *(float(cell) if cell else float("nan") for cell in row[1:3]))  # type: ignore[misc]
+            for row in list(csv.reader(stream))[1:]
+        ]
 
 
 def held_out_predictions(which: str) -> list[Prediction]:
     """Return the shipped rows predicted from fits that never saw their ``device`` or ``sweep``."""
-    with _PLACE.open(newline="", encoding="utf-8") as stream:
-        seconds = {row["id"]: row[f"seconds_without_the_{which}"] for row in csv.DictReader(stream)}
+    seconds = {name: device if which == "device" else sweep for name, device, sweep in _kept()}
     found = []
     for row in shipped_rows():
-        if not seconds.get(row.id):
+        predicted = seconds.get(row.id, float("nan"))
+        if np.isnan(predicted):
             continue
         try:
             case = interpret(row)
         except Inexpressible:
             continue
-        predicted = float(seconds[row.id])
         ratio = predicted / case.seconds
         value = row.value / ratio if case.inverse else row.value * ratio
-        found.append(Prediction(row, case.kind, case=case, value=value, seconds=predicted))
+        about = range_of(case.setting, case.twin if which == "sweep" else "")
+        low, high = (value * factor for factor in about.of_value(case.inverse))
+        found.append(
+            Prediction(row, case.kind, case=case, value=value, seconds=predicted, low=low, high=high, why=about.why)
+        )
     return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlsys.models.calibrated import Stack, bound, predict
 from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.calibrated.ranges import range_of
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
 from mlsys.validation.rows import Row
@@ -36,6 +37,10 @@ class Prediction:
         ``"compute"`` or ``"memory"``: which bound is the higher.
     excuse
         Why the measurement beats the bound, or ``"not explained"``; empty if it does not.
+    low, high
+        The interval, in the unit of the row, that should hold four published values in five.
+    why
+        What the interval rests on.
     """
 
     row: Row
@@ -47,6 +52,14 @@ class Prediction:
     bound: float = float("nan")
     bound_by: str = ""
     excuse: str = ""
+    low: float = float("nan")
+    high: float = float("nan")
+    why: str = ""
+
+    @property
+    def covered(self) -> bool:
+        """Whether the published value lies in the interval."""
+        return self.low <= self.row.value <= self.high
 
     @property
     def error(self) -> float:
@@ -75,6 +88,10 @@ class Score:
         Part of the expressible rows, %.
     bound_violations, unexplained_violations
         Rows that beat the roofline of dense peaks, and those with no explanation.
+    coverage
+        Part of the expressible rows whose published value lies in its 80 % interval, %.
+    width
+        Median of the interval's upper over its lower end.
     """
 
     rows: int
@@ -85,6 +102,8 @@ class Score:
     within_factor_two: float | None
     bound_violations: int
     unexplained_violations: int
+    coverage: float | None = None
+    width: float | None = None
 
 
 def score(predictions: Iterable[Prediction]) -> Score:
@@ -105,6 +124,8 @@ def score(predictions: Iterable[Prediction]) -> Score:
         round(100 * (float(np.exp(np.median(np.log(ratios)))) - 1), 2),
         round(100 * float(np.mean((ratios > 0.5) & (ratios < 2))), 2),
         *counts,
+        coverage=round(100 * sum(each.covered for each in done) / len(done), 2),
+        width=round(float(np.median([each.high / each.low for each in done])), 3),
     )
 
 
@@ -147,7 +168,14 @@ class Validation:
             "by_device_class_and_kind": by_both,
             "not_expressible": self.reasons(),
             "bound_violations_explained": self._excuses(),
-            "units": {"median_ape": "%", "p90_ape": "%", "bias": "%, of time", "within_factor_two": "%"},
+            "units": {
+                "median_ape": "%",
+                "p90_ape": "%",
+                "bias": "%, of time",
+                "within_factor_two": "%",
+                "coverage": "% of rows inside their 80 % interval",
+                "width": "upper over lower end",
+            },
         }
 
     def _excuses(self) -> dict[str, int]:
@@ -171,6 +199,8 @@ class Validation:
                 "unit": each.row.unit,
                 "measured": each.row.value,
                 "predicted": f"{each.value:.6g}" if each.case else "",
+                "low": f"{each.low:.6g}" if each.case else "",
+                "high": f"{each.high:.6g}" if each.case else "",
                 "error_percent": f"{100 * each.error:.2f}" if each.case else "",
                 "bound_seconds": f"{each.bound:.6g}" if each.case else "",
                 "measured_seconds": f"{each.case.seconds:.6g}" if each.case else "",
@@ -209,7 +239,7 @@ def validate(rows: Sequence[Row]) -> Validation:
             answers.append(str(reason))
     cases = [answer for answer in answers if isinstance(answer, Case)]
     stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    parameters = np.array([parameters_of(case.setting)[0].vectorised() for case in cases])
+    parameters = np.array([parameters_of(case.setting, case.twin)[0].vectorised() for case in cases])
     seconds = predict(stack, parameters) if cases else np.zeros(0)
     seconds = np.maximum(seconds, [case.at_least for case in cases])
     arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
@@ -219,16 +249,25 @@ def validate(rows: Sequence[Row]) -> Validation:
             predictions.append(Prediction(row, kind, reason=answer))
             continue
         ratio = seconds[index] / answer.seconds
+        value = row.value / ratio if answer.inverse else row.value * ratio
+        about = range_of(answer.setting, answer.twin)
+        low, high = (
+            (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
+        )
+        lowest = 0.0 if answer.power else float(max(arithmetic[index], traffic[index]))
         predictions.append(
             Prediction(
                 row,
                 answer.kind,
                 case=answer,
-                value=row.value / ratio if answer.inverse else row.value * ratio,
+                value=value,
                 seconds=float(seconds[index]),
-                bound=float(max(arithmetic[index], traffic[index])),
+                bound=lowest,
                 bound_by="compute" if arithmetic[index] >= traffic[index] else "memory",
-                excuse=explain(answer, float(arithmetic[index]), float(traffic[index])),
+                excuse="" if answer.power else explain(answer, float(arithmetic[index]), float(traffic[index])),
+                low=low,
+                high=high,
+                why=about.why,
             )
         )
         index += 1

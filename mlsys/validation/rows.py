@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import math
+import re
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
 from mlsys.frozen import FrozenDict
 
-__all__ = ["Row", "cited_rows", "read_rows", "shipped_rows", "sources"]
+__all__ = ["EXTRA", "Row", "cited_rows", "columns_of", "read_rows", "shipped_rows", "sources"]
 
 _DATA = Path(__file__).parent / "data"
+# Stands in a record whose cells are too many or too few.
+_RAGGED = "\0cells"
+# Columns that files of measurements may have beside those of a row.
+EXTRA = ("source_type", "confidence", "licence")
 REQUIRED = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit")
 
 
@@ -62,6 +69,11 @@ class Row:
     note: str
 
 
+def columns_of(path: Path) -> list[str]:
+    """Return the names of the columns of a CSV file, as its first line has them."""
+    return _records(path)[0]
+
+
 def read_rows(path: Path) -> list[Row]:
     """Return the measurements in a CSV file.
 
@@ -77,32 +89,81 @@ def read_rows(path: Path) -> list[Row]:
         If a column is missing, there is no row, or a value is no positive number; the
         message lists every such line.
     """
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream)
-        heads = reader.fieldnames or []
-        missing = [name for name in REQUIRED if name not in heads]
-        if missing:
-            raise ValueError(
-                f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
-                f"The first line must name at least {', '.join(REQUIRED)}"
-            )
-        records = list(reader)
+    heads, records = _records(path)
     if not records:
         raise ValueError(f"{path}: no rows under the first line")
     faults: list[str] = []
     rows = []
-    for number, record in enumerate(records, start=2):
-        if None in record or None in record.values():
-            faults.append(f"line {number}: wanted {len(heads)} cells, as the first line has")
+    seen: dict[str, int] = {}
+    for number, record in records:
+        if _RAGGED in record:
+            faults.append(f"line {number}: wanted {len(heads)} cells, as the first line has, got {record[_RAGGED]}")
             continue
         try:
-            rows.append(_row(number, record))
+            row = _row(number, record)
         except ValueError as error:
             faults.append(f"line {number}: {error}")
+            continue
+        if row.id in seen:
+            faults.append(f"line {number}: `id` {row.id!r} stands in line {seen[row.id]} already; ids must differ")
+            continue
+        seen[row.id] = number
+        rows.append(row)
     if faults:
         shown = "\n  ".join(faults[:20]) + (f"\n  and {len(faults) - 20} more" if len(faults) > 20 else "")
-        raise ValueError(f"{path}: {len(faults)} bad row{'s' if len(faults) > 1 else ''}\n  {shown}")
+        if len(faults) == 1:
+            raise ValueError(f"{path}: 1 bad row, {faults[0]}")
+        raise ValueError(f"{path}: {len(faults)} bad rows\n  {shown}")
     return rows
+
+
+def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Return the names of the columns, and each record with the number of the line that it begins on.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or named twice, or a field is longer than the 128 KiB that a field may have.
+    """
+    raw = path.read_bytes()
+    try:
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: wanted text in UTF-8, got byte {raw[error.start]:#04x} at {error.start}") from error
+    reader = csv.reader(io.StringIO(text, newline=""))
+    heads: list[str] = []
+    records: list[tuple[int, dict[str, str]]] = []
+    before = 0
+    try:
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not heads:
+                heads = [cell.strip() for cell in cells]
+            elif cells:
+                record: dict[str, str] = dict(zip(heads, cells, strict=False))
+                if len(cells) != len(heads):
+                    record[_RAGGED] = str(len(cells))
+                records.append((line, record))
+    except csv.Error as error:
+        column = _long_column(text, before, heads)
+        raise ValueError(f"{path}: line {before + 1}{column}: {error}. A field holds at most 128 KiB") from error
+    twice = sorted({name for name in heads if heads.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
+    missing = [name for name in REQUIRED if name not in heads]
+    if missing:
+        raise ValueError(
+            f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
+            f"The first line must name at least {', '.join(REQUIRED)}"
+        )
+    return heads, records
+
+
+def _long_column(text: str, before: int, heads: list[str]) -> str:
+    """Return the name of the column whose field is too long, on the line after ``before``."""
+    line = text.split("\n")[before] if before < text.count("\n") + 1 else ""
+    longest = max(enumerate(line.split(",")), key=lambda pair: len(pair[1]))[0]
+    return f", column `{heads[longest]}`" if longest < len(heads) else ""
 
 
 def _row(number: int, record: dict[str, str]) -> Row:
@@ -119,8 +180,28 @@ def _row(number: int, record: dict[str, str]) -> Row:
     for name in ("device", "workload", "metric", "unit"):
         if not text[name]:
             raise ValueError(f"`{name}` must not be empty")
+    _batch(text["batch"])
     plain = {name: content for name, content in text.items() if name not in ("value", "n_devices", "id")}
     return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, **plain)
+
+
+# No machine holds a larger batch.
+MOST_BATCH = 10**9
+
+
+def _batch(text: str) -> None:
+    """Refuse a batch that is no whole number above zero; words such as ``micro 4`` and an empty cell pass."""
+    found = re.match(r"\s*([-+]?(?:\d[\d.,]*(?:[eE][-+]?\d+)?|nan|inf\w*))\b", text, re.IGNORECASE)
+    if found is None:
+        if re.fullmatch(r"[A-Za-z_]+", text):  # a remark such as "unlimited queue (max in-flight)" may stand
+            raise ValueError(f"`batch` must be a whole number above zero, or empty where not stated, got {text!r}")
+        return
+    try:
+        number = float(found.group(1).rstrip(",."))
+    except ValueError:
+        return
+    if not (1 <= number <= MOST_BATCH and number == math.floor(number)):
+        raise ValueError(f"`batch` must be a whole number from 1 to 10⁹, got {text!r}")
 
 
 def _devices(text: str) -> int:
@@ -146,7 +227,7 @@ def shipped_rows() -> tuple[Row, ...]:
     >>> all(row.source in sources() for row in rows)
     True
     """
-    return tuple(read_rows(_DATA / "measured.csv"))
+    return tuple(read_rows(_DATA / "measured.csv") + read_rows(_DATA / "measured_more.csv.gz"))
 
 
 @lru_cache(maxsize=1)

@@ -87,7 +87,7 @@ def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> Non
     found = analyse(device, net)
     assert found.bound == roofline(device, net).time
     assert found.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
-    parameters = parameters_of("compiled network on GPU")[0].vectorised()
+    parameters = parameters_of("compiled network on GPU", "A100_80GB")[0].vectorised()
     work = lowered(net, None)
     times = kernel_times(Stack.of([(view(device, "fp16"), work, True)]), parameters)
     below = 0
@@ -167,7 +167,7 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
     assert [one.held_by for one in found.operators] == ["compute", "memory", "launch", "compute"]
     assert found.costliest(1)[0].operator.name == "large"
     launches = next(change for change in found.changes if change.change == NO_LAUNCH)
-    launch = parameters_of("compiled network on GPU")[0].launch
+    launch = parameters_of("compiled network on GPU", "A100_80GB")[0].launch
     assert launches.saved.m_as("s") == pytest.approx(4 * launch)
 
 

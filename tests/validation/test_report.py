@@ -93,12 +93,12 @@ def test_the_length_of_a_sweep_with_impossible_rates_is_not_the_stated_one() -> 
 def test_most_violations_have_an_explanation(found: Validation) -> None:
     whole = score(found.predictions)
     assert 0 < whole.bound_violations < 0.06 * whole.expressible
-    assert whole.unexplained_violations <= 6
+    assert whole.unexplained_violations < 0.005 * whole.expressible
 
 
 def test_the_models_reach_what_the_page_says(found: Validation) -> None:
     whole = score(found.predictions)
-    assert whole.expressible / whole.rows > 0.8
+    assert whole.expressible / whole.rows > 0.95
     assert whole.median_ape is not None
     assert whole.median_ape < 20
     assert whole.within_factor_two is not None
@@ -114,7 +114,7 @@ def test_devices_that_the_fit_has_not_seen_are_worse_but_not_lost(found: Validat
 
 def test_refitting_one_setting_gives_the_committed_parameters() -> None:
     name = "npu runtime llm decode on NPU"
-    again = fit(settings()[name])
+    again = fit(settings()[name]).parameters
     committed = fitted()[name]
     for parameter in Parameters.names():
         assert getattr(again, parameter) == pytest.approx(getattr(committed, parameter), rel=0.05), parameter
@@ -231,27 +231,33 @@ def test_cases_state_a_time_above_zero(found: Validation) -> None:
     ("written_as", "kind"),
     [
         ("rocBLAS", "ROCm library"),
-        ("cuBLAS", "library"),
+        ("cuBLAS/cuDNN", "library"),
         ("gemmlowp", "gemmlowp"),
         ("Plumerai", "tuned microcontroller runtime"),
         ("X-CUBE-AI", "tuned microcontroller runtime"),
         ("microTVM", "microcontroller runtime"),
         ("TFLite v", "mobile runtime"),
-        ("ncnn", "mobile runtime"),
-        ("TensorRT", "compiled"),
+        ("ncnn", "ncnn"),
+        ("Hailo", "Hailo"),
+        ("RKNN", "RKNN"),
+        ("TensorRT 8", "compiled"),
     ],
 )
 def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]], written_as: str, kind: str) -> None:
     """One setting is one kind of software: what its makers call it decides, and nothing about the row's time."""
     other = {"ncnn": {"vulkan"}}.get(written_as, set())
     found = {
-        name.partition(" on ")[0]
+        name.partition(" on ")[0].removeprefix("energy of ")
         for name, cases in all_settings.items()
         for case in cases
         if written_as in case.row.software and case.kind not in {"training", "copy and stream"}
     }
     kinds = {
-        re.sub(r" (gemm|convolution|recurrent layer|network|transformer|llm \w+|softmax|gelu).*", "", name)
+        re.sub(
+            r" (gemm|convolution|recurrent layer|network|transformer|llm \w+|softmax|gelu).*",
+            "",
+            name,
+        )
         for name in found
     }
     assert kinds - other == {kind}

@@ -100,7 +100,7 @@ def analyse(
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting)
-    parameters, calibration = parameters_of(whose)
+    parameters, calibration = parameters_of(whose, device.id)
     result = roofline(device, recounted)
     timing = timing_of(device, chosen, parameters, stays)
     work = lowered(recounted, None)

@@ -2,9 +2,23 @@
 
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, bound, kernel_times, predict
-from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Kernel, Work
+from mlsys.models.calibrated.work import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    ATTENTION,
+    COLLECTIVE,
+    MATMUL,
+    VECTOR,
+    Kernel,
+    Work,
+)
 
 __all__ = [
+    "ALL_GATHER",
+    "ALL_REDUCE",
+    "ALL_TO_ALL",
+    "ATTENTION",
     "COLLECTIVE",
     "MATMUL",
     "VECTOR",

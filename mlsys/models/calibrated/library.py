@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 
 from mlsys.frozen import FrozenDict
 from mlsys.models.calibrated.model import Parameters
 
-__all__ = ["fitted", "parameters_of", "save"]
+__all__ = [
+    "CALIBRATION",
+    "calibrated",
+    "fitted",
+    "machines",
+    "nearest",
+    "parameters_of",
+    "save",
+    "save_calibration",
+    "scaled",
+]
 
 _PLACE = Path(__file__).parent / "parameters.yaml"
+CALIBRATION = "MLSYS_CALIBRATION"
+_MACHINES = Path(__file__).parent / "machines.yaml"
+# What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
+_MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
+_TIMES = ("launch", "hop", "energy")
 
 
 @lru_cache(maxsize=1)
@@ -25,8 +43,53 @@ def fitted() -> FrozenDict[str, Parameters]:
     return FrozenDict({setting: Parameters(**values) for setting, values in read.items()})
 
 
-def parameters_of(setting: str) -> tuple[Parameters, str]:
+def _chosen() -> tuple[str, float]:
+    """Return the calibration file that the environment names, and when it was written; empty if none."""
+    name = os.environ.get(CALIBRATION, "")
+    if not name:
+        return "", 0.0
+    path = Path(name)
+    if not path.is_file():
+        raise ValueError(f"{CALIBRATION}: no file {name}. Write one with `mlsys calibrate mine.csv`, or unset it")
+    return name, path.stat().st_mtime
+
+
+@lru_cache(maxsize=8)
+def _calibration(name: str, _written: float) -> FrozenDict[str, FrozenDict[str, Parameters]]:
+    import yaml
+
+    if not name:
+        return FrozenDict({})
+    try:
+        read = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        device, settings = read["device"], read["settings"]
+        found = {setting: FrozenDict({str(device): Parameters(**values)}) for setting, values in settings.items()}
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
+    return FrozenDict(found)
+
+
+def calibrated(setting: str, device: str) -> Parameters | None:
+    """Return a machine's own parameters from the file that ``MLSYS_CALIBRATION`` names; None if it has none."""
+    return _calibration(*_chosen()).get(setting, FrozenDict({})).get(device)
+
+
+def save_calibration(path: Path, device: str, settings: dict[str, Parameters], rows: int) -> None:
+    """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind."""
+    lines = [f"# {rows} measurements of {device}; written by `mlsys calibrate`.", f"device: {device}", "settings:"]
+    for setting in sorted(settings):
+        pairs = ", ".join(f"{name}: {_decimal(getattr(settings[setting], name))}" for name in Parameters.names())
+        lines.append(f'  "{setting}": {{{pairs}}}')
+    part = path.with_name(path.name + ".part")
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def parameters_of(setting: str, device: str = "") -> tuple[Parameters, str]:
     """Return the parameters of a setting, and whose they are.
+
+    Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
+    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own.
 
     Where a setting was never fitted, those of the same software on another class of machine
     stand in; failing that, the physical expectations that every fit starts from.
@@ -36,18 +99,79 @@ def parameters_of(setting: str) -> tuple[Parameters, str]:
     >>> parameters_of("an abacus")[1]
     'physical expectations'
     """
+    own = calibrated(setting, device) if device else None
+    if own is not None:
+        return own, f"{setting}, measured on this machine"
     known = fitted()
     if setting in known:
-        return known[setting], setting
-    software = setting.partition(" on ")[0]
-    for other in known:
-        if other.partition(" on ")[0] == software:
-            return known[other], other
+        return scaled(known[setting], machines().get(setting, FrozenDict({})).get(device, 1.0)), setting
+    other = nearest(setting, known)
+    if other:
+        return known[other], other
     return Parameters(), "physical expectations"
 
 
-def save(parameters: dict[str, Parameters], path: Path = _PLACE) -> None:
-    """Write the parameters of every setting, three significant digits each."""
+@lru_cache(maxsize=1)
+def machines() -> FrozenDict[str, FrozenDict[str, float]]:
+    """Return, by setting, the factor of time of each machine that was measured in it."""
+    import yaml
+
+    if not _MACHINES.exists():
+        return FrozenDict({})
+    with _MACHINES.open(encoding="utf-8") as stream:
+        read = yaml.safe_load(stream) or {}
+    return FrozenDict({setting: FrozenDict(values) for setting, values in read.items()})
+
+
+def scaled(parameters: Parameters, factor: float) -> Parameters:
+    """Return the parameters of a machine that takes ``factor`` times as long as the setting's.
+
+    Rates fall and times grow by the factor; no part of a peak grows above what a machine can attain,
+    so that the estimate stays above its bound.
+
+    Examples
+    --------
+    >>> slow = scaled(Parameters(), 2.0)
+    >>> slow.compute, slow.launch, scaled(Parameters(), 0.5).bandwidth
+    (0.4, 1e-05, 1.0)
+    """
+    if factor == 1.0:
+        return parameters
+    values = {}
+    for name in Parameters.names():
+        value = getattr(parameters, name)
+        if name in _TIMES:
+            values[name] = value * factor
+        elif name == "ramp":
+            values[name] = value
+        else:
+            values[name] = min(value / factor, max(value, _MOST.get(name, float("inf"))))
+    return Parameters(**values)
+
+
+def nearest(setting: str, known: Iterable[str]) -> str:
+    """Return the setting that stands in for one that was never fitted, or an empty string.
+
+    The same software on another class of machine; failing that, on the same class the same kind of
+    work by the software whose name is most alike, so that a new version finds the last one.
+
+    Examples
+    --------
+    >>> nearest("vLLM 0.20 gemm on GPU", ("vLLM gemm on GPU", "SGLang gemm on GPU", "vLLM attention on GPU"))
+    'vLLM gemm on GPU'
+    """
+    names = list(known)
+    software, _, machine = setting.partition(" on ")
+    for other in names:
+        if other.partition(" on ")[0] == software:
+            return other
+    kind = software.rpartition(" ")[2]
+    alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
+    return max(alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
+
+
+def save(parameters: dict[str, Parameters], own: dict[str, dict[str, float]], place: Path = _PLACE.parent) -> None:
+    """Write the parameters of every setting, and the factors of its machines, three significant digits each."""
     lines = [
         "# Fitted by `mlsys validate --refit` to the measurements in mlsys/validation/data; not for editing by hand.",
         "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
@@ -56,8 +180,14 @@ def save(parameters: dict[str, Parameters], path: Path = _PLACE) -> None:
         values = parameters[setting]
         pairs = ", ".join(f"{name}: {_decimal(getattr(values, name))}" for name in Parameters.names())
         lines.append(f"{setting}: {{{pairs}}}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (place / _PLACE.name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = ["# How many times as long as its setting each machine takes, drawn towards 1; fitted, not edited by hand."]
+    for setting in sorted(own):
+        pairs = ", ".join(f"{twin}: {factor:.3f}" for twin, factor in sorted(own[setting].items()))
+        lines.append(f"{setting}: {{{pairs}}}")
+    (place / _MACHINES.name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     fitted.cache_clear()
+    machines.cache_clear()
 
 
 def _decimal(value: float) -> str:

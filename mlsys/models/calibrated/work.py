@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COLLECTIVE", "MATMUL", "VECTOR", "Kernel", "Work"]
+__all__ = ["ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "ATTENTION", "COLLECTIVE", "MATMUL", "VECTOR", "Kernel", "Work"]
 
-MATMUL, VECTOR, COLLECTIVE = 0, 1, 2
+MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
+# Which collective, in the column ``k``.
+ALL_REDUCE, ALL_GATHER, ALL_TO_ALL = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,9 @@ class Kernel:
     ----------
     kind
         ``MATMUL`` (also convolutions, as the product they are lowered to), ``VECTOR``
-        (element-wise work, reductions, copies, depthwise convolutions) or
-        ``COLLECTIVE`` (an all-reduce).
+        (element-wise work, reductions, copies, depthwise convolutions),
+        ``ATTENTION`` (fused: ``m`` queries, ``n`` keys, heads of width ``k``, ``batch`` of
+        them) or ``COLLECTIVE`` (``k`` says which; an all-reduce by default).
     flops
         FLOP of one launch.
     moved

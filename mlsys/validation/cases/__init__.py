@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from mlsys.errors import ArgumentError
-from mlsys.validation.cases import kernels, language, networks, training, transfers
+from mlsys.validation.cases import attention, energy, experts, kernels, language, networks, training, transfers
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.rows import Row
 
@@ -22,10 +22,16 @@ def _not(reason: str) -> Reader:
     return refuse
 
 
+def _energy(row: Row) -> Case:
+    tiny = "MLPerf Tiny" in row.workload
+    return energy.energy_of_tiny(row) if tiny else energy.energy_of_network(row)
+
+
 # What a metric that is no time says, whatever the workload.
 _METRICS: tuple[tuple[str, str, Reader], ...] = (
     (r"power", "power", _not("power: the models give time, and energy only of single operators")),
-    (r"energy", "energy", _not("energy of a whole board: clocks, regulators and idle time are not stated")),
+    (r"energy per inference", "energy", _energy),
+    (r"energy", "energy", _not("energy of a whole board: what it did is not stated")),
     (r"^(flash|peak SRAM|DRAM acc|global buffer|active PEs|MFU)", "counts", _not("no time: a count or a size")),
     (r"cycles|useful MACs", "counts", _not("no time: a count of hardware events")),
     (r"^speedup$", "speedup", _not("a ratio of two times, neither of them stated")),
@@ -37,14 +43,18 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"^2D convolution", "convolution", kernels.convolution),
     (r"^(softmax|layernorm)", "", kernels.reduction),
     (r"^GELU", "gelu", kernels.element_wise),
-    (r"^attention", "attention", kernels.attention),
+    (r"^(ReLU|tanh)", "element-wise", kernels.element_wise),
+    (r"^attention decode", "decode attention", attention.decode_attention),
+    (r"^attention", "attention", attention.attention),
+    (r"^MoE", "experts", experts.experts),
     (r"^rnn_fwd", "recurrent layer", kernels.recurrence),
     (r"STREAM", "copy and stream", transfers.stream),
     (r"beyond cache", "copy and stream", transfers.beyond_cache),
     (r"read bandwidth", "cache bandwidth", _not("bandwidth of a cache: a fact of the twin, not a prediction")),
     (r"pointer-chase", "latency", _not("latency of one load: a fact of the twin, not a prediction")),
     (r"synthetic roofline", "intensity sweep", transfers.intensity_sweep),
-    (r"all-reduce", "all-reduce", transfers.all_reduce),
+    (r"all-reduce", "all-reduce", transfers.collective),
+    (r"all-gather|reduce-scatter|all-to-all", "all-gather and its kin", transfers.collective),
     (r"training|fine-tun", "training", training.training),
     (r"LLM prefill|LLM serving prefill", "llm prefill", language.prefill),
     (r"LLM (serving )?decode", "llm decode", language.decode),
@@ -53,6 +63,7 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"transformer encoder|vision transformer forward", "transformer", networks.encoder),
     (r"MLPerf Tiny|person detection|^image classification$", "mcu inference", networks.tiny),
     (r"^kernel", "mcu inference", networks.tiny_kernel),
+    (r"^fully connected network on MCU", "mcu inference", networks.tiny_layers),
     (r"diffusion", "diffusion", _not("diffusion: the network's layers are not described")),
     (r"MLPerf|inference", "network inference", networks.inference),
 )

@@ -39,6 +39,9 @@ class Case:
         on the same data or because the kernel before wrote them.
     at_least
         Seconds that latency takes whatever the rates: bytes over what can be in flight.
+    power
+        For a measured energy, the power that it is told as time by: joules over it are ``seconds``,
+        so that launches, FLOP and bytes cost energy as they cost time, and nothing bounds it. Else 0.
     """
 
     row: Row
@@ -51,3 +54,4 @@ class Case:
     inverse: bool
     stays: bool = True
     at_least: float = 0.0
+    power: float = 0.0

@@ -9,13 +9,34 @@ from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers, seconds_each, twin_of, whole
+from mlsys.validation.cases.reading import (
+    Format,
+    batch_of,
+    engine_for,
+    number_format,
+    numbers,
+    seconds_each,
+    twin_of,
+    whole,
+)
+from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
 from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 
-__all__ = ["attention", "convolution", "element_wise", "gemm", "layer_of_gpt3", "recurrence", "reduction"]
+__all__ = [
+    "case_of",
+    "convolution",
+    "element_wise",
+    "gemm",
+    "layer_of_gpt3",
+    "product",
+    "recurrence",
+    "reduction",
+    "vector",
+]
 
 GELU_OPERATIONS = 9  # the tanh form: 3 multiply-adds, tanh, an addition and 2 multiplications
+ELEMENT_WISE = {"GELU": ("gelu", GELU_OPERATIONS), "ReLU": ("element-wise", 1), "tanh": ("element-wise", 4)}
 
 
 def product(
@@ -46,7 +67,7 @@ def vector(
 def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_of_output: float = 1.0) -> Case:
     """Return the case of one kernel on one machine."""
     twin, share = twin_of(row.device, cpu="CPU" in row.device)
-    engine = fmt.on(twin)
+    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if fmt.computes == "int8" and "cuBLAS" in row.software:
         engine = dot_product_engine(engine)
     if share < 1:
@@ -94,14 +115,33 @@ def _software(row: Row) -> str:
 
 
 def gemm(row: Row) -> Case:
-    """Return the case of a matrix product given by M, N and K."""
+    """Return the case of a matrix product given by M, N and K.
+
+    A stack that serves language models quantises the activations inside the time: one pass
+    that reads 16-bit values and writes narrow ones.
+    """
     shape = numbers(row.seq_or_shape)
     if not {"M", "N", "K"} <= shape.keys():
         raise Inexpressible("shape of the product not stated")
     fmt = number_format(row.precision)
     batch = batch_of(row, 1)
-    work = Work.of([product(shape["M"], shape["N"], shape["K"], fmt, batch)])
-    return case_of(row, "gemm", _software(row), work, fmt)
+    m, n, k = shape["M"], shape["N"], shape["K"]
+    stack = serving_stack(row.software)
+    if not stack:
+        return case_of(row, "gemm", _software(row), Work.of([product(m, n, k, fmt, batch)]), fmt)
+    narrow = fmt.computes in ("fp8", "int8", "fp4")
+    kernel = product(m, n, k, fmt, batch, weights=True)
+    if narrow:  # the product itself gives 16-bit values
+        kernel = replace(kernel, moved=kernel.moved + batch * m * n * (2 - fmt.value))
+    kernels = [kernel]
+    if narrow:
+        kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * (2 + fmt.value)))
+    scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
+    scheme += " blocks" if "block" in row.precision else ""
+    if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
+        stack = "vLLM 0.14" if "0.14" in row.software else stack
+    setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
+    return case_of(row, "gemm", setting, Work.of(kernels), fmt)
 
 
 def convolution(row: Row) -> Case:
@@ -141,33 +181,12 @@ def reduction(row: Row) -> Case:
 
 
 def element_wise(row: Row) -> Case:
-    """Return the case of a GELU on so many elements."""
+    """Return the case of a GELU, a ReLU or a hyperbolic tangent of so many elements."""
     elements = whole(r"(\d+) elements", row.seq_or_shape, "number of elements")
     fmt = number_format(row.precision)
-    work = Work.of([vector(elements, GELU_OPERATIONS, fmt)])
-    return case_of(row, "gelu", _software(row), work, fmt, elements)
-
-
-def attention(row: Row) -> Case:
-    """Return the case of one attention kernel, fused unless its name says otherwise."""
-    length = whole(r"seq (\d+)", row.seq_or_shape, "sequence")
-    heads = whole(r"heads (\d+)", row.seq_or_shape, "heads")
-    width = whole(r"head_dim (\d+)", row.seq_or_shape, "width of a head")
-    batch = batch_of(row)
-    fmt = number_format(row.precision)
-    half = 0.5 if re.search(r"(?<!non-)causal", row.seq_or_shape) else 1.0
-    copies = batch * heads
-    flops = 4.0 * copies * length * length * width * half
-    moved = 4.0 * copies * length * width * fmt.value
-    shape = {"m": length, "n": length, "k": 2 * width * half, "batch": copies}
-    kernels = [Kernel(MATMUL, flops=flops, moved=moved, **shape)]
-    if "standard" in row.model.lower():
-        kernels = [
-            product(length, length, width, fmt, copies),
-            vector(copies * length * length, sum(SOFTMAX_OPERATIONS.values()), fmt, 2, 2),
-            product(length, width, length, fmt, copies),
-        ]
-    return case_of(row, "attention", "eager" if len(kernels) > 1 else row.model, Work.of(kernels), fmt)
+    kind, operations = next(entry for word, entry in ELEMENT_WISE.items() if word in row.workload)
+    work = Work.of([vector(elements, operations, fmt)])
+    return case_of(row, kind, _software(row), work, fmt, elements)
 
 
 def recurrence(row: Row) -> Case:

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
 from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of, whole
+from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of, whole
+from mlsys.validation.cases.shapes import language_shape, usual_name
 from mlsys.validation.rows import Row
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.language import LanguageModel
 
-__all__ = ["decode", "generation", "prefill", "serving"]
+__all__ = ["decode", "generation", "language_model_of", "prefill", "serving"]
 
 # A server keeps this part of its memory for weights and cache, and this many sequences at most.
+_RUNTIMES = (
+    ("llama.cpp", "llama.cpp"), ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*eager", "eager"), ("MLC|Oct 2023", "early"),
+)  # fmt: skip
 USABLE_MEMORY = 0.9
 MOST_SEQUENCES = 2048
 
 
-def _model(row: Row) -> LanguageModel:
+def language_model_of(row: Row) -> LanguageModel:
+    """Return the model that a row names, of the catalogue or by its shape."""
     from mlsys.workloads import zoo
 
-    entry = zoo.resolve(row.model)
+    name = usual_name(row.model)
+    entry = zoo.resolve(name)
     if entry is None:
-        raise Inexpressible(f"no language model {row.model} in the catalogue")
+        shape = language_shape(name)
+        if shape is None:
+            raise Inexpressible(f"no language model {row.model} in the catalogue")
+        return shape
     try:
         return zoo.language_model(entry.name)
     except ValueError as error:
@@ -34,15 +45,15 @@ def _model(row: Row) -> LanguageModel:
 
 
 def _software(row: Row) -> str:
-    for word, name in (("llama.cpp", "llama.cpp"), ("gpt-fast", "compiled"), ("Genie", "npu runtime")):
-        if word in row.software:
+    for word, name in _RUNTIMES:
+        if re.search(word, row.software):
             return name
     return "compiled"
 
 
 def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
-    twin, share = twin_of(row.device)
-    engine = fmt.on(twin)
+    twin, share = twin_of(row.device, cpu="CPU" in row.software)
+    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
     return twin.id, twin.kind, engine
@@ -58,14 +69,20 @@ def _ways(row: Row) -> tuple[int, int]:
     return max(1, row.n_devices), 1
 
 
+@lru_cache(maxsize=4096)
+def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int) -> Work:
+    """Return the kernels of one pass, kept."""
+    if tokens > 1:
+        return lowered(model.prefill(batch, tokens, "fp16", causal=True, last_logits=True), fmt)
+    return lowered(model.decode(batch, context, "fp16"), fmt)
+
+
 def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float) -> Work:
     """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
-    if tokens > 1:
-        network = model.prefill(batch, tokens, "fp16", causal=True, last_logits=True)
-    else:
-        network = model.decode(batch, context, "fp16")
+    columns = _step(model, fmt, tokens, batch, context).columns.copy()
+    columns[Work.FIELDS.index("count")] *= runs
     size = batch * tokens * model.hidden * fmt.value
-    return joined(lowered(network, fmt, runs), messages(size, tensor, 2 * model.layers * runs))
+    return joined(Work(columns), messages(size, tensor, 2 * model.layers * runs))
 
 
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
@@ -76,7 +93,7 @@ def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool,
 
 def prefill(row: Row) -> Case:
     """Return the case of one pass over a prompt."""
-    fmt, model = number_format(row.precision), _model(row)
+    fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
     prompt = whole(
         r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
@@ -90,7 +107,7 @@ def prefill(row: Row) -> Case:
 
 def decode(row: Row) -> Case:
     """Return the case of one step, at the middle of the stretch of tokens that was timed."""
-    fmt, model = number_format(row.precision), _model(row)
+    fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
     text = row.seq_or_shape
     if re.search(r"input (\d+), output (\d+)", text):
@@ -121,7 +138,7 @@ def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
 
 def generation(row: Row) -> Case:
     """Return the case of a prompt and all tokens after it."""
-    fmt, model = number_format(row.precision), _model(row)
+    fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
     prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
     output = whole(r"output (\d+)", row.seq_or_shape, "output")
@@ -135,7 +152,7 @@ def generation(row: Row) -> Case:
 
 def serving(row: Row) -> Case:
     """Return the case of a server whose queue never empties: as many sequences as its memory holds."""
-    fmt, model = number_format(row.precision), _model(row)
+    fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
     prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
     output = whole(r"output (\d+)", row.seq_or_shape, "output")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
-from mlsys.hardware import view
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work, snapshot
+import numpy as np
+
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, twin_of
+from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of
+from mlsys.validation.cases.shapes import usual_name
+from mlsys.validation.cases.software import network_software
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
-__all__ = ["built", "encoder", "inference", "settled", "shape_of", "tiny", "tiny_kernel"]
+__all__ = ["batched", "built", "encoder", "inference", "settled", "shape_of", "tiny", "tiny_kernel", "tiny_layers"]
 
 # Where a source gives throughput and no batch, the machine is taken as well filled by this one.
 FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8}
@@ -24,22 +30,18 @@ SQUAD_TOKENS = round(0.46 * 384)
 # length: at that length single GPUs would beat their dense peak 1.6 times over. Taken as half full, the
 # fastest of them attains four fifths of it.
 HALF_FULL = 0.5
+# What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
+ONE_CORE = 12.8e9
 
 
 def settled(row: Row) -> str:
     """Return the kind of software a row ran on."""
-    software = row.software.lower()
-    kinds = (
-        (r"vulkan", "vulkan"),
-        (r"ncnn|xnnpack|tflite cpu|tflite v\d|neon|gemmlowp", "mobile runtime"),
-        (r"qnn|core ml|edge tpu|hailo|genie|dlc|nnapi|snpe|synapse|qualcomm|qaic", "npu runtime"),
-        (r"torch\.compile|tensorrt|fastertransformer|openvino|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
-        (r"mxnet|pytorch|torch", "eager"),
-    )
-    for pattern, kind in kinds:
-        if re.search(pattern, software):
-            return "vulkan" if kind == "mobile runtime" and "Vulkan" in row.workload else kind
-    return "compiled"
+    kind = network_software(row.software)
+    if "Vulkan" in row.workload:
+        return "vulkan"
+    if kind == "compiled" and row.device_class == "CPU":
+        return "processor runtime"
+    return kind
 
 
 def built(name: str, **shape: object) -> Network:
@@ -52,25 +54,58 @@ def built(name: str, **shape: object) -> Network:
     """
     from mlsys.workloads import zoo
 
-    entry = zoo.resolve(name)
+    entry = zoo.resolve(usual_name(name))
+    side = re.fullmatch(r"(vit|deit)_(\w+?)_patch(\d+)_(\d+)", name)
+    if entry is None and side:
+        # The same network on pictures of another size.
+        entry = zoo.resolve(re.sub(r"_\d+$", "_224", name))
+        shape.setdefault("image", int(side.group(4)))
     if entry is None:
         raise Inexpressible(f"no network {name} in the catalogue")
     return zoo.network(entry.name, precision="fp16", **shape)  # type: ignore[arg-type]
 
 
+@lru_cache(maxsize=4096)
+def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...]) -> Work:
+    return lowered(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
+
+
+def batched(
+    name: str, fmt: Format, batch: int, winograd: bool = False, shape: Mapping[str, object] | None = None
+) -> Work:
+    """Return a network's kernels at a batch, scaled from those of one sample, which are kept.
+
+    Products with weights get ``batch`` times the rows, those without ``batch`` times the copies;
+    of an embedding each sample reads rows of its own.
+    """
+    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())))
+    columns = single.columns.copy()
+    place = Work.FIELDS.index
+    shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
+    gathered = shared & ~is_product & (single["flops"] == 0)
+    columns[place("flops")] *= batch
+    columns[place("moved")] = np.where(
+        gathered, batch * single["moved"], batch * (single["moved"] - single["weights"]) + single["weights"]
+    )
+    columns[place("weights")] = np.where(gathered, batch, 1) * single["weights"]
+    columns[place("m")] *= np.where(is_product & shared, batch, 1)
+    columns[place("batch")] *= np.where(is_product & ~shared, batch, 1)
+    return Work(columns)
+
+
 def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
     threads = re.search(r"CPU (\d+) thread", row.workload)
-    on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon", row.software))
+    on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon|TVM", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
-    engine = fmt.on(twin)
+    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
     if threads:
         part = min(1.0, int(threads.group(1)) / engine.units)
-        # Half of the cores already draw all that the memory gives.
-        engine = engine.share(part, min(1.0, 2 * part))
-    if "Vulkan" in row.workload and twin.kind not in ("GPU", "SoC"):
+        # Half of the cores already draw all that the memory gives, and one draws a good deal.
+        engine = engine.share(part, min(1.0, max(2 * part, ONE_CORE / engine.bandwidth)))
+    if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
     return twin.id, "CPU" if on_cpu else twin.kind, engine
 
@@ -104,7 +139,8 @@ def inference(row: Row) -> Case:
     if "3d-unet" in row.model.lower() or "3D-UNet" in row.model:
         raise Inexpressible("3D-UNet: the size of the scans, and how many windows cover one, is not stated")
     if "Vulkan" in row.workload and "int8" in row.precision:
-        raise Inexpressible("ncnn has no int8 kernels for GPUs: the time is that of a fallback")
+        # ncnn has no int8 kernels for GPUs: it falls back to 16 bits.
+        row = replace(row, precision="fp16")
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(row.precision)
@@ -112,7 +148,7 @@ def inference(row: Row) -> Case:
     batch = _batch(row, kind)
     software = settled(row)
     winograd = "ncnn" in row.software and fmt.computes != "int8"
-    work = lowered(built(row.model, batch=batch, **shape_of(row)), fmt, winograd=winograd)
+    work = batched(row.model, fmt, batch, winograd, shape_of(row))
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
@@ -129,7 +165,7 @@ def encoder(row: Row) -> Case:
     shape = shape_of(row)
     if "sequence" in shape and "Triton" in row.software:
         shape["sequence"] = max(1, round(HALF_FULL * int(shape["sequence"])))  # type: ignore[call-overload]
-    work = lowered(built(row.model, batch=batch, **shape), fmt)
+    work = batched(row.model, fmt, batch, shape=shape)
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
     if stages > 1:
@@ -155,7 +191,7 @@ def tiny(row: Row) -> Case:
     if "float" in row.workload:
         fmt = Format("fp32", 4, 4, True)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, fmt.on(twin))
+    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
     shape: dict[str, object] = {}
     side = re.search(r"(\d+)x\1", row.seq_or_shape)
     if side and "MobileNet" in row.model and "VWW" not in row.model:
@@ -163,6 +199,30 @@ def tiny(row: Row) -> Case:
     work = lowered(built(row.model, batch=1, **shape), fmt)
     seconds, inverse = seconds_each(row)
     return Case(row, "mcu inference", f"{_kernels(row)} on {twin.kind}", twin.id, engine, work, seconds, inverse)
+
+
+def tiny_layers(row: Row) -> Case:
+    """Return the case of a few fully connected layers on a microcontroller."""
+    found = re.search(r"(\d+) inputs, (\d+) outputs", row.seq_or_shape)
+    hidden = re.search(r"FC (?:(\d+) x (\d+)|(\d+(?:\+\d+)+|\d+))", row.model)
+    if not found or not hidden:
+        raise Inexpressible("widths of the layers not stated")
+    layers = (
+        [int(hidden.group(2))] * int(hidden.group(1))
+        if hidden.group(1)
+        else [int(width) for width in hidden.group(3).split("+")]
+    )
+    fmt = number_format(row.precision)
+    twin, _ = twin_of(row.device)
+    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    widths = [int(found.group(1)), *layers, int(found.group(2))]
+    kernels = [
+        Kernel(MATMUL, flops=2.0 * a * b, moved=(a + b + a * b) * fmt.value, weights=a * b * fmt.weight, m=1, n=b, k=a)
+        for a, b in itertools.pairwise(widths)
+    ]
+    seconds, inverse = seconds_each(row)
+    setting = f"fully connected interpreter on {twin.kind}"
+    return Case(row, "mcu inference", setting, twin.id, engine, Work.of(kernels), seconds, inverse)
 
 
 def _kernels(row: Row) -> str:
@@ -195,7 +255,7 @@ def tiny_kernel(row: Row) -> Case:
     high, wide, first, *kernel, pad, stride = (int(part) for part in found.groups())
     fmt = number_format(row.precision)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, snapshot(view(twin, fmt.computes)))
+    engine = _at_clock(row, engine_for(twin, fmt.computes))
     depthwise = "depthwise" in row.model
     rows, columns, channels = kernel
     pixels = ((high + 2 * pad - rows) // stride + 1) * ((wide + 2 * pad - columns) // stride + 1)

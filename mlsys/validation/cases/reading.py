@@ -8,12 +8,14 @@ from pathlib import Path
 
 from mlsys.errors import UnknownNameError
 from mlsys.frozen import FrozenDict
-from mlsys.hardware import Device, Hardware
+from mlsys.hardware import Device, Hardware, view
+from mlsys.models.calibrated import Snapshot, snapshot
 from mlsys.models.calibrated.lowering import Format
+from mlsys.provenance import remembered
 from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.rows import Row
 
-__all__ = ["Format", "batch_of", "number_format", "numbers", "seconds_each", "twin_of", "whole"]
+__all__ = ["Format", "batch_of", "engine_for", "number_format", "numbers", "seconds_each", "twin_of", "whole"]
 
 _PLACE = Path(__file__).parent.parent / "data" / "devices.yaml"
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
@@ -26,16 +28,20 @@ _RATES = (
 # The first pattern that is found decides. Weights of llama.cpp's quantised files count their scales:
 # 32 weights and one FP16 scale for Q4_0 and Q8_0; Q4_K_M mixes formats to 4.85 bits on average.
 _FORMATS: tuple[tuple[str, Format], ...] = (
+    (r"kv cache fp8", Format("bf16", 2, 2)),
     (r"pseudo-fp16", Format("fp32", 2, 2, True)),
     (r"q4_k_m", Format("fp16", 4.85 / 8, 2)),
     (r"q4_0", Format("fp16", 4.5 / 8, 2)),
     (r"q8_0", Format("fp16", 8.5 / 8, 2)),
     (r"int4 weight-only", Format("fp16", 4.5 / 8, 2)),
     (r"int8 weight-only|weights int8", Format("fp16", 1, 2)),
+    (r"w4a8", Format("fp8", 4.25 / 8, 1)),
+    (r"bfp8", Format("fp8", 8.5 / 8, 8.5 / 8)),
     (r"^w4(a16)?$|4-bit weights", Format("fp16", 0.5, 2)),
     (r"6-bit weights", Format("fp16", 0.75, 2)),
     (r"int8 weights, fp16", Format("fp16", 1, 2)),
     (r"w8a16", Format("int16", 1, 2)),
+    (r"w8a8_mixed", Format("int8", 1, 2)),
     (r"w8a8", Format("int8", 1, 1)),
     (r"^fp32/fp16$", Format("fp16", 2, 2)),
     (r"fp8", Format("fp8", 1, 1)),
@@ -113,6 +119,16 @@ def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
     raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work")
 
 
+@remembered
+def _snapshot(name: str, precision: str, vector_unit: bool) -> Snapshot:
+    return snapshot(view(Hardware[name], precision, unit="vector" if vector_unit else None))
+
+
+def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Snapshot:
+    """Return what the calibrated model reads of a twin of the catalogue, kept by its name and the what-ifs."""
+    return _snapshot(twin.id, precision, vector_unit)
+
+
 @lru_cache(maxsize=1)
 def _names() -> FrozenDict[str, FrozenDict[str, object]]:
     import yaml
@@ -124,8 +140,23 @@ def _names() -> FrozenDict[str, FrozenDict[str, object]]:
     )
 
 
+_MAKERS = (
+    "nvidia", "amd", "intel", "google", "apple", "qualcomm", "aws", "hisilicon", "rockchip", "mediatek", "huawei",
+    "allwinner", "microsoft", "azure", "phytium", "loongson",
+)  # fmt: skip
+
+
 def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]|nvidia|amd|intel|google|apple|qualcomm|geforce|instinct|tesla|modelb", "", name.lower())
+    makers = "|".join(_MAKERS)
+    return re.sub(rf"[^a-z0-9]|{makers}|geforce|instinct|tesla|modelb", "", name.lower())
+
+
+def _of_another_maker(name: str, device: Device) -> bool:
+    """Tell whether a name begins with a maker that is not the device's, as NVIDIA's A16 is not Apple's."""
+    said = next((maker for maker in _MAKERS if name.lower().startswith(maker)), "")
+    made = device.vendor.lower()
+    same = {"aws": "amazon", "azure": "microsoft", "huawei": "hisilicon"}
+    return bool(said) and said not in made and same.get(said, said) not in made and made in "".join(_MAKERS)
 
 
 @lru_cache(maxsize=1)
@@ -165,6 +196,8 @@ def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
         spellings = [spelling + "cpu" for spelling in spellings] + spellings
     for spelling in spellings:
         device = Hardware[_known()[spelling]] if spelling in _known() else None
-        if device is not None and not (cpu and device.kind in ("GPU", "NPU", "TPU")):
+        if device is None or _of_another_maker(name, device):
+            continue
+        if not (cpu and device.kind in ("GPU", "NPU", "TPU")):
             return device, 1.0
     raise Inexpressible(f"no twin of {'the CPU of ' if cpu else ''}{name} in the catalogue")

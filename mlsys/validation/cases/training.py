@@ -8,11 +8,15 @@ The optimiser and the exchange of gradients are taken as hidden behind the arith
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
-from mlsys.models.calibrated.lowering import lowered
+from mlsys.hardware import Device
+from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.lowering import Format, joined, lowered, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.networks import built, settled, shape_of
-from mlsys.validation.cases.reading import batch_of, number_format, seconds_each, twin_of
+from mlsys.validation.cases.language import language_model_of
+from mlsys.validation.cases.networks import batched, settled, shape_of
+from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
 
 __all__ = ["training"]
@@ -23,39 +27,98 @@ USUAL_LENGTH = 2048
 
 def training(row: Row) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    from mlsys.workloads import zoo
-
     if re.search("GNMT|Transformer-XL|SSD300|packed", row.model):
         raise Inexpressible(f"training of {row.model}: its layers, or the lengths it is fed, are not described")
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
-    engine = fmt.on(twin)
+    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
     passes = 1 + BACKWARD + ("activation ckpt True" in row.note)
-    setting = f"{settled(row)} training on {twin.kind}"
-    entry = zoo.resolve(re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
-    if entry is None:
-        raise Inexpressible(f"no network {row.model} in the catalogue")
+    plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
     if "tokens" in row.unit or row.unit == "TFLOP/s":
-        stated = re.search(r"seq (\d+)", row.seq_or_shape)
-        if not stated and row.unit != "TFLOP/s":
-            raise Inexpressible("length of the sequences not stated")
-        # A rate of arithmetic hardly depends on the length, so long as products dominate.
-        length = int(stated.group(1)) if stated else USUAL_LENGTH
-        micro = re.match(r"micro (\d+)", row.batch)
-        batch = int(micro.group(1)) if micro else 1
-        network = zoo.language_model(entry.name).prefill(batch, length, "fp16", causal=True)
-        work = lowered(network, fmt, passes)
-        if row.unit == "TFLOP/s":
-            # The rate counts the arithmetic that the model needs, not what is computed twice.
-            seconds = work.flops / passes * (1 + BACKWARD) / (row.value * 1e12)
-            return Case(row, "training", setting, twin.id, engine, work, seconds, True)
-        seconds, inverse = seconds_each(row, batch * length)
-        if not re.search("/(GPU|chip)", row.unit):
-            seconds *= max(1, row.n_devices)
-        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+        return _language(plain, fmt, twin, engine, passes)
+    setting = f"{settled(row)} training on {twin.kind}"
     batch = batch_of(row, 64)
-    work = lowered(built(entry.name, batch=batch, **shape_of(row)), fmt, passes)
+    single = batched(plain.model, fmt, batch, shape=shape_of(row))
+    columns = single.columns.copy()
+    columns[Work.FIELDS.index("count")] *= passes
+    work = Work(columns)
     seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """How a step is shared out: over tensors, stages of a pipeline, and copies; and micro-batches of each copy."""
+
+    tensor: int = 1
+    stages: int = 1
+    copies: int = 1
+    pieces: int = 1
+    stated: bool = False
+
+
+def _ways(row: Row) -> _Ways:
+    stated = re.search(r"tensor parallel (\d+), data parallel (\d+), pipeline parallel (\d+)", row.note)
+    pieces = re.search(r"accum (\d+)", row.batch)
+    if stated:
+        tensor, copies, stages = (int(part) for part in stated.groups())
+        return _Ways(tensor, stages, copies, int(pieces.group(1)) if pieces else 1, True)
+    count = max(1, row.n_devices)
+    if "pipeline parallel" in row.workload:
+        return _Ways(stages=count, stated=True)
+    if "tensor parallel" in row.workload:
+        return _Ways(tensor=count, stated=True)
+    if "data parallel" in row.workload:
+        return _Ways(copies=count, stated=True)
+    return _Ways()
+
+
+def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: float) -> Case:
+    """Return the case of one step over a language model, with its bubbles and its messages where they are stated.
+
+    With S stages and A micro-batches a pipeline takes A + S − 1 turns of one stage each.
+    """
+    stated = re.search(r"seq (\d+)", row.seq_or_shape)
+    if not stated and row.unit != "TFLOP/s":
+        raise Inexpressible("length of the sequences not stated")
+    # A rate of arithmetic hardly depends on the length, so long as products dominate.
+    length = int(stated.group(1)) if stated else USUAL_LENGTH
+    micro = re.match(r"micro (\d+)", row.batch)
+    batch = int(micro.group(1)) if micro else 1
+    model = language_model_of(row)
+    setting = f"{settled(row)} training on {twin.kind}"
+    work = lowered(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+    if row.unit == "TFLOP/s":
+        # The rate counts the arithmetic that the model needs, not what is computed twice.
+        seconds = work.flops / passes * (1 + BACKWARD) / (row.value * 1e12)
+        return Case(row, "training", setting, twin.id, engine, work, seconds, True)
+    ways = _ways(row)
+    seconds, inverse = seconds_each(row, batch * length)
+    if not re.search("/(GPU|chip)", row.unit):
+        seconds *= max(1, row.n_devices)
+    if not ways.stated:
+        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+    split = ways.tensor * ways.stages
+    if "global" in row.batch and "micro" in row.batch and "accum" not in row.batch:
+        # The micro-batch named is that of the whole job.
+        whole_batch = re.search(r"global (\d+)", row.batch)
+        batch = int(whole_batch.group(1)) // ways.copies if whole_batch else batch
+        work = lowered(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+    # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
+    seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
+    turns = (ways.pieces + ways.stages - 1) / ways.stages
+    columns = work.columns.copy()
+    columns[Work.FIELDS.index("count")] *= turns
+    works = [Work(columns)]
+    exchanged = batch * length * model.hidden * fmt.value
+    works.append(messages(exchanged, ways.tensor, (4 + 2 * (passes > 1 + BACKWARD)) * model.layers * turns))
+    parameters = float(model.parameters().magnitude) / split
+    works.append(messages(parameters * fmt.value, ways.copies, 1))
+    if "Megatron-DeepSpeed" in row.software:
+        # Adam reads and writes weights, two moments and a gradient in FP32, and writes the narrow weights.
+        works.append(Work.of([Kernel(VECTOR, flops=12 * parameters, moved=30 * parameters)]))
+    engine = side_by_side(engine, ways.tensor)
+    kind = "Megatron" if "Megatron" in row.software else settled(row)
+    return Case(row, "training", f"{kind} training on {twin.kind}", twin.id, engine, joined(*works), seconds, inverse)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from mlsys.hardware import Device, view
-from mlsys.models.calibrated import COLLECTIVE, VECTOR, Kernel, Snapshot, Work, snapshot
+from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE, VECTOR, Kernel, Snapshot, Work
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import number_format, twin_of
+from mlsys.validation.cases.reading import engine_for, number_format, twin_of
+from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
 
-__all__ = ["all_reduce", "beyond_cache", "intensity_sweep", "message", "stream"]
+__all__ = ["beyond_cache", "collective", "intensity_sweep", "message", "stream"]
 
 
 # A block waits for its loads, and about half as long again for its stores and for its successor.
@@ -19,9 +20,9 @@ TURN_OVER = 1.5
 READ_OFTEN = 1e12
 
 
-def message(size: float, peers: float, count: float = 1) -> Kernel:
-    """Return the kernel of an all-reduce of ``size`` bytes among ``peers``."""
-    return Kernel(COLLECTIVE, flops=0.0, moved=size, peers=peers, count=count)
+def message(size: float, peers: float, count: float = 1, pattern: int = ALL_REDUCE) -> Kernel:
+    """Return the kernel of a collective of ``size`` bytes among ``peers``, by default an all-reduce."""
+    return Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, peers=peers, count=count)
 
 
 def _rate(row: Row) -> float:
@@ -38,7 +39,7 @@ def stream(row: Row) -> Case:
     then in proportion, by Little's law.
     """
     twin, share = twin_of(row.device)
-    engine = snapshot(view(twin, "fp64" if "fp64" in twin.precisions else None, unit="vector"))
+    engine = engine_for(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
@@ -75,7 +76,7 @@ def _in_flight_rate(engine: Snapshot, twin: Device, occupancy: float) -> float:
 def beyond_cache(row: Row) -> Case:
     """Return the case of reading a data set that no cache holds, again and again."""
     twin, _ = twin_of(row.device)
-    engine = snapshot(view(twin, "fp64" if "fp64" in twin.precisions else None, unit="vector"))
+    engine = engine_for(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
     seconds = READ_OFTEN / _rate(row)
     return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
@@ -88,7 +89,7 @@ def intensity_sweep(row: Row) -> Case:
         raise Inexpressible("arithmetic intensity not stated")
     twin, _ = twin_of(row.device)
     fmt = number_format(row.precision)
-    engine = snapshot(view(twin, fmt.computes, unit="vector"))
+    engine = engine_for(twin, fmt.computes, vector_unit=True)
     moved = 4e9
     flops = moved * float(found.group(1))
     scale = {"GFLOP/s": 1e9, "TFLOP/s": 1e12}.get(row.unit)
@@ -99,26 +100,48 @@ def intensity_sweep(row: Row) -> Case:
     return Case(row, "intensity sweep", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
 
 
-def all_reduce(row: Row) -> Case:
-    """Return the case of an all-reduce within one node."""
+# What a rank sends, as parts of the message among p ranks, decides the time.
+_PATTERNS = (("all-reduce", ALL_REDUCE), ("all-to-all", ALL_TO_ALL), ("all-gather|reduce-scatter", ALL_GATHER))
+
+
+def collective(row: Row) -> Case:
+    """Return the case of a collective within one node: all-reduce, all-gather, reduce-scatter, all-to-all."""
     if "inter-node" in row.workload:
         raise Inexpressible("all-reduce between nodes: the network of the cluster is not stated")
     twin, _ = twin_of(row.device)
-    engine = snapshot(view(twin))
+    engine = engine_for(twin, twin.headline)
     if engine.link <= 0:
         raise Inexpressible(f"no link of {twin.name} on record")
     size = _message_size(row.seq_or_shape)
     peers = row.n_devices
     if peers < 2:
         raise Inexpressible("number of peers not stated")
+    pattern = next(code for words, code in _PATTERNS if re.search(words, row.workload))
     if row.unit == "GB/s":  # bus bandwidth as nccl-tests defines it: 2(p−1)/p · size / time
-        seconds, inverse = 2 * (peers - 1) / peers * size / (row.value * 1e9), True
+        share = (2 if pattern == ALL_REDUCE else 1) * (peers - 1) / peers
+        seconds, inverse = share * size / (row.value * 1e9), True
     elif row.unit in ("us", "ms"):
         seconds, inverse = row.value * (1e-6 if row.unit == "us" else 1e-3), False
     else:
         raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a bandwidth")
-    work = Work.of([message(size, peers)])
-    return Case(row, "all-reduce", f"collective on {twin.kind}", twin.id, engine, work, seconds, inverse)
+    work = Work.of([message(size, peers, pattern=pattern)])
+    kind = "all-reduce" if pattern == ALL_REDUCE else "all-gather and its kin"
+    return Case(row, kind, _collective_setting(row, pattern, twin), twin.id, engine, work, seconds, inverse)
+
+
+def _collective_setting(row: Row, pattern: int, twin: Device) -> str:
+    """Return the setting: the stacks that serve models have short ways of their own, inside and outside a graph."""
+    stack = serving_stack(row.software)
+    if stack:
+        eager = " eager" if "eager" in row.software else ""
+        return f"{stack}{eager} collective on {twin.kind}"
+    if pattern == ALL_TO_ALL:
+        return f"collective all-to-all on {twin.kind}"
+    if pattern == ALL_GATHER:
+        return f"collective all-gather on {twin.kind}"
+    if "PCIe" in row.workload:
+        return f"collective over PCIe on {twin.kind}"
+    return f"collective on {twin.kind}"
 
 
 def _message_size(text: str) -> float:

@@ -1,0 +1,101 @@
+"""``mlsys calibrate`` and ``mlsys measure``: ten measurements that make the estimates your own."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import click
+
+from mlsys.cli.common import complete_devices, speak_plainly
+
+__all__ = ["calibrate", "calibration_option", "measure"]
+
+_CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
+
+
+def _use(_context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    """Make every estimate of this command use the file."""
+    if path is not None:
+        import os
+
+        from mlsys.models.calibrated.library import CALIBRATION, calibrated
+
+        os.environ[CALIBRATION] = str(path)
+        try:
+            calibrated("", "")
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+
+
+calibration_option = click.option(
+    "--calibration",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_use,
+    expose_value=False,
+    help="A file of `mlsys calibrate`: estimates of that machine are its own. Or set MLSYS_CALIBRATION.",
+)
+
+
+@click.command()
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("calibration.yaml"),
+    show_default=True,
+    help="Where to write what was learned.",
+)
+@speak_plainly
+def calibrate(data: Path, out: Path) -> None:
+    """Fit the model to your own measurements of one machine; ten are enough.
+
+    DATA has the columns of `mlsys validate --data`; `mlsys measure` writes such a file. What was learned
+    goes into a small file for --calibration, or the environment variable MLSYS_CALIBRATION.
+    """
+    from mlsys.validation.calibrate import calibrate_file
+
+    found = calibrate_file(data, out)
+    click.echo(
+        f"{found.rows} measurements of {found.device}: median error {found.before:.0%} before, {found.after:.0%} after"
+    )
+    for sentence in found.learned or ("nothing new: the machine does what the published ones do",):
+        click.echo(f"  {sentence}")
+    click.echo(f"written: {out}", err=True)
+
+
+@click.command()
+@click.option("--device", "name", required=True, help="The twin of this machine.", shell_complete=complete_devices)
+@click.option(
+    "--on", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What PyTorch runs on."
+)
+@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("mine.csv"),
+    show_default=True,
+    help="Where to write the rows.",
+)
+@speak_plainly
+def measure(name: str, on: str, precision: str, out: Path) -> None:
+    """Take ten measurements of this machine for `mlsys calibrate`, in less than three minutes."""
+    from mlsys.bench.ten import COLUMNS, ten_measurements
+    from mlsys.hardware import Hardware
+
+    twin = Hardware[name]
+    if (on == "cuda") != (twin.kind == "GPU"):
+        raise ValueError(f"--device {twin.name} is a {twin.kind}, and --on {on} runs on another kind of machine")
+    group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
+    with click.progressbar(length=10, label="Measurements", file=sys.stderr) as bar:
+        rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
+    part = out.with_name(out.name + ".part")
+    with part.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    part.replace(out)
+    for row in rows:
+        click.echo(f"{row['workload']:<40} {row['seq_or_shape']:<44} {row['value']:>10} {row['unit']:<5} {row['note']}")
+    click.echo(f"written: {out}. Next: mlsys calibrate {out}", err=True)

@@ -1,0 +1,71 @@
+"""Attention: one kernel over a prompt, or one new token against all that came before."""
+
+from __future__ import annotations
+
+import re
+
+from mlsys.models.calibrated import ATTENTION, Kernel, Work
+from mlsys.validation.cases.case import Case
+from mlsys.validation.cases.kernels import case_of, product, vector
+from mlsys.validation.cases.reading import batch_of, number_format, whole
+from mlsys.validation.cases.software import serving_stack
+from mlsys.validation.rows import Row
+from mlsys.workloads import SOFTMAX_OPERATIONS
+
+__all__ = ["attention", "decode_attention"]
+
+
+def _heads(row: Row) -> tuple[int, int, int]:
+    """Return heads of queries, heads of keys and values, and the width of each."""
+    text = row.seq_or_shape
+    heads = whole(r"(?<!kv )heads (\d+)", text, "heads")
+    found = re.search(r"kv heads (\d+)", text)
+    return heads, int(found.group(1)) if found else heads, whole(r"head_dim (\d+)", text, "width of a head")
+
+
+def _software(row: Row) -> str:
+    return serving_stack(row.software) or row.model
+
+
+def attention(row: Row) -> Case:
+    """Return the case of one attention kernel over whole sequences, fused unless its name says otherwise."""
+    length = whole(r"seq (\d+)", row.seq_or_shape, "sequence")
+    heads, kv_heads, width = _heads(row)
+    batch = batch_of(row)
+    fmt = number_format(row.precision)
+    half = 0.5 if re.search(r"(?<!non-)causal", row.seq_or_shape) else 1.0
+    copies = batch * heads
+    if "standard" in row.model.lower():
+        kernels = [
+            product(length, length, width, fmt, copies),
+            vector(copies * length * length, sum(SOFTMAX_OPERATIONS.values()), fmt, 2, 2),
+            product(length, width, length, fmt, copies),
+        ]
+        return case_of(row, "attention", "eager", Work.of(kernels), fmt)
+    moved = 2.0 * batch * (heads + kv_heads) * length * width * fmt.value
+    flops = 4.0 * copies * length * length * width * half
+    kernels = [Kernel(ATTENTION, flops=flops, moved=moved, m=length, n=length, k=width, batch=copies)]
+    stack = _software(row)
+    if stack == "TensorRT-LLM":
+        # Positions are turned and keys and values written to the cache inside the time.
+        kernels.append(vector(batch * (heads + 2 * kv_heads) * length * width, 4, fmt))
+    narrow = " fp8" if fmt.computes == "fp8" else ""
+    vision = " of pictures" if "vision" in row.workload else ""
+    return case_of(row, "attention", f"{stack}{vision}{narrow}", Work.of(kernels), fmt)
+
+
+def decode_attention(row: Row) -> Case:
+    """Return the case of one new token of each sequence against its cache of keys and values.
+
+    The heads of queries that share keys and values are the rows of one product.
+    """
+    context = whole(r"context (\d+)", row.seq_or_shape, "context")
+    heads, kv_heads, width = _heads(row)
+    batch = batch_of(row)
+    fmt = number_format(row.precision)
+    cached = 1.0 if "cache fp8" in row.precision else fmt.value
+    moved = 2.0 * batch * kv_heads * context * width * cached + 2.0 * batch * heads * width * fmt.value
+    flops = 4.0 * batch * heads * context * width
+    kernel = Kernel(ATTENTION, flops=flops, moved=moved, m=heads / kv_heads, n=context, k=width, batch=batch * kv_heads)
+    narrow = " fp8" if cached < fmt.value else ""
+    return case_of(row, "decode attention", f"{_software(row)}{narrow}", Work.of([kernel]), fmt)

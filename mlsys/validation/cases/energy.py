@@ -1,0 +1,45 @@
+"""Energy of whole networks: what a board draws while it waits, and what launches, FLOP and bytes add.
+
+The energy of a network has the shape of its time: each launch, FLOP and byte costs some, and a board
+that draws a constant power spends in proportion to the time. So an energy is told as a time, at the
+power of the machine, and the same parameters are fitted to it: they are then parts of a nominal
+energy instead of parts of a peak.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from mlsys.validation.cases import networks
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.rows import Row
+
+__all__ = ["energy_of_network", "energy_of_tiny"]
+
+_JOULES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
+# Nominal power where a twin has none on record, W: of a board with a processor, and of a microcontroller.
+BOARD, MICROCONTROLLER = 5.0, 0.05
+
+
+def _energy(row: Row, as_time: Callable[[Row], Case]) -> Case:
+    if row.unit not in _JOULES:
+        raise Inexpressible(f"{row.metric} in {row.unit} is not an energy")
+    timed = as_time(replace(row, metric="latency", unit="ms", value=1.0))
+    nominal = MICROCONTROLLER if timed.setting.endswith("MCU") else BOARD
+    power = nominal if math.isinf(timed.engine.power) else timed.engine.power
+    seconds = row.value * _JOULES[row.unit] / power
+    return replace(
+        timed, row=row, kind="energy", setting=f"energy of {timed.setting}", seconds=seconds, inverse=False, power=power
+    )
+
+
+def energy_of_network(row: Row) -> Case:
+    """Return the case of the energy that a board draws for one inference, at the wall."""
+    return _energy(row, networks.inference)
+
+
+def energy_of_tiny(row: Row) -> Case:
+    """Return the case of the energy that a microcontroller draws for one inference."""
+    return _energy(row, networks.tiny)
