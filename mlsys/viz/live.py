@@ -64,16 +64,27 @@ class LiveFigure:
 
     def png(self) -> bytes:
         """Draw the moving artists over the background and return the picture."""
-        from PIL import Image
+        self._clear()
+        for artist in self.moving:
+            if artist.get_visible():
+                self.figure.draw_artist(artist)
+        return self._encoded()
 
+    def blank_png(self) -> bytes:
+        """Return the picture without anything that moves: axes and their names."""
+        self._clear()
+        return self._encoded()
+
+    def _clear(self) -> None:
         if self._background is None:
             self._canvas.draw()
             self._background = self._canvas.copy_from_bbox(self.figure.bbox)
         else:
             self._canvas.restore_region(self._background)
-        for artist in self.moving:
-            if artist.get_visible():
-                self.figure.draw_artist(artist)
+
+    def _encoded(self) -> bytes:
+        from PIL import Image
+
         picture = Image.frombuffer("RGBA", self.pixels, self._canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
         file = io.BytesIO()
         # The pictures are flat colours: the fastest setting already makes them small.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlsys.models.access import strided_access
-from mlsys.models.cache import MissCurve, gemm_trace, miss_curve
 from mlsys.models.tiling import gemm_traffic, largest_square_tile
 from mlsys.units import Q_
+from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 
 if TYPE_CHECKING:
@@ -20,35 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TILES", "lru_cliff", "lru_curve", "sectors_by_stride", "tile_cache_map", "traffic_by_tile"]
 
-TILES = (1, 2, 4, 6, 8, 10, 12, 15, 16, 18, 20, 24, 28, 30, 31, 32, 40, 48, 64)
+TILES = tuple(edge for edge in EDGES if edge not in (19, 26, 33))
 """Tile edges that the pictures sample; in a cube of 64 the last one is no blocking at all."""
 _WORD = Q_(4, "byte")
-
-
-@functools.lru_cache(maxsize=256)
-def lru_curve(size: int, tile: int, line_words: int = 1) -> MissCurve:
-    """Return the misses of a blocked cube of ``size`` in every LRU cache; simulated once, then kept.
-
-    Examples
-    --------
-    >>> lru_curve(64, 16).at(Q_(4, "KiB"))
-    46944
-    """
-    return miss_curve(gemm_trace(size, size, size, _WORD, tile), Q_(4 * line_words, "byte"))
-
-
-def lru_cliff(cache_words: int) -> int:
-    """Return the largest tile edge with T² + 3T < S, up to which blocking helps an LRU cache.
-
-    Between two uses of an element of B, the inner loops touch a tile of B, two rows of a tile
-    of A and one of C.
-
-    Examples
-    --------
-    >>> lru_cliff(1024), lru_curve(64, 30).at(Q_(4, "KiB")), lru_curve(64, 31).at(Q_(4, "KiB"))
-    (30, 36542, 270647)
-    """
-    return (math.isqrt(5 + 4 * cache_words) - 3) // 2
 
 
 def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] = TILES) -> Axes:
@@ -69,7 +41,7 @@ def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] 
     shown = [tile for tile in tiles if tile <= size]
     room = Q_(4 * cache_words, "byte")
     explicit = [gemm_traffic(size, size, size, tile).words for tile in shown]
-    found = [lru_curve(size, tile).at(room) for tile in shown]
+    found = [lru_words(size, tile, cache_words) for tile in shown]
     edge = largest_square_tile(room, _WORD)
     fits = [place for place, tile in enumerate(shown) if tile <= edge]
     ax.plot(shown, found, "-o", color=COLORS["RedLine"], label=f"LRU cache of {cache_words:,} words, simulated")

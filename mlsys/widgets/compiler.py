@@ -7,18 +7,20 @@ from typing import Any
 
 from mlsys.bench.result import CompileResult
 from mlsys.viz.views.compiler import CompilerScene, cases, stored
-from mlsys.viz.views.view import number, percent, times
+from mlsys.viz.views.view import View, number, percent, times
 from mlsys.widgets import parts
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
 from mlsys.widgets.parts import Control, choice, slider
-from mlsys.widgets.questions import Choice, ChoiceQuestion, NumberQuestion, Question
+from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
+from mlsys.widgets.wrapup import Finding, WrapUp
 
 __all__ = ["CompilerLab"]
 
 _CASE = "resnet50, batch 1"
 _TINY = "mlp, batch 1"
 _HERE, _HERE_BATCH = "small-cnn", 64
+_HERE_CASE = f"{_HERE}, batch {_HERE_BATCH}"
 _BANDS = ((0.0, 0.9), (0.9, 1.3), (1.3, 1.8), (1.8, 2.6), (2.6, math.inf))
 
 
@@ -41,27 +43,19 @@ class CompilerLab(Lab):
         "and for which networks it was worth nothing."
     )
     scenario = {"case": _CASE, "how": "frozen"}  # noqa: RUF012
+    frames = {"case": tuple(cases()), "how": ("plain", "frozen")}  # noqa: RUF012
 
     def _prediction(self) -> Question:
         frozen, plain = stored(_CASE, True)[0], stored(_CASE, False)[0]
         ratio = frozen.speedup
-        why = (
-            f"measured were {times(ratio.value)}, between {number(ratio.low)} and {times(ratio.high)}, and "
-            f"{times(plain.speedup.value)} where the weights stay inputs. Kernels shrink by "
-            f"{times(frozen.operators / frozen.kernels)}, but a kernel's launch is a small part of its time."
-        )
         return ChoiceQuestion(
             "prediction",
             f"ResNet-50 runs in {frozen.operators} kernels, one image at a time, on one core. Compiled, with its "
             f"weights frozen, it runs in {frozen.kernels}. How many times as fast is it?",
-            choices=tuple(
-                Choice(
-                    _band(low, high),
-                    f"You predicted it, and so it is: {why}" if low <= ratio.value < high else f"It is not: {why}",
-                    low <= ratio.value < high,
-                )
-                for low, high in _BANDS
-            ),
+            f"Measured were {times(ratio.value)}, between {number(ratio.low)} and {times(ratio.high)}, and "
+            f"{times(plain.speedup.value)} where the weights stay inputs. Kernels shrink by "
+            f"{times(frozen.operators / frozen.kernels)}, but a kernel's launch is a small part of its time.",
+            choices=tuple(Choice(_band(low, high), right=low <= ratio.value < high) for low, high in _BANDS),
         )
 
     def _controls(self) -> tuple[Control, ...]:
@@ -73,27 +67,57 @@ class CompilerLab(Lab):
         )
 
     def _make_scene(self) -> CompilerScene:
-        return CompilerScene()
+        self._scene = CompilerScene()
+        return self._scene
 
-    def _parameters(self, **values: Any) -> dict[str, Any]:
-        return {"case": values["case"], "frozen": values["how"] == "frozen"}
+    def _draw(self) -> View:
+        return self._scene.update(case=self.value("case"), frozen=self.value("how") == "frozen")
 
     def _questions(self) -> tuple[Question, ...]:
-        return (_tiny(), _fewest(), _break_even(), _product(), _thirds(), _at_run_time())
+        return (_tiny(), _fewest(), _break_even(), _product(), _thirds(), _at_run_time(), _noise())
 
-    def _build(self) -> None:
-        super()._build()
-        self.here = MeasureHere(self._command, told_here)
+    def _wrap_up(self) -> WrapUp:
+        plain, (frozen, ladder) = stored(_CASE, False)[0], stored(_CASE, True)
+        tiny = stored(_TINY, False)[0]
+        assert ladder is not None
+        written = " · ".join(f"{factor.value:.2f}" for factor in ladder.factors)
+        return WrapUp(
+            (
+                Finding(
+                    f"ResNet-50 went from {frozen.operators} to {frozen.kernels} kernels and ran "
+                    f"{times(frozen.speedup.value)} as fast with its weights frozen, {times(plain.speedup.value)} with "
+                    "its weights as inputs.",
+                    f"from mlsys.viz.views.compiler import stored\nstored({_CASE!r}, True)[0].speedup.value",
+                ),
+                Finding(
+                    f"The smallest network came to {times(tiny.speedup.value)}: entering compiled code cost more than "
+                    "its work.",
+                ),
+                Finding(f"The passes multiply: {written} = {ladder.total.value:.2f}."),
+            ),
+            (
+                "Count kernels, but measure time: they do not shrink together.",
+                "A compiler that may take the weights for constants can do more; ask which it was.",
+                "Compiling costs seconds, entering compiled code costs microseconds: both must be earned back.",
+            ),
+        )
+
+    def _more(self) -> tuple[Any, ...]:
+        self.here = MeasureHere(self._command, told_here, then=self._show_measured)
         words = (
             f"<p>The picture was measured on one machine. The button runs {_HERE} with a batch of {_HERE_BATCH} on the "
-            "machine of this notebook, eager and compiled, with what you chose above. It needs PyTorch and a C++ "
-            "compiler, and can be stopped.</p>"
+            "machine of this notebook, eager and compiled, with what you chose above; the picture then shows the same "
+            "network. It needs PyTorch and a C++ compiler, and can be stopped.</p>"
         )
-        own = [parts.heading("On your machine"), parts.text(words), self.here.view]
-        self.root.children = (*self.root.children[:-1], *own, self.root.children[-1])
+        return (parts.heading("On your machine"), parts.text(words), self.here.view)
+
+    def _show_measured(self) -> None:
+        """Lay the stored measurement of the same network beside the one that was made here."""
+        if self.locked:
+            self._set({"case": _HERE_CASE})
 
     def _command(self) -> list[str]:
-        freeze = ["--freeze"] if self.controls["how"].value == "frozen" else []
+        freeze = ["--freeze"] if self.value("how") == "frozen" else []
         sizes = ["--batch", str(_HERE_BATCH), "--repeats", "15"]
         return this_python("compile-bench", _HERE, *sizes, "--json", *freeze)
 
@@ -107,77 +131,76 @@ def _band(low: float, high: float) -> str:
 def told_here(record: dict[str, Any]) -> str:
     """Return in a sentence what was measured on the reader's machine, beside the stored measurement."""
     mine = CompileResult.from_record(record)
-    theirs, _ = stored(f"{_HERE}, batch {_HERE_BATCH}", mine.frozen)
+    theirs, _ = stored(_HERE_CASE, mine.frozen)
+    how = "its weights frozen" if mine.frozen else "its weights as inputs"
     guess = f", predicted {times(mine.predicted.speedup)}" if mine.predicted is not None else ""
     doubts = f" Doubts: {'; '.join(mine.warnings)}." if mine.warnings else ""
     return (
-        f"Here: {times(mine.speedup.value)} as fast (between {number(mine.speedup.low)} and {times(mine.speedup.high)}"
-        f"{guess}), {mine.operators} kernels became {mine.kernels}, compiled in {number(mine.compile_seconds)} s. "
-        f"In the picture: {times(theirs.speedup.value)}.{doubts}"
+        f"Here {_HERE_CASE}, {how}, runs {times(mine.speedup.value)} as fast (between {number(mine.speedup.low)} and "
+        f"{times(mine.speedup.high)}{guess}), {mine.operators} kernels became {mine.kernels}, compiled in "
+        f"{number(mine.compile_seconds)} s. In the picture the same network runs {times(theirs.speedup.value)} as "
+        f"fast.{doubts}"
     )
 
 
 def _tiny() -> Question:
     found = stored(_TINY, False)[0]
     entry = found.rates.entry / found.eager.median.m_as("s")
-    sum_ = (
-        f"It is {times(found.speedup.value)} as fast. Entering compiled code costs {percent(entry)} of the whole eager "
-        "call: guards check shapes and types first. So little work cannot pay for that."
-    )
     high = found.speedup.high
     return ChoiceQuestion(
         "tiny",
         f"Set {_TINY}, three small operators. What does compiling do to it?",
+        f"It is {times(found.speedup.value)} as fast. Entering compiled code costs {percent(entry)} of the whole eager "
+        "call: guards check shapes and types first. So little work cannot pay for that.",
+        setting={"case": _TINY, "how": "plain"},
         choices=(
-            Choice("It is faster: less to launch", sum_, found.speedup.low > 1),
-            Choice("No difference beyond the noise", sum_, found.speedup.low <= 1 <= high),
-            Choice("It is slower: entering costs more than the work", sum_, high < 1),
+            Choice("It is faster: less to launch", "There is less to launch. What must happen at each call before "
+                   "compiled code may run?", found.speedup.low > 1),
+            Choice("No difference beyond the noise", "Read the interval in the sentence below the picture: does it "
+                   "hold 1×?", found.speedup.low <= 1 <= high),
+            Choice("It is slower: entering costs more than the work", right=high < 1),
         ),
-    )
+    )  # fmt: skip
 
 
 def _fewest() -> Question:
     found = stored(_CASE, True)[0]
     assert found.predicted is not None
     fewest = found.predicted.kernels
-
-    def explain(given: float, right: bool) -> str:
-        said = "Right" if right else f"You gave {number(given)}"
-        return (
-            f"{said}: 53 convolutions, each with all that follows it, two pools and one product make {fewest}. "
-            f"The compiler needed {found.kernels}: it also turns the image and adds the last bias."
-        )
-
     return NumberQuestion(
         "fewest",
         "ResNet-50 has 53 convolutions, each with a normalisation, 49 ReLU, 16 additions, two pools and one product. "
         "If each convolution takes along whatever follows it, how many kernels are left?",
+        f"53 convolutions, each with all that follows it, two pools and one product make {fewest}. "
+        f"The compiler needed {found.kernels}: it also turns the image and adds the last bias.",
+        setting={"case": _CASE, "how": "frozen"},
         answer=float(fewest),
         unit="kernels",
         tolerance=0.0,
-        explain=explain,
-    )
+        hint="Cross out what follows a convolution; what is left is counted.",
+        slips=((53.0, "Nearly. What of the list does not follow a convolution directly, or computes too much to ride "
+                "along?"), (float(found.operators), "So many there are before anything is fused."),
+               (float(found.kernels), "So many the compiler needed. Which of them would the rule leave?")),
+    )  # fmt: skip
 
 
 def _break_even() -> Question:
     found = stored(_CASE, True)[0]
     gain = (found.eager.median - found.compiled.median).m_as("s")
-
-    def explain(given: float, right: bool) -> str:
-        said = "Right" if right else f"You gave {number(given)}"
-        return (
-            f"{said}: {number(found.compile_seconds)} s of compiling, divided by {number(gain * 1e3)} ms that each "
-            f"call saves, are {number(found.break_even)} calls. A network called less often is better left alone."
-        )
-
     return NumberQuestion(
         "break-even",
         f"Set {_CASE} with frozen weights. After how many calls has compiling paid?",
+        f"{number(found.compile_seconds)} s of compiling, divided by {number(gain * 1e3)} ms that each "
+        f"call saves, are {number(found.break_even)} calls. A network called less often is better left alone.",
+        setting={"case": _CASE, "how": "frozen"},
         answer=found.break_even,
         unit="calls",
         tolerance=0.05,
-        explain=explain,
-    )
+        hint="Divide the time that compiling takes by what one call saves: both times stand in the picture.",
+        slips=((found.compile_seconds / found.eager.median.m_as("s"), "A call does not save all of its eager time."),
+               (found.compile_seconds / found.compiled.median.m_as("s"), "Divide by what a call saves, not by what it "
+                "takes.")),
+    )  # fmt: skip
 
 
 def _product() -> Question:
@@ -187,58 +210,75 @@ def _product() -> Question:
     total = ladder.total.value
     summed = 1 + sum(factor - 1 for factor in factors)
     written = " · ".join(f"{factor:.2f}" for factor in factors)
-    sum_ = (
-        f"{written} = {total:.2f}: each is a ratio of two neighbouring times, so all between the first and the last "
-        f"cancel. Adding what each gains would give {summed:.2f}."
-    )
     return ChoiceQuestion(
         "product",
         f"Set {_CASE}. How do the factors beside the passes give the factor of all passes?",
+        f"{written} = {total:.2f}: each is a ratio of two neighbouring times, so all between the first and the last "
+        f"cancel. Adding what each gains would give {summed:.2f}.",
+        setting={"case": _CASE},
         choices=(
-            Choice("They multiply", sum_, True),
-            Choice("What each gains above one adds up", sum_, False),
-            Choice("The largest one counts", f"It is {max(factors):.2f}; {sum_}", False),
+            Choice("They multiply", right=True),
+            Choice("What each gains above one adds up", "Add them, and compare with the last line of the picture."),
+            Choice("The largest one counts", "The others change the time as well; the bars say by how much."),
         ),
     )
 
 
 def _thirds() -> Question:
     found = stored(_CASE, True)[0]
-    assert found.predicted is not None
     launches = found.operators * found.rates.launch
     share = launches / found.eager.median.m_as("s")
     kernels = found.operators / found.kernels
-    sum_ = (
-        f"{found.operators} launches at {number(found.rates.launch * 1e6)} µs are {number(launches * 1e3)} ms, "
-        f"{percent(share)} of the eager time. Without any launch the network would be "
-        f"{times(1 / (1 - share))} as fast; the rest comes from layouts, better kernels and bytes that stay in a cache."
-    )
     return ChoiceQuestion(
         "thirds",
         f"A text says: 'The compiler leaves {percent(1 / kernels)} of the kernels, so the network runs "
         f"{times(kernels)} as fast.' What is wrong?",
-        choices=(
-            Choice("Nothing", sum_, found.speedup.value >= kernels),
-            Choice("Time goes to work and bytes, not to launches", sum_, share < 0.1),
-            Choice("Fusing makes single kernels slower", sum_, False),
-        ),
+        f"{found.operators} launches at {number(found.rates.launch * 1e6)} µs are {number(launches * 1e3)} ms, "
+        f"{percent(share)} of the eager time. Without any launch the network would be "
+        f"{times(1 / (1 - share))} as fast; the rest comes from layouts, better kernels and bytes that stay in "
+        f"a cache.",
         in_app=False,
-    )
+        choices=(
+            Choice(NOTHING, "Compare kernels and times in the picture of ResNet-50: do they shrink alike?",
+                   found.speedup.value >= kernels),
+            Choice("Time goes to work and bytes, not to launches", right=share < 0.1),
+            Choice("Fusing makes single kernels slower", "A fused kernel does more, and saves bytes. What is a launch "
+                   "worth, in microseconds?"),
+        ),
+    )  # fmt: skip
 
 
 def _at_run_time() -> Question:
-    sum_ = (
-        "AutoTVM measures candidates and writes a log; the log is applied when the network is compiled. TensorRT times "
-        "its tactics while it builds an engine. At run time the chosen kernels are executed, nothing is searched."
-    )
     return ChoiceQuestion(
         "at-run-time",
         "A text says: 'AutoTVM and TensorRT watch the load of the GPU and swap kernels while the network runs.' "
         "What is wrong?",
-        choices=(
-            Choice("Nothing", sum_, False),
-            Choice("They choose ahead of time, by measuring", sum_, True),
-            Choice("They choose by a formula, without measuring", sum_, False),
-        ),
+        "AutoTVM measures candidates and writes a log; the log is applied when the network is compiled. TensorRT times "
+        "its tactics while it builds an engine. At run time the chosen kernels are executed, nothing is searched.",
         in_app=False,
-    )
+        choices=(
+            Choice(NOTHING, "When does AutoTVM write its log, and when does TensorRT build its engine?"),
+            Choice("They choose ahead of time, by measuring", right=True),
+            Choice("They choose by a formula, without measuring", "Both have a cost model at best to order what they "
+                   "try. What do they do with each candidate?"),
+        ),
+    )  # fmt: skip
+
+
+def _noise() -> Question:
+    """Ask about a sentence that is right."""
+    return ChoiceQuestion(
+        "noise",
+        "A report says: 'Compiled, the network ran 1.04× as fast; the interval of the repeated measurement goes from "
+        "0.97× to 1.12×. We cannot say that compiling helped.' What is wrong?",
+        "The interval holds 1×, so the measurement agrees with no gain and with a small loss as well. More "
+        "repeats, or a "
+        "quieter machine, could tell.",
+        in_app=False,
+        choices=(
+            Choice("1.04 is more than 1, so it helped", "Had they measured again, what else could have come out?"),
+            Choice("They should report the best of all runs", "The best of two sets of runs has noise as well, and "
+                   "hides how much."),
+            Choice(NOTHING, right=True),
+        ),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The frame of every lab: purpose, predict, explore, check."""
+"""The frame of every lab: purpose, predict, explore, check, wrap up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import ipywidgets
 from mlsys.errors import UnknownNameError
 from mlsys.viz.live import LiveFigure, image_tag
 from mlsys.viz.views.view import SHARPNESS, Scene, View
-from mlsys.widgets import parts
+from mlsys.widgets import parts, static
 from mlsys.widgets.access import SCRIPT
-from mlsys.widgets.questions import Question, QuestionBox, given_by, put_into
+from mlsys.widgets.box import QuestionBox, answer_field
+from mlsys.widgets.progress import Progress, place_here
+from mlsys.widgets.questions import AnswerError, Question
 from mlsys.widgets.state import VERSION, LabStateError, check_state, read_state, write_state
-from mlsys.widgets.static import INVITATION, lab_page, lab_text, question_page, widget_view
+from mlsys.widgets.wrapup import WrapUp, WrapUpBox
 
 __all__ = ["Lab"]
 
@@ -27,7 +29,8 @@ class Lab:
     """A lab: the reader predicts, then moves sliders over a picture, then checks.
 
     A subclass names itself and says what to ask, what can be set, and what is drawn;
-    it holds no physics. The sliders stay closed until a prediction is locked.
+    it holds no physics. Until a prediction is locked the picture is empty, the sliders
+    are closed, and nothing that is shown holds the answer.
 
     Attributes
     ----------
@@ -35,12 +38,18 @@ class Lab:
         Name of the lab (and of its state file), heading, and what it is for.
     scenario
         The controls that show the predicted situation, set when the prediction is locked.
+    frames
+        The controls that can be moved in the built book, where no kernel runs, each with
+        the values it takes there.
+    view
+        What the picture shows; None before the prediction is locked.
     """
 
     id: str
     title: str
     purpose: str
     scenario: Mapping[str, Any]
+    frames: Mapping[str, tuple[Any, ...]]
 
     def __init__(self) -> None:
         self.prediction = self._prediction()
@@ -49,11 +58,13 @@ class Lab:
         self.locked = False
         self._predicted: Any = None
         self._quiet = False
-        self._scene = self._make_scene()
-        self._live = LiveFigure(self._scene.figure, self._scene.moving)
-        self._size = tuple(round(side / SHARPNESS) for side in self._live.pixels)
-        self.view: View
+        scene = self._make_scene()
+        self._live = LiveFigure(scene.figure, scene.moving)
+        self._blank = scene.blank
+        self.size = (round(self._live.pixels[0] / SHARPNESS), round(self._live.pixels[1] / SHARPNESS))
+        self.view: View | None = None
         self.png = b""
+        self.progress = Progress(self.id, "nowhere")
         self._build()
         self._open(False)
         self._redraw()
@@ -70,23 +81,28 @@ class Lab:
         raise NotImplementedError
 
     def _make_scene(self) -> Scene:
+        """Make the figure, and keep it for :meth:`_draw`."""
         raise NotImplementedError
 
-    def _parameters(self, **values: Any) -> dict[str, Any]:
-        """Turn the values of the controls into the parameters of the scene."""
-        return values
+    def _draw(self) -> View:
+        """Show what the controls say."""
+        raise NotImplementedError
+
+    def _wrap_up(self) -> WrapUp:
+        raise NotImplementedError
 
     # --- building ------------------------------------------------------------------
 
     def _build(self) -> None:
-        self.field = self.prediction.widget()
+        self.field = answer_field(self.prediction)
         self.lock_button = parts.button("Lock in my prediction", "primary")
         self.lock_button.on_click(lambda _: self.lock())
         self.lock_button.add_class("mlsys-lock")
         self.comparison = ipywidgets.HTML("")
-        predict = ipywidgets.VBox(
-            [parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>"), self.field, self.lock_button, self.comparison]
-        )
+        self.comparison.add_class("mlsys-comparison")
+        prompt = parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>")
+        prompt.add_class("mlsys-prompt")
+        predict = ipywidgets.VBox([prompt, self.field, self.lock_button, self.comparison])
         predict.add_class("mlsys-predict")
         self.picture = ipywidgets.HTML()
         self.picture.add_class("mlsys-picture")
@@ -94,8 +110,9 @@ class Lab:
         self.summary.add_class("mlsys-summary")
         in_app = [question for question in self.questions.values() if question.in_app]
         numbers = {question.name: f"{place}." for place, question in enumerate(in_app, start=1)}
-        self.boxes = {name: QuestionBox(q, numbers.get(name, "")) for name, q in self.questions.items()}
+        self.boxes = {name: QuestionBox(q, numbers.get(name, ""), self._answered) for name, q in self.questions.items()}
         self.hint = ipywidgets.HTML()
+        self.wrap = WrapUpBox(self._wrap_up)
         for control in self.controls.values():
             control.widget.observe(self._changed, names="value")
         self.root = ipywidgets.VBox(
@@ -112,10 +129,15 @@ class Lab:
                 self.summary,
                 parts.heading("Check"),
                 *(self.boxes[question.name].view for question in in_app),
+                *self._more(),
                 self._keeping(),
             ]
         )
         self.root.add_class("mlsys-lab")
+
+    def _more(self) -> tuple[Any, ...]:
+        """Return what a lab has besides, shown after the questions."""
+        return ()
 
     def _panel(self) -> Any:
         """Return the controls, in the order that every lab keeps."""
@@ -131,23 +153,28 @@ class Lab:
     def _keeping(self) -> Any:
         self.save_button = parts.button("Save my state")
         self.restore_button = parts.button("Restore")
+        self.afresh_button = parts.button("Start afresh")
         self.message = ipywidgets.HTML("")
-        self.save_button.on_click(lambda _: self._save_clicked())
+        self.save_button.on_click(lambda _: self._keep(by_hand=True))
         self.restore_button.on_click(lambda _: self._restore_clicked())
-        buttons = ipywidgets.HBox([self.save_button, self.restore_button])
+        self.afresh_button.on_click(lambda _: self._start_afresh())
+        buttons = ipywidgets.HBox(
+            [self.save_button, self.restore_button, self.afresh_button], layout={"flex_flow": "row wrap"}
+        )
         return ipywidgets.VBox([parts.heading("Keep your work"), buttons, self.message])
 
     # --- what happens --------------------------------------------------------------
 
     def lock(self) -> None:
         """Take the prediction as it stands, compare it, and open the sliders."""
-        given = given_by(self.prediction, self.field)
-        if given is None:
-            self.comparison.value = parts.note("told", "Please answer first; a guess is enough.")
+        try:
+            self._predicted = self.prediction.read(self.field.value)
+        except AnswerError as error:
+            self.comparison.value = parts.note("told", f"{error} A guess is enough.")
             return
-        self._predicted = given
         self._open(True)
         self._set(self.scenario)
+        self._keep()
 
     def predict(self, given: Any) -> None:
         """Put in a prediction and lock it: what the button does, for scripts.
@@ -160,7 +187,7 @@ class Lab:
         if not self.prediction.accepts(given):
             listed = ", ".join(map(repr, self.prediction.listed()))
             raise ValueError(f"predict(): {given!r} is no answer. Give {'one of ' + listed if listed else 'a number'}")
-        put_into(self.prediction, self.field, given)
+        self.field.value = self.prediction.shown(given)
         self.lock()
 
     def _open(self, locked: bool) -> None:
@@ -171,8 +198,20 @@ class Lab:
             control.widget.disabled = not locked
         for box in self.boxes.values():
             box.enable(locked or not box.question.in_app)
-        self.hint.value = "" if locked else "<p>The sliders open when your prediction is locked.</p>"
-        self.comparison.value = parts.note("told", self.prediction.judge(self._predicted)[1]) if locked else ""
+        self.hint.value = "" if locked else "<p>Picture and sliders open when your prediction is locked.</p>"
+        self.comparison.value = parts.note("told", self.prediction.compared(self._predicted)) if locked else ""
+        self._tell_wrap_up()
+
+    def _tell_wrap_up(self) -> None:
+        left = sum(not box.answered for box in self.boxes.values() if box.question.in_app)
+        if self.locked and not left:
+            self.wrap.show()
+        elif not (self.wrap.open and self.locked):
+            self.wrap.close(self.locked, left)
+
+    def _answered(self) -> None:
+        self._tell_wrap_up()
+        self._keep()
 
     def _set(self, values: Mapping[str, Any]) -> None:
         """Move several controls with one redraw."""
@@ -187,28 +226,41 @@ class Lab:
     def _changed(self, change: Any) -> None:
         if not self._quiet:
             self._redraw()
+            self.progress.keep_soon(self._keep)
 
     def _redraw(self) -> None:
-        """Compute, draw, and say what the picture shows."""
-        values = {name: control.value for name, control in self.controls.items()}
-        width, height = self._size
+        """Compute, draw, and say what the picture shows; before the prediction, axes alone."""
+        if not self.locked:
+            self.view, self.png = None, self._live.blank_png()
+            self.picture.value = image_tag(self.png, self._blank, *self.size)
+            self.summary.value = ""
+            return
         try:
-            self.view = self._scene.update(**self._parameters(**values))
+            self.view = self._draw()
         except UnknownNameError as error:
             self.picture.value = (
-                f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", width, height)}</div>'
+                f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", *self.size)}</div>'
             )
             self.summary.value = parts.note("told", f"{error} Choose another one.")
             return
         self.png = self._live.png()
-        self.picture.value = image_tag(self.png, self.view.alt, width, height)
+        self.picture.value = image_tag(self.png, self.view.alt, *self.size)
         self.summary.value = parts.spoken(self.view.summary)
+
+    def value(self, name: str) -> Any:
+        """Return the value of one control."""
+        return self.controls[name].value
+
+    @property
+    def alt(self) -> str:
+        """What the picture shows now, in words."""
+        return self._blank if self.view is None else self.view.alt
 
     # --- keeping -------------------------------------------------------------------
 
     @property
     def file(self) -> Path:
-        """Where the buttons save to and restore from: beside the notebook."""
+        """Where the work is kept and restored from: beside the notebook."""
         return Path(f"{self.id}.state.json")
 
     def state(self) -> dict[str, Any]:
@@ -236,42 +288,69 @@ class Lab:
         data = read_state(self.file if source is None else source, self.id)
         check_state(data, self.controls, self.questions, self.prediction)
         self._predicted = data["prediction"]["given"]
-        put_into(self.prediction, self.field, self._predicted)
-        self._open(data["prediction"]["locked"])
+        self.field.value = self.prediction.shown(self._predicted)
         for name, answer in data["answers"].items():
             self.boxes[name].restore(answer)
+        self.wrap.open = False
+        self._open(data["prediction"]["locked"])
         self._set(data["controls"])
 
-    def _save_clicked(self) -> None:
+    def _keep(self, *, by_hand: bool = False) -> None:
+        progress = self.progress
+        if by_hand and progress.place == "nowhere":
+            progress = Progress(self.id, "file")
+            progress.take_over()
         try:
-            path = self.save()
-        except OSError as error:
-            self.message.value = parts.note("wrong", f"Not saved: {error.strerror or error}.")
-        else:
-            self.message.value = parts.note("told", f"Saved to {path.name}, beside this notebook.")
+            said, kind = progress.keep(self.state(), by_hand=by_hand), "told"
+        except (OSError, LabStateError) as error:
+            said, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
+        shown = parts.note(kind, said) if by_hand or kind == "wrong" or progress.conflict else f"<p>{said}</p>"
+        if said and self.message.value != shown:
+            self.message.value = shown
 
     def _restore_clicked(self) -> None:
         try:
-            self.restore()
+            self.restore((self.progress.recall() or self.state()) if self.progress.place == "memory" else None)
         except LabStateError as error:
             self.message.value = parts.note("wrong", f"Not restored: {error}.")
         else:
+            self.progress.take_over()
             self.message.value = parts.note("told", f"Restored from {self.file.name}.")
+
+    def _start_afresh(self) -> None:
+        """Empty the lab; what was saved stays until the next prediction is locked."""
+        self.restore(type(self)().state())
+        self.message.value = parts.note("told", "Started afresh. Until you lock a prediction, Restore takes you back.")
+
+    def _resume(self) -> None:
+        """Bring back what was kept, when the cell is run again or the notebook opened another day."""
+        self.progress = Progress(self.id, place_here())
+        try:
+            kept = self.progress.recall()
+            if kept is None:
+                return
+            self.restore(kept)
+        except LabStateError as error:
+            self.progress.conflict = True
+            self.message.value = parts.note("wrong", f"Your earlier work was not restored: {error}.")
+        else:
+            self.message.value = "<p>Your earlier work is back. Start afresh empties the lab.</p>"
 
     # --- showing -------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle = {"text/plain": f"{self.title}\n{INVITATION}", **widget_view(self.root)}
+        bundle = {"text/plain": f"{self.title}\n{static.INVITATION}", **static.widget_view(self.root)}
         if not _on_colab():
-            bundle["text/html"] = lab_page(self)
+            bundle["text/html"] = static.lab_page(self)
             bundle["image/png"] = base64.b64encode(self.png).decode("ascii")
         return bundle
 
     def show(self) -> None:
-        """Show the lab below the cell."""
+        """Show the lab below the cell, as it was left."""
+        self._resume()
         self._display(self._repr_mimebundle_())
         # Where outputs may run scripts this names the sliders; print takes the text instead.
-        self._display({"text/html": SCRIPT, "text/markdown": lab_text(self)})
+        self._display({"text/html": SCRIPT, "text/markdown": static.lab_text(self)})
 
     def ask(self, name: str) -> None:
         """Show one question of the page below the cell."""
@@ -280,9 +359,16 @@ class Lab:
         box = self.boxes[name]
         frame = ipywidgets.VBox([parts.style_sheet(), box.view])
         frame.add_class("mlsys-lab")
-        bundle = widget_view(frame)
+        bundle = static.widget_view(frame)
         if not _on_colab():
-            bundle["text/html"], bundle["text/markdown"] = question_page(box.question)
+            bundle["text/html"], bundle["text/markdown"] = static.question_page(box.question)
+        self._display(bundle)
+
+    def wrap_up(self) -> None:
+        """Show the wrap-up below the cell: closed until the questions of the lab were answered."""
+        bundle = static.widget_view(self.wrap.view)
+        if not _on_colab():
+            bundle["text/html"], bundle["text/markdown"] = static.wrap_up_pages(self)
         self._display(bundle)
 
     @staticmethod

@@ -31,12 +31,18 @@ class MeasureHere:
         From the command's JSON to the sentence that is shown.
     limit
         Seconds after which it is stopped.
+    then
+        Called after a measurement that succeeded, before its sentence is shown.
     """
 
     def __init__(
-        self, command: Callable[[], Sequence[str]], told: Callable[[dict[str, Any]], str], limit: float = 120.0
+        self,
+        command: Callable[[], Sequence[str]],
+        told: Callable[[dict[str, Any]], str],
+        limit: float = 120.0,
+        then: Callable[[], None] = lambda: None,
     ) -> None:
-        self._command, self._told, self._limit = command, told, limit
+        self._command, self._told, self._limit, self._then = command, told, limit, then
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -103,7 +109,9 @@ class MeasureHere:
                 break
             if self._process.returncode:
                 return "wrong", _last_line(err)
-            return "right", self._told(json.loads(out))
+            said = self._told(json.loads(out))
+            self._then()
+            return "right", said
         self._process.kill()
         self._process.communicate()
         return "told", "Stopped. Nothing was kept."

@@ -13,6 +13,7 @@ from mlsys.viz.style import COLORS
 
 __all__ = [
     "GROUPS",
+    "STYLE",
     "Control",
     "button",
     "choice",
@@ -31,7 +32,7 @@ GROUPS = ("Workload", "Mapping", "Hardware", "View")
 _TOOLTIP = "tooltip" if int(ipywidgets.__version__.split(".")[0]) >= 8 else "description_tooltip"
 _LABEL = {"description_width": "initial"}
 
-_STYLE = f"""<style>
+STYLE = f"""<style>
 .mlsys-lab {{ max-width: 860px; }}
 .mlsys-lab h3.mlsys-stage {{ margin: 1em 0 0.4em; padding-bottom: 0.15em; font-size: 1.2em;
   border-bottom: 2px solid {COLORS["BlueLine"]}; }}
@@ -53,6 +54,21 @@ _STYLE = f"""<style>
 .mlsys-lab input:focus-visible, .mlsys-lab select:focus-visible {{
   outline: 3px solid {COLORS["BlueLine"]} !important; outline-offset: 2px; }}
 .mlsys-lab .widget-radio-box label {{ white-space: normal; height: auto; line-height: 1.45; padding: 0.12em 0; }}
+.mlsys-lab .mlsys-code, .mlsys-lab-static .mlsys-code {{ padding: 0.5em; overflow-x: auto; }}
+.mlsys-lab.jupyter-widgets-disconnected::before {{ content: "This lab has lost its kernel: the sliders are dead. \
+Run all cells again; your work comes back."; display: block; padding: 0.45em 0.8em; margin-bottom: 0.5em;
+  border-left: 4px solid {COLORS["OrangeLine"]}; background: {COLORS["OrangeL"]}; color: {COLORS["primary"]}; }}
+.mlsys-comparison .widget-html-content:focus {{ outline: 3px solid {COLORS["BlueLine"]}; outline-offset: 2px; }}
+.mlsys-lab-static .mlsys-stack {{ position: relative; max-width: 840px; }}
+.mlsys-lab-static .mlsys-stack img {{ display: block; background: white; border-radius: 4px; }}
+.mlsys-lab-static .mlsys-stack img.mlsys-layer {{ position: absolute; inset: 0; width: 100%; max-width: 100%;
+  height: auto; background: none; }}
+.mlsys-lab-static .mlsys-panel {{ display: grid; gap: 0.2em 2em; margin-bottom: 0.6em; }}
+.mlsys-lab-static .mlsys-panel label {{ display: flex; flex-wrap: wrap; gap: 0 0.6em; align-items: center; }}
+.mlsys-lab-static .mlsys-panel input {{ flex: 1 1 12em; max-width: 24em; }}
+.mlsys-lab-static .mlsys-panel output {{ min-width: 6em; font-weight: 600; }}
+.mlsys-lab-static .mlsys-choice {{ display: block; margin: 0.15em 0; }}
+.mlsys-lab-static button {{ margin-right: 0.6em; padding: 0.3em 0.9em; }}
 </style>"""
 
 
@@ -69,11 +85,20 @@ class Control:
         """The value set now."""
         return self.widget.value
 
+    known: tuple[Any, ...] = ()
+    """All values it may ever take, where the widget does not offer all of them always."""
+
     def accepts(self, value: Any) -> bool:
-        """Whether ``value`` is one of the values the widget offers."""
+        """Whether ``value`` is one of the values the control can take."""
         if isinstance(self.widget, ipywidgets.Checkbox):
             return isinstance(value, bool)
-        return any(value == known and type(value) is type(known) for known in offered(self.widget))
+        known = self.known or offered(self.widget)
+        return any(type(value) is type(each) and value == each for each in known)
+
+    def label_of(self, value: Any) -> str:
+        """Return what the widget shows for a value."""
+        options = [option if isinstance(option, tuple) else (str(option), option) for option in self.widget.options]
+        return next(str(label) for label, each in options if each == value)
 
 
 def offered(widget: Any) -> list[Any]:
@@ -147,4 +172,4 @@ def spoken(message: str) -> str:
 
 def style_sheet() -> Any:
     """Return the rules that every lab brings along."""
-    return ipywidgets.HTML(_STYLE)
+    return ipywidgets.HTML(STYLE)

@@ -1,26 +1,29 @@
-"""Predictions and questions: what is asked, what is right, and why."""
+"""Predictions and questions: what is asked, what is right, and what is said to which answer."""
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import ipywidgets
+from mlsys.viz.views.view import number
+from mlsys.widgets.typed import AnswerError, read_number
 
-from mlsys.widgets.parts import button, note
+__all__ = ["NOTHING", "SLIP", "AnswerError", "Choice", "ChoiceQuestion", "NumberQuestion", "Question"]
 
-__all__ = ["Choice", "ChoiceQuestion", "NumberQuestion", "Question", "QuestionBox"]
+NOTHING = "Nothing: it is right"
+"""The answer to *what is wrong?* that is right now and then."""
+SLIP = 0.02
+"""How near a number must be to that of a known slip, relative to it."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One answer that can be chosen, and what is said when it is."""
+    """One answer that can be chosen, and what is said when it is and is wrong."""
 
     text: str
-    why: str
+    hint: str = ""
     right: bool = False
 
 
@@ -34,34 +37,58 @@ class Question:
         Its name in the state.
     prompt
         The question, in plain words.
+    solution
+        Why the right answer is right; shown when it was found, after the second miss, or on request.
     in_app
         Whether it stands in the last stage of the lab; otherwise the page asks it.
+    setting
+        Values of controls that show what is asked about, where the picture can show it.
     """
 
     name: str
     prompt: str
+    solution: str = ""
     in_app: bool = True
+    setting: Mapping[str, Any] = field(default_factory=dict)
 
     def accepts(self, given: Any) -> bool:
         """Whether ``given`` can be an answer at all."""
         raise NotImplementedError
 
     def judge(self, given: Any) -> tuple[bool, str]:
-        """Return whether ``given`` is right, and why."""
+        """Return whether ``given`` is right, and the solution; or, where it is wrong, a hint."""
         raise NotImplementedError
 
-    def widget(self) -> Any:
-        """Return the widget that takes the answer; None stands for no answer yet."""
+    def read(self, shown: Any) -> Any:
+        """Return the answer that a widget shows.
+
+        Raises
+        ------
+        AnswerError
+            If it shows none, or one that cannot be meant; the message says what to do.
+        """
+        raise NotImplementedError
+
+    def shown(self, given: Any) -> Any:
+        """Return what a widget shows for an answer; the reverse of :meth:`read`."""
+        raise NotImplementedError
+
+    def right_answer(self) -> str:
+        """Return the right answer in words."""
         raise NotImplementedError
 
     def listed(self) -> tuple[str, ...]:
-        """Return the answers to choose from, for the printed page."""
+        """Return the answers to choose from; none where a number is asked for."""
         return ()
+
+    def compared(self, given: Any) -> str:
+        """Return a prediction beside what is so."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ChoiceQuestion(Question):
-    """A question with listed answers, one of them right."""
+    """A question with listed answers, one of them right, and a hint of its own for each of the others."""
 
     choices: tuple[Choice, ...] = ()
 
@@ -73,22 +100,37 @@ class ChoiceQuestion(Question):
 
     def accepts(self, given: Any) -> bool:
         """Whether ``given`` is one of the listed answers."""
-        return any(given == choice.text for choice in self.choices)
+        return isinstance(given, str) and any(given == choice.text for choice in self.choices)
 
     def judge(self, given: Any) -> tuple[bool, str]:
-        """Return whether the chosen answer is right, and its explanation."""
+        """Return whether the chosen answer is right, and the solution or the hint."""
         chosen = next(choice for choice in self.choices if choice.text == given)
-        return chosen.right, chosen.why
+        return chosen.right, self.solution if chosen.right else chosen.hint
 
-    def widget(self) -> Any:
-        """Return radio buttons with nothing chosen."""
-        return ipywidgets.RadioButtons(
-            options=[choice.text for choice in self.choices], index=None, layout={"width": "auto"}
-        )
+    def read(self, shown: Any) -> Any:
+        """Return the chosen answer."""
+        if shown is None:
+            raise AnswerError("Please choose an answer first.")
+        return shown
+
+    def shown(self, given: Any) -> Any:
+        """Return the answer itself."""
+        return given
+
+    def right_answer(self) -> str:
+        """Return the right answer."""
+        return next(choice.text for choice in self.choices if choice.right)
 
     def listed(self) -> tuple[str, ...]:
         """Return the answers in order."""
         return tuple(choice.text for choice in self.choices)
+
+    def compared(self, given: Any) -> str:
+        """Return a prediction beside what is so."""
+        right = self.right_answer()
+        if given == right:
+            return f"You predicted “{given}”, and so it is. {self.solution}"
+        return f"You predicted “{given}”; it is “{right}”. {self.solution}"
 
 
 @dataclass(frozen=True)
@@ -103,105 +145,62 @@ class NumberQuestion(Question):
         Shown beside the field.
     tolerance
         How far off, relative to the answer, still counts as right.
-    explain
-        From (given, right) to the explanation.
+    least, most
+        Between these the answer can lie at all; what lies outside is refused and counts as no try.
+    hint
+        What is said to a wrong number.
+    slips
+        Numbers that a known slip leads to, each with a hint of its own.
     """
 
     answer: float = math.nan
     unit: str = ""
     tolerance: float = 0.02
-    explain: Callable[[float, bool], str] = field(default=lambda given, right: "")
+    least: float = 0.0
+    most: float = math.inf
+    hint: str = ""
+    slips: tuple[tuple[float, str], ...] = ()
 
     def accepts(self, given: Any) -> bool:
-        """Whether ``given`` is a finite number."""
-        return isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given)
+        """Whether ``given`` is a finite number in the range."""
+        if not isinstance(given, (int, float)) or isinstance(given, bool):
+            return False
+        return -1e300 < given < 1e300 and self.least <= given <= self.most  # nan fails each comparison
 
     def judge(self, given: Any) -> tuple[bool, str]:
-        """Return whether ``given`` is close enough, and the sum."""
+        """Return whether ``given`` is close enough, and the solution or a hint."""
         right = abs(given - self.answer) <= self.tolerance * abs(self.answer)
-        return right, self.explain(float(given), right)
+        if right:
+            return True, self.solution
+        size = "too large" if given > self.answer else "too small"
+        slip = next((said for value, said in self.slips if abs(given - value) <= SLIP * abs(value)), self.hint)
+        return False, f"{number(given)} is {size}. {slip}"
 
-    def widget(self) -> Any:
-        """Return a text field: an empty one means no answer, which a number field cannot say."""
-        return ipywidgets.Text(
-            value="",
-            placeholder="a number",
-            description=f"Your answer ({self.unit})" if self.unit else "Your answer",
-            style={"description_width": "initial"},
-            layout={"width": "20em"},
-        )
+    def read(self, shown: Any) -> Any:
+        """Return the number that was typed."""
+        given = read_number(str(shown), self.unit)
+        if not self.accepts(given):
+            raise AnswerError(f"You typed {given:g}. The answer is a number {self.where()}; please type another.")
+        return given
 
+    def where(self) -> str:
+        """Say between which numbers the answer can lie."""
+        if self.most == math.inf:
+            return f"of at least {self.least:g}"
+        return f"between {self.least:g} and {self.most:g}"
 
-def given_by(question: Question, widget: Any) -> Any:
-    """Return the answer in the widget; None when there is none, or it is no number."""
-    if not isinstance(question, NumberQuestion):
-        return widget.value
-    try:
-        given = float(widget.value.strip().rstrip("%×x").replace(",", ""))
-    except ValueError:
-        return None
-    return given if math.isfinite(given) else None
+    def shown(self, given: Any) -> Any:
+        """Return the number as it would be typed."""
+        return "" if given is None else f"{given:.10g}"
 
+    def right_answer(self) -> str:
+        """Return the answer with its unit."""
+        gap = "" if self.unit in ("%", "×") else " "
+        return f"{number(self.answer)}{gap}{self.unit}"
 
-def put_into(question: Question, widget: Any, given: Any) -> None:
-    """Show an answer in the widget."""
-    if isinstance(question, NumberQuestion):
-        widget.value = "" if given is None else f"{given:.10g}"
-    else:
-        widget.value = given
-
-
-class QuestionBox:
-    """A question with its field, its button and its feedback; it can be tried again and again."""
-
-    def __init__(self, question: Question, number: str = "") -> None:
-        self.question = question
-        self.tries = 0
-        self.given: Any = None
-        self.field = question.widget()
-        self.button = button("Check my answer")
-        self.button.on_click(lambda _: self.check())
-        self.feedback = ipywidgets.HTML("")
-        label = f"<strong>{html.escape(number)}</strong> " if number else ""
-        prompt = ipywidgets.HTML(f"<p>{label}{html.escape(question.prompt)}</p>")
-        self.view = ipywidgets.VBox([prompt, self.field, self.button, self.feedback])
-        self.view.add_class("mlsys-check")
-
-    @property
-    def right(self) -> bool:
-        """Whether the last answer that was checked is right."""
-        return self.given is not None and self.question.judge(self.given)[0]
-
-    def check(self) -> None:
-        """Judge what stands in the field and say why."""
-        given = given_by(self.question, self.field)
-        if given is None:
-            wanted = "type a number" if isinstance(self.question, NumberQuestion) else "choose an answer"
-            self.feedback.value = note("told", f"Please {wanted} first.")
-            return
-        self.given = given
-        self.tries += 1
-        self._show()
-
-    def _show(self) -> None:
-        if self.given is None:
-            self.feedback.value = ""
-            return
-        right, why = self.question.judge(self.given)
-        verdict = "Right." if right else "Not yet."
-        again = "" if right else " Try again."
-        self.feedback.value = note("right" if right else "wrong", f"{verdict} {why}{again}")
-
-    def enable(self, on: bool) -> None:
-        """Open or close the field."""
-        self.field.disabled = self.button.disabled = not on
-
-    def state(self) -> dict[str, Any]:
-        """Return the answer and how often it was tried."""
-        return {"given": self.given, "tries": self.tries}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Show a state that was checked before."""
-        self.given, self.tries = state["given"], state["tries"]
-        put_into(self.question, self.field, self.given)
-        self._show()
+    def compared(self, given: Any) -> str:
+        """Return a prediction beside what is so."""
+        gap = "" if self.unit in ("%", "×") else " "
+        mine = f"You predicted {number(given)}{gap}{self.unit}"
+        link = ", and it is" if self.judge(given)[0] else "; it is"
+        return f"{mine}{link} {self.right_answer()}. {self.solution}"

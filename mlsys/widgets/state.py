@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["VERSION", "LabStateError", "check_state", "read_state", "write_state"]
+__all__ = ["VERSION", "LabStateError", "check_state", "read_state", "state_text", "write_state"]
 
-VERSION = 1
+VERSION = 2
 """Version of the form below; a file of another version is refused."""
 
 _PARTS = {"lab": str, "version": int, "prediction": dict, "controls": dict, "answers": dict}
+_MOST_BYTES = 1_000_000
+_MOST_TRIES = 1_000_000
 
 
 class Accepts(Protocol):
@@ -27,12 +31,23 @@ class LabStateError(ValueError):
     """A saved state cannot be restored; the lab is left as it was."""
 
 
+def state_text(state: Mapping[str, Any]) -> str:
+    """Return a state as the text of its file."""
+    return json.dumps(state, indent=2, ensure_ascii=False) + "\n"
+
+
 def write_state(state: Mapping[str, Any], path: str | Path) -> Path:
-    """Write a state; a file that was there is replaced whole or not at all."""
+    """Write a state; a file that was there is replaced whole or not at all, and nothing half-written stays."""
     target = Path(path)
-    draft = target.with_name(target.name + ".part")
-    draft.write_text(json.dumps(state, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(draft, target)
+    # A name of its own for each writer: two kernels may save at the same moment.
+    handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(state_text(state))
+        os.replace(draft, target)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
     return target
 
 
@@ -62,15 +77,15 @@ Save a new one with lab.save()
         if not isinstance(data[part], kind) or isinstance(data[part], bool):
             raise LabStateError(f"{where}: `{part}` must be {_NAMES[kind]}, got {_kind(data[part])}")
     if data["lab"] != lab:
-        raise LabStateError(f"{where} belongs to the lab {data['lab']!r}, this is {lab!r}. Restore it there")
+        raise LabStateError(f"{where} belongs to the lab {_shown(data['lab'])}, this is {lab!r}. Restore it there")
     if data["version"] != VERSION:
         raise LabStateError(
-            f"{where} has version {data['version']} of the state, this mlsys reads version {VERSION}. "
+            f"{where} has version {_shown(data['version'])} of the state, this mlsys reads version {VERSION}. "
             "Answer anew, or install the mlsys that wrote it"
         )
-    unknown = sorted(set(data) - set(_PARTS))
+    unknown = sorted(map(_shown, set(data) - set(_PARTS)))
     if unknown:
-        raise LabStateError(f"{where} has unknown parts: {', '.join(map(repr, unknown))}")
+        raise LabStateError(f"{where} has unknown parts: {', '.join(unknown)}")
     return data
 
 
@@ -86,28 +101,34 @@ def check_state(
     """
     for part, known in (("controls", controls), ("answers", questions)):
         if set(data[part]) != set(known):
-            wrong = ", ".join(sorted(map(repr, set(data[part]) ^ set(known))))
+            wrong = ", ".join(sorted(map(_shown, set(data[part]) ^ set(known))))
             raise LabStateError(f"`{part}` of the state do not match this lab: {wrong} missing or unknown")
     for name, value in data["controls"].items():
         if not controls[name].accepts(value):
-            raise LabStateError(f"`controls.{name}` cannot be {value!r}: the lab does not offer it")
+            raise LabStateError(f"`controls.{name}` cannot be {_shown(value)}: the lab does not offer it")
     for name, answer in data["answers"].items():
-        _check_answer(f"answers.{name}", answer, questions[name], "tries")
-    _check_answer("prediction", data["prediction"], prediction, "locked")
+        _check_answer(f"answers.{name}", answer, questions[name], {"tries": int, "shown": bool})
+    _check_answer("prediction", data["prediction"], prediction, {"locked": bool})
 
 
-def _check_answer(where: str, answer: Any, question: Accepts, flag: str) -> None:
-    if not isinstance(answer, dict) or set(answer) != {"given", flag}:
-        raise LabStateError(f"`{where}` must hold `given` and `{flag}`, got {answer!r}")
-    given, done = answer["given"], answer[flag]
-    if flag == "tries" and (isinstance(done, bool) or not isinstance(done, int) or done < 0):
-        raise LabStateError(f"`{where}.tries` must be a whole number of 0 or more, got {done!r}")
-    if flag == "locked" and not isinstance(done, bool):
-        raise LabStateError(f"`{where}.locked` must be true or false, got {done!r}")
+def _check_answer(where: str, answer: Any, question: Accepts, flags: Mapping[str, type]) -> None:
+    if not isinstance(answer, dict) or set(answer) != {"given", *flags}:
+        parts = ", ".join(f"`{name}`" for name in flags)
+        raise LabStateError(f"`{where}` must hold `given` and {parts}, got {_shown(answer)}")
+    given = answer["given"]
+    for flag, kind in flags.items():
+        value = answer[flag]
+        if kind is bool and not isinstance(value, bool):
+            raise LabStateError(f"`{where}.{flag}` must be true or false, got {_shown(value)}")
+        if kind is int and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_TRIES):
+            raise LabStateError(f"`{where}.{flag}` must be a whole number of 0 or more, got {_shown(value)}")
     if given is not None and not question.accepts(given):
-        raise LabStateError(f"`{where}.given` cannot be {given!r}: the question does not offer it")
-    if bool(done) != (given is not None):
-        raise LabStateError(f"`{where}`: `given` is {given!r} but `{flag}` is {done!r}; they contradict each other")
+        raise LabStateError(f"`{where}.given` cannot be {_shown(given)}: the question does not offer it")
+    flag = next(iter(flags))
+    if bool(answer[flag]) != (given is not None):
+        raise LabStateError(
+            f"`{where}`: `given` is {_shown(given)} but `{flag}` is {answer[flag]!r}; they contradict each other"
+        )
 
 
 def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
@@ -115,15 +136,27 @@ def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
         return "the given state", dict(source)
     path = Path(source)
     try:
-        return path.name, json.loads(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise LabStateError(f"{path.name} is no file that can be read. Give the file that lab.save() wrote")
+        if path.exists() and path.stat().st_size > _MOST_BYTES:
+            raise LabStateError(f"{path.name} is larger than any state of a lab. Give the file that lab.save() wrote")
+        return path.name, json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
         raise LabStateError(
             f"there is no file {path.name!r}. Save a state first, with the button or lab.save()"
         ) from None
     except OSError as error:
         raise LabStateError(f"{path.name} cannot be read: {error.strerror or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except LabStateError:
+        raise
+    except RecursionError:
+        raise LabStateError(f"{path.name} is nested too deeply for a state. Save a new one with lab.save()") from None
+    except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise LabStateError(f"{path.name} is not JSON ({error}). Save a new one with lab.save()") from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
 
 
 _NAMES = {str: "text", int: "a whole number", dict: "a set of named values", list: "a list", float: "a number"}
@@ -131,3 +164,11 @@ _NAMES = {str: "text", int: "a whole number", dict: "a set of named values", lis
 
 def _kind(value: Any) -> str:
     return "nothing" if value is None else "true or false" if isinstance(value, bool) else _NAMES.get(type(value), "?")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is written, shortened; a number of thousands of digits cannot be written."""
+    try:
+        return reprlib.repr(value)
+    except (ValueError, RecursionError):
+        return _kind(value)

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import json
+import os
+import zlib
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from mlsys.viz.live import image_tag
+from mlsys.widgets.frames import frames_of
+from mlsys.widgets.parts import STYLE
+from mlsys.widgets.questions import SLIP, ChoiceQuestion, NumberQuestion, Question
+from mlsys.widgets.wrapup import wrap_up_page
 
 if TYPE_CHECKING:
     from mlsys.widgets.lab import Lab
-    from mlsys.widgets.questions import Question
 
-__all__ = ["INVITATION", "lab_page", "lab_text", "question_page", "widget_view"]
+__all__ = ["INVITATION", "lab_page", "lab_text", "question_page", "widget_view", "wrap_up_pages"]
 
-INVITATION = "Open this lab in JupyterLab or Colab to move the sliders."
-_TO_ANSWER = "Open this lab in JupyterLab or Colab to check your answer."
+INVITATION = "Run all cells to start this lab; nothing below gives an answer away."
+_TO_ANSWER = "Run all cells to check your answer."
+_CLOSED = "The wrap-up opens here when the questions of the lab are answered."
+_PRINTED = "The solution stands at the end of the book."
+_SCRIPT = f"<script>\n{files('mlsys.widgets').joinpath('static_lab.js').read_text(encoding='utf-8')}</script>"
+
+
+def in_book() -> bool:
+    """Whether the pages of the book are being made, where labs work without a kernel (``MLSYS_BOOK=html``)."""
+    return os.environ.get("MLSYS_BOOK") == "html"
 
 
 def widget_view(widget: Any) -> dict[str, Any]:
@@ -29,22 +45,28 @@ def widget_view(widget: Any) -> dict[str, Any]:
 
 
 def lab_page(lab: Lab) -> str:
-    """Return a lab as HTML, with its picture."""
-    width, height = lab._size
-    listed = "".join(f"<li>{_question(question)}</li>" for question in _asked(lab))
-    return (
-        f'<div class="mlsys-lab-static"><p><strong>{INVITATION}</strong></p>'
-        f"<p><em>Predict.</em> {html.escape(lab.prediction.prompt)}</p>{_listed(lab.prediction)}"
-        f'<figure style="margin:1em 0">{image_tag(lab.png, lab.view.alt, width, height)}'
-        f"<figcaption>{html.escape(lab.view.summary)}</figcaption></figure>"
-        f"<p><em>Check.</em></p><ol>{listed}</ol></div>"
+    """Return a lab as HTML: its empty picture and its questions; in the book it works."""
+    picture = image_tag(lab.png, lab.alt, *lab.size)
+    asked = "".join(f'<li class="mlsys-asked">{_question(question)}</li>' for question in _asked(lab))
+    body = (
+        f'<div class="mlsys-predicted"><p><em>Predict.</em> {html.escape(lab.prediction.prompt)}</p>'
+        f"{_listed(lab.prediction)}</div>"
+        f'<figure style="margin:1em 0"><div class="mlsys-stack">{picture}</div></figure>'
+        f"<p><em>Check.</em></p><ol>{asked}</ol>"
     )
+    if not in_book():
+        return f'<div class="mlsys-lab-static"><p><strong>{INVITATION}</strong></p>{body}</div>'
+    data = {
+        "prediction": _marks(lab.prediction),
+        "questions": [_marks(question) for question in _asked(lab)],
+        "frames": frames_of(type(lab)),
+    }
+    return f'{STYLE}<div class="mlsys-lab-static" data-mlsys-lab="{lab.id}">{body}{_packed(data)}</div>{_SCRIPT}'
 
 
 def lab_text(lab: Lab) -> str:
-    """Return a lab as Markdown, for print: there its picture stands above."""
-    lines = [lab.view.summary, f"**{INVITATION}**", f"*Predict.* {lab.prediction.prompt}", *_bullets(lab.prediction)]
-    lines.append("*Check.*")
+    """Return a lab as Markdown, for print."""
+    lines = [f"*Predict.* {lab.prediction.prompt}", *_bullets(lab.prediction), "*Check.*"]
     for place, question in enumerate(_asked(lab), start=1):
         lines += [f"{place}. {question.prompt}", *_bullets(question, indent="   ")]
     return "\n\n".join(lines)
@@ -52,8 +74,55 @@ def lab_text(lab: Lab) -> str:
 
 def question_page(question: Question) -> tuple[str, str]:
     """Return a question as HTML and as Markdown."""
-    markup = f'<div class="mlsys-lab-static">{_question(question)}<p><strong>{_TO_ANSWER}</strong></p></div>'
-    return markup, "\n\n".join([question.prompt, *_bullets(question), f"**{_TO_ANSWER}**"])
+    asked = f'<div class="mlsys-asked">{_question(question)}</div>'
+    if in_book():
+        markup = (
+            f'<div class="mlsys-lab-static" data-mlsys-question="{question.name}">'
+            f"{asked}{_packed(_marks(question))}</div>{_SCRIPT}"
+        )
+    else:
+        markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{_TO_ANSWER}</strong></p></div>'
+    return markup, "\n\n".join([question.prompt, *_bullets(question)])
+
+
+def wrap_up_pages(lab: Lab) -> tuple[str, str]:
+    """Return a closed wrap-up as HTML and as Markdown."""
+    closed = f"<p>{_CLOSED}</p>"
+    if in_book():
+        packed = _packed({"page": wrap_up_page(lab._wrap_up())})
+        return f'<div class="mlsys-lab-static" data-mlsys-wrap="{lab.id}">{closed}{packed}</div>', _PRINTED
+    return f'<div class="mlsys-lab-static">{closed}</div>', _PRINTED
+
+
+def _packed(data: Any) -> str:
+    """Return data for the page's script: whoever reads or searches the page's source finds no answer in it."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    packed = base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
+    return f'<script type="application/x-mlsys">{packed}</script>'
+
+
+def _marks(question: Question) -> dict[str, Any]:
+    """Return what the script needs to mark a question."""
+    marks: dict[str, Any] = {
+        "name": question.name,
+        "solution": question.solution,
+        "right": question.right_answer(),
+    }
+    if isinstance(question, ChoiceQuestion):
+        marks["choices"] = [[choice.text, choice.hint, choice.right] for choice in question.choices]
+    if isinstance(question, NumberQuestion):
+        marks |= {
+            "answer": question.answer,
+            "unit": question.unit,
+            "tolerance": question.tolerance,
+            "least": question.least,
+            "most": None if question.most == float("inf") else question.most,
+            "where": question.where(),
+            "hint": question.hint,
+            "slips": [list(slip) for slip in question.slips],
+            "slip": SLIP,
+        }
+    return marks
 
 
 def _asked(lab: Lab) -> list[Question]:

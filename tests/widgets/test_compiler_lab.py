@@ -88,7 +88,7 @@ def test_every_case_can_be_shown_and_says_what_it_shows() -> None:
 
 
 def test_two_questions_are_for_the_page(lab: CompilerLab) -> None:
-    assert [item.name for item in lab._questions() if not item.in_app] == ["thirds", "at-run-time"]
+    assert [item.name for item in lab._questions() if not item.in_app] == ["thirds", "at-run-time", "noise"]
 
 
 def test_the_button_asks_for_what_was_chosen() -> None:
@@ -148,5 +148,5 @@ def test_a_command_that_is_not_there_is_said() -> None:
 def test_the_sentence_names_both_machines() -> None:
     mine = result("small-cnn", 64, True)
     words = told_here(json.loads(json.dumps(mine.record())))
-    assert words.startswith("Here: ")
-    assert "In the picture: " in words
+    assert words.startswith("Here small-cnn, batch 64, its weights frozen, runs")
+    assert "In the picture the same network runs" in words

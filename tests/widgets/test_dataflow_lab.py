@@ -43,9 +43,9 @@ def test_the_right_answers(lab: DataflowLab, name: str, right: str) -> None:
 
 def test_answers_name_the_counted_words(lab: DataflowLab) -> None:
     words = words_of(32, 256, 512, 32)
-    why = lab._prediction().choices[0].why
+    why = lab._prediction().solution
     assert all(f"{words.total(flow):,}" in why for flow in ("ws", "os", "is"))
-    assert "15,120 against 10,944" in question(lab, "thirty-six").choices[0].why
+    assert "15,120 against 10,944" in question(lab, "thirty-six").solution
 
 
 def test_the_sliders_move_the_picture() -> None:
@@ -59,4 +59,4 @@ def test_the_sliders_move_the_picture() -> None:
 
 
 def test_two_questions_are_for_the_page(lab: DataflowLab) -> None:
-    assert [item.name for item in lab._questions() if not item.in_app] == ["thirty-six", "perfect"]
+    assert [item.name for item in lab._questions() if not item.in_app] == ["thirty-six", "perfect", "kept-busy"]

@@ -10,7 +10,7 @@ from mlsys.provenance import perturbed
 from mlsys.widgets import MemoryLab, TilingLab
 from mlsys.widgets.questions import NumberQuestion
 
-GUESS = {MemoryLab: "8", TilingLab: "33, the first with a single tile too large"}
+GUESS = {MemoryLab: "About 8", TilingLab: "Past 18"}
 
 
 @pytest.fixture(params=GUESS, ids=lambda kind: kind.__name__)
@@ -18,21 +18,10 @@ def lab(request):
     return request.param()
 
 
-def right(question):
-    return next(choice for choice in question.choices if choice.right)
-
-
 def test_a_wrong_guess_is_compared_with_the_computed_answer(lab):
     lab.predict(GUESS[type(lab)])
     assert lab.locked and "it is" in lab.comparison.value
     assert {name: lab.controls[name].value for name in lab.scenario} == dict(lab.scenario)
-
-
-def test_the_answer_is_not_shown_before_the_prediction(lab):
-    shown = {name: control.value for name, control in lab.controls.items()}
-    assert shown != {**shown, **lab.scenario}
-    for text in ("270,647", "T ≤ 30"):
-        assert text not in lab.view.alt
 
 
 @pytest.mark.parametrize(
@@ -52,7 +41,7 @@ def test_the_answer_is_not_shown_before_the_prediction(lab):
     ],
 )
 def test_explanations_hold_the_numbers(kind, question, expected):
-    assert expected in right(kind().questions[question]).why
+    assert expected in kind().questions[question].solution
 
 
 def test_numbers_to_find_by_hand():
@@ -62,14 +51,14 @@ def test_numbers_to_find_by_hand():
 
 
 def test_explanations_follow_the_facts():
-    before = MemoryLab().questions["stacked"].choices[0].why
+    before = MemoryLab().questions["stacked"].solution
     with perturbed("A100_80GB/memory/HBM/latency", 1.1):
-        assert MemoryLab().questions["stacked"].choices[0].why != before
+        assert MemoryLab().questions["stacked"].solution != before
 
 
 def test_every_machine_of_the_memory_lab_can_be_shown():
     lab = MemoryLab()
-    lab.predict("8")
+    lab.predict("About 8")
     assert {"V100", "A100", "H100"} <= set(lab.machines)
     for name in lab.machines:
         lab.controls["device"].widget.value = name

@@ -36,6 +36,11 @@ _DEVICE: dict[str, Any] = {"facecolor": COLORS["BlueL"], "edgecolor": COLORS["Bl
 class AmdahlScene(Scene):
     """The figure of :func:`amdahl_view`, made once and moved often."""
 
+    blank = (
+        "Two empty charts: the speedup of the whole program over the speedup of its accelerated part, "
+        "and the run time before and after."
+    )
+
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 3.9)
@@ -115,9 +120,7 @@ class AmdahlScene(Scene):
             ax.text(1, 0, "", va="bottom", weight="bold", **centre),
         ]
 
-    def update(  # type: ignore[override]
-        self, *, parallel_fraction: float, accelerator_speedup: float, compare: bool = False
-    ) -> View:
+    def update(self, *, parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View:
         """Show one share and one accelerator; see :func:`amdahl_view`."""
         p = float(checked_number("amdahl_view", "parallel_fraction", parallel_fraction, fraction(below_one=True), {}))
         s = float(checked_number("amdahl_view", "accelerator_speedup", accelerator_speedup, at_least(1), {}))

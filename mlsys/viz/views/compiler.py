@@ -65,6 +65,8 @@ def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
 class CompilerScene(Scene):
     """The figure of :func:`compile_view`, made once and moved often."""
 
+    blank = "Three empty bar charts: the time of one call, its kernels, and one pass more at a time."
+
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 5.4)
@@ -119,7 +121,7 @@ class CompilerScene(Scene):
         text.set_x(right + 0.02)
         text.set_text(words)
 
-    def update(self, *, case: str, frozen: bool = False) -> View:  # type: ignore[override]
+    def update(self, *, case: str, frozen: bool = False) -> View:
         """Show one network at one batch; see :func:`compile_view`."""
         found, ladder = stored(case, frozen)
         guess = found.predicted

@@ -83,6 +83,8 @@ def words_of(m: int, k: int, n: int, tile: int) -> Words:
 class DataflowScene(Scene):
     """The figure of :func:`dataflow_view`, made once and moved often."""
 
+    blank = "An empty chart with room for one bar of words moved for each of three dataflows."
+
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 4.2)
@@ -125,7 +127,7 @@ class DataflowScene(Scene):
         ax.add_patch(bar)
         return bar
 
-    def update(self, *, m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View:  # type: ignore[override]
+    def update(self, *, m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View:
         """Show one product and one dataflow; see :func:`dataflow_view`."""
         if flow not in FLOWS:
             raise UnknownNameError(f"dataflow_view(): `flow` must be one of {', '.join(FLOWS)}, got {flow!r}")

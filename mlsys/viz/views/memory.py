@@ -85,6 +85,8 @@ class _State:
 class MemoryScene(Scene):
     """The figure of :func:`memory_view`, made once and moved often."""
 
+    blank = "An empty chart of bandwidth over bytes in flight, on two logarithmic axes."
+
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 4.2)
@@ -98,7 +100,7 @@ class MemoryScene(Scene):
             self._front = _Machine(ax, COLORS["BlueLine"], "-", 1)
         self.moving = (*self._back.artists, *self._front.artists)
 
-    def update(  # type: ignore[override]
+    def update(
         self,
         *,
         device: Device,

@@ -156,6 +156,8 @@ def _inside(result: Result) -> tuple[float, float]:
 class RooflineScene(Scene):
     """The figure of :func:`roofline_view`, made once and moved often."""
 
+    blank = "An empty chart of attainable performance over arithmetic intensity, on two logarithmic axes."
+
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 4.2)
@@ -173,7 +175,7 @@ class RooflineScene(Scene):
             )
         self.moving = (*self._back.artists, *self._front.artists, self._label)
 
-    def update(  # type: ignore[override]
+    def update(
         self,
         *,
         device: Device,

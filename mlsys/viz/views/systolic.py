@@ -21,27 +21,29 @@ SIZES = 1024
 
 _PARTS = (
     ("multiplying", "BlueL", "BlueLine", ""),
-    ("idle places", "OrangeL", "OrangeLine", "//"),
+    ("idle PEs", "OrangeL", "OrangeLine", "//"),
     ("load, fill and drain", "VioletL", "VioletLine", ".."),
 )
 
 
 def cycle_shares(counts: Counts) -> dict[str, float]:
-    """Return the share of the cycles that multiply, stream past idle places, and only load, fill or drain.
+    """Return the share of the cycles that multiply, stream past idle PEs, and only load, fill or drain.
 
     Examples
     --------
     >>> shares = cycle_shares(count_systolic(128, 64, 128, 128, 128))
     >>> {part: round(share, 3) for part, share in shares.items()}
-    {'multiplying': 0.125, 'idle places': 0.125, 'load, fill and drain': 0.749}
+    {'multiplying': 0.125, 'idle PEs': 0.125, 'load, fill and drain': 0.749}
     """
     streaming = counts.folds.count * counts.folds.streamed / counts.cycles
     useful = counts.utilisation
-    return {"multiplying": useful, "idle places": streaming - useful, "load, fill and drain": 1 - streaming}
+    return {"multiplying": useful, "idle PEs": streaming - useful, "load, fill and drain": 1 - streaming}
 
 
 class SystolicScene(Scene):
     """The figure of :func:`systolic_view`, made once and moved often."""
+
+    blank = "An empty chart of utilisation over one size of a product, above an empty bar of cycles."
 
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
@@ -60,8 +62,8 @@ class SystolicScene(Scene):
             (self._drop,) = ax.plot([0, 0], [0, 0], ":", color=COLORS["BlueLine"], linewidth=1)
             label: dict[str, Any] = {"fontsize": 11, "weight": "bold", "bbox": HALO}
             self._label = ax.text(0, 0, "", color=COLORS["BlueLine"], **label)
-            ax.plot([], [], "--", color=COLORS["OrangeLine"], linewidth=1.4, label="places with work")
-            ax.plot([], [], color=COLORS["BlueLine"], linewidth=2.2, label="places that multiply, over all cycles")
+            ax.plot([], [], "--", color=COLORS["OrangeLine"], linewidth=1.4, label="PEs with work")
+            ax.plot([], [], color=COLORS["BlueLine"], linewidth=2.2, label="PEs that multiply, over all cycles")
             ax.legend(loc="upper right", bbox_to_anchor=(1.0, 1.17), ncols=2, fontsize=9, frameon=False)
             self._axis = self.figure.text(0.52, 0.312, "", ha="center", fontsize=10, color=COLORS["primary"])
             bar = self.figure.add_axes((0.08, 0.1, 0.88, 0.1))
@@ -84,7 +86,7 @@ class SystolicScene(Scene):
             self._mapped, self._used, self._drop, self._point, self._label, self._axis, *self._blocks, *self._names
         )  # fmt: skip
 
-    def update(  # type: ignore[override]
+    def update(
         self,
         *,
         m: int = 512,
@@ -139,7 +141,7 @@ def _summary(counts: Counts, side: int) -> str:
     largest = max(shares, key=lambda part: shares[part])
     many = f"{folds.count:,} folds" if folds.count > 1 else "one fold"
     return (
-        f"The ({folds.m:,} × {folds.k:,}) by ({folds.k:,} × {folds.n:,}) product on {side} × {side} places, "
+        f"The ({folds.m:,} × {folds.k:,}) by ({folds.k:,} × {folds.n:,}) product on {side} × {side} PEs, "
         f"{DATAFLOWS[folds.dataflow]}, runs in {many} and {counts.cycles:,} cycles and uses "
         f"{percent(counts.utilisation)} of the array. Most cycles go to {largest}, {percent(shares[largest])}. "
         f"A word of the left operand that is read is used {_times(counts.sram.ifmap_reads, counts)}, "
@@ -187,6 +189,6 @@ def systolic_view(
     Examples
     --------
     >>> print(systolic_view(128, 128, 128).summary[:113])
-    The (128 × 128) by (128 × 128) product on 128 × 128 places, weight-stationary, runs in one fold and 510 cycles an
+    The (128 × 128) by (128 × 128) product on 128 × 128 PEs, weight-stationary, runs in one fold and 510 cycles an
     """
     return SystolicScene().update(m=m, n=n, k=k, side=side, dataflow=dataflow, overlap=overlap, along=along)

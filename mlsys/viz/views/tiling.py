@@ -12,9 +12,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
 from mlsys.models.tiling import gemm_tile_words, gemm_traffic
-from mlsys.units import Q_
+from mlsys.viz.lru import lru_cliff, lru_words
 from mlsys.viz.style import COLORS
-from mlsys.viz.tiling import TILES, lru_cliff, lru_curve
+from mlsys.viz.tiling import TILES
 from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, times
 
 __all__ = ["TilingScene", "tiling_view"]
@@ -22,6 +22,8 @@ __all__ = ["TilingScene", "tiling_view"]
 
 class TilingScene(Scene):
     """The figure of :func:`tiling_view`, made once and moved often."""
+
+    blank = "An empty chart of words moved over tile edge, on two logarithmic axes."
 
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
@@ -55,7 +57,7 @@ class TilingScene(Scene):
             self._lru_label, self._managed_label, self._floor_label, self._fits_label, self._cliff_label,
         )  # fmt: skip
 
-    def update(  # type: ignore[override]
+    def update(
         self, *, size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
     ) -> View:
         """Show one tile in a buffer and a cache of ``words``; see :func:`tiling_view`."""
@@ -74,10 +76,9 @@ class TilingScene(Scene):
                 f"{where}(): `line_words` of {line_words} must divide the {words} words. Write e.g. line_words=16"
             )
         fits = math.isqrt(words // (3 * buffers))
-        room = Q_(4 * words, "byte")
 
         def moved(edge: int) -> int:
-            return lru_curve(size, edge, line_words).at(room) * line_words
+            return lru_words(size, edge, words, line_words)
 
         def counted(edge: int) -> int:
             return gemm_traffic(size, size, size, edge).words

@@ -48,14 +48,24 @@ class View:
 
 
 class Scene:
-    """A figure whose moving artists are made once and updated afterwards."""
+    """A figure whose moving artists are made once and updated afterwards.
+
+    Each scene has an ``update`` with parameters of its own, which moves the artists and returns a
+    :class:`View` of what they show.
+
+    Attributes
+    ----------
+    figure
+        The picture.
+    moving
+        The artists that ``update`` moves.
+    blank
+        Text alternative of the picture without them: what its axes are.
+    """
 
     figure: Figure
     moving: tuple[Artist, ...]
-
-    def update(self, **parameters: Any) -> View:
-        """Move the artists to the given parameters and say what they show."""
-        raise NotImplementedError
+    blank: str
 
 
 def new_figure(width: float, height: float) -> Figure:

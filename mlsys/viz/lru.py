@@ -1,0 +1,97 @@
+"""Misses of a blocked product in LRU caches: simulated, and stored where the pictures ask again and again."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from importlib.resources import files
+from itertools import product
+
+from mlsys.models.cache import MissCurve, gemm_trace, miss_curve
+from mlsys.units import Q_
+
+__all__ = ["CAPACITIES", "EDGES", "LINES", "SIZES", "lru_cliff", "lru_curve", "lru_words", "simulated_table"]
+
+SIZES = (32, 48, 64)
+"""Edges of the matrices whose misses are stored."""
+EDGES: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 15, 16, 18, 19, 20, 24, 26, 28, 30, 31, 32, 33, 40, 48, 64)
+"""Tile edges whose misses are stored; in a cube of 64 the last one is no blocking at all."""
+CAPACITIES = (64, 128, 256, 512, 768, 1024, 2048, 4096, 8192)
+"""Words of the caches whose misses are stored."""
+LINES = (1, 4, 16)
+"""Words of a line whose misses are stored."""
+_WORD = Q_(4, "byte")
+_FILE = "viz/data/lru_words.json"
+
+
+@functools.lru_cache(maxsize=256)
+def lru_curve(size: int, tile: int, line_words: int = 1) -> MissCurve:
+    """Return the misses of a blocked cube of ``size`` in every LRU cache; simulated once, then kept.
+
+    Examples
+    --------
+    >>> lru_curve(64, 16).at(Q_(4, "KiB"))
+    46944
+    """
+    return miss_curve(gemm_trace(size, size, size, _WORD, tile), Q_(4 * line_words, "byte"))
+
+
+def lru_cliff(cache_words: int) -> int:
+    """Return the largest tile edge with T² + 3T < S, up to which blocking helps an LRU cache.
+
+    Between two uses of an element of B, the inner loops touch a tile of B, two rows of a tile
+    of A and one of C.
+
+    Examples
+    --------
+    >>> lru_cliff(1024), lru_words(64, 30, 1024), lru_words(64, 31, 1024)
+    (30, 36542, 270647)
+    """
+    return (math.isqrt(5 + 4 * cache_words) - 3) // 2
+
+
+def lru_words(size: int, tile: int, words: int, line_words: int = 1) -> int:
+    """Return the words that an LRU cache of ``words`` moves for a blocked cube.
+
+    Parameters
+    ----------
+    size, tile
+        Edges of the matrices and of the tile, words; a tile is cut to the matrix.
+    words, line_words
+        Room of the cache, fully associative, and of a line, words.
+
+    Returns
+    -------
+    int
+        Stored for the values that the lab on tiling offers, simulated for others.
+
+    Examples
+    --------
+    >>> lru_words(64, 16, 1024)
+    46944
+    """
+    tile = min(tile, size)
+    try:
+        return _table()[size, tile, line_words][CAPACITIES.index(words)]
+    except (KeyError, ValueError):
+        return _simulated(size, tile, words, line_words)
+
+
+def _simulated(size: int, tile: int, words: int, line_words: int) -> int:
+    return lru_curve(size, tile, line_words).at(Q_(4 * words, "byte")) * line_words
+
+
+@functools.cache
+def _table() -> dict[tuple[int, int, int], list[int]]:
+    stored = json.loads(files("mlsys").joinpath(_FILE).read_text(encoding="utf-8"))
+    return {tuple(map(int, key.split())): moved for key, moved in stored.items()}  # type: ignore[misc]
+
+
+def simulated_table() -> dict[str, list[int]]:
+    """Simulate all that is stored: words moved, for each capacity, by ``"size tile line"``."""
+    return {
+        f"{size} {tile} {line}": [_simulated(size, tile, words, line) for words in CAPACITIES]
+        for size, line, tile in product(SIZES, LINES, EDGES)
+        if tile <= size
+    }

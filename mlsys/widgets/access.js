@@ -1,0 +1,81 @@
+// What core widgets lack: names and roles for screen readers, keys that stay in the lab, focus after locking.
+(() => {
+  if (window.mlsysLabs) return;
+  window.mlsysLabs = true;
+  const put = (node, name, value) => {
+    if (value && node.getAttribute(name) !== value) node.setAttribute(name, value);
+  };
+  const text = (node) => (node ? node.textContent.trim().replace(/\s+/g, " ") : "");
+  // JupyterLab takes arrow keys and letters for commands of the notebook, unless the very element says no.
+  const keepKeys = (lab) => {
+    lab
+      .querySelectorAll("input, select, button, summary, .noUi-handle, .ui-slider-handle, [tabindex]")
+      .forEach((node) => put(node, "data-lm-suppress-shortcuts", "true"));
+  };
+  const nameSlider = (box) => {
+    const label = box.querySelector(".widget-label");
+    const handle = box.querySelector(".noUi-handle, .ui-slider-handle");
+    const readout = box.querySelector(".widget-readout");
+    if (!label || !handle || !readout) return;
+    put(handle, "role", "slider");
+    put(handle, "aria-label", text(label));
+    const disabled = Boolean(box.querySelector("[disabled]"));
+    put(handle, "aria-disabled", String(disabled));
+    if (handle.dataset.mlsys) return;
+    handle.dataset.mlsys = "named";
+    // ipywidgets speaks the index of a value, not its label.
+    const speak = () => put(handle, "aria-valuetext", text(readout));
+    speak();
+    const watch = new MutationObserver(speak);
+    watch.observe(readout, { childList: true, characterData: true, subtree: true });
+    watch.observe(handle, { attributes: true, attributeFilter: ["aria-valuetext"] });
+  };
+  const nameRadios = (group) => {
+    const box = group.querySelector(".widget-radio-box");
+    const asked = group.querySelector(".mlsys-prompt");
+    if (!box || !asked) return;
+    put(box, "role", "radiogroup");
+    put(box, "aria-label", text(asked));
+  };
+  const tend = () => {
+    document.querySelectorAll(".mlsys-lab").forEach((lab) => {
+      lab.querySelectorAll(".mlsys-control").forEach(nameSlider);
+      lab.querySelectorAll(".mlsys-predict, .mlsys-check").forEach(nameRadios);
+      lab.querySelectorAll(".mlsys-check input[type=text], .mlsys-predict input[type=text]").forEach((field) => {
+        const asked = field.closest(".mlsys-check, .mlsys-predict").querySelector(".mlsys-prompt");
+        put(field, "aria-description", text(asked));
+      });
+      keepKeys(lab);
+    });
+  };
+  // A button that closes when it is pressed would drop the focus, and the next key would move the notebook.
+  let locking = null;
+  const pressed = (event) => {
+    const button = event.target.closest && event.target.closest(".mlsys-lock");
+    if (button) locking = button.closest(".mlsys-lab");
+  };
+  const hold = () => {
+    if (!locking || !locking.isConnected) return;
+    const told = locking.querySelector(".mlsys-comparison .widget-html-content");
+    const closed = locking.querySelector(".mlsys-lock:disabled");
+    if (!told || !text(told)) return;
+    if (closed) {
+      put(told, "tabindex", "-1");
+      put(told, "data-lm-suppress-shortcuts", "true");
+      told.focus({ preventScroll: true });
+    }
+    locking = null;
+  };
+  document.addEventListener("click", pressed, true);
+  let due = false;
+  new MutationObserver(() => {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => {
+      due = false;
+      tend();
+      hold();
+    });
+  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["disabled"] });
+  tend();
+})();

@@ -1,0 +1,121 @@
+"""A question with its field, its buttons and its feedback."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from mlsys.widgets.parts import button, note
+from mlsys.widgets.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
+
+__all__ = ["MISSES", "QuestionBox", "answer_field"]
+
+MISSES = 2
+"""Wrong answers after which the solution is shown without asking."""
+
+
+def answer_field(question: Question) -> Any:
+    """Return the widget that takes an answer, with nothing chosen or typed."""
+    if isinstance(question, ChoiceQuestion):
+        return ipywidgets.RadioButtons(options=list(question.listed()), index=None, layout={"width": "auto"})
+    unit = question.unit if isinstance(question, NumberQuestion) else ""
+    # A text field: an empty one means no answer, which a number field cannot say.
+    return ipywidgets.Text(
+        value="",
+        placeholder="a number, such as 12.5",
+        description=f"Your answer ({unit})" if unit else "Your answer",
+        style={"description_width": "initial"},
+        layout={"width": "22em"},
+    )
+
+
+class QuestionBox:
+    """A question that can be tried again and again.
+
+    The first wrong answer gets its hint, the second one the solution as well; a button shows the solution at once.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    number
+        Shown in front.
+    changed
+        Called after every answer that was checked.
+    """
+
+    def __init__(self, question: Question, number: str = "", changed: Callable[[], None] = lambda: None) -> None:
+        self.question = question
+        self.tries = 0
+        self.given: Any = None
+        self.shown = False
+        self._changed = changed
+        self.field = answer_field(question)
+        self.button = button("Check my answer")
+        self.button.on_click(lambda _: self.check())
+        self.reveal_button = button("Show the solution")
+        self.reveal_button.on_click(lambda _: self.reveal())
+        self.feedback = ipywidgets.HTML("")
+        label = f"<strong>{html.escape(number)}</strong> " if number else ""
+        prompt = ipywidgets.HTML(f"<p>{label}{html.escape(question.prompt)}</p>")
+        prompt.add_class("mlsys-prompt")
+        buttons = ipywidgets.HBox([self.button, self.reveal_button], layout={"flex_flow": "row wrap"})
+        self.view = ipywidgets.VBox([prompt, self.field, buttons, self.feedback])
+        self.view.add_class("mlsys-check")
+
+    @property
+    def right(self) -> bool:
+        """Whether the last answer that was checked is right."""
+        return self.given is not None and self.question.judge(self.given)[0]
+
+    @property
+    def answered(self) -> bool:
+        """Whether it was tried, or given up."""
+        return self.tries > 0 or self.shown
+
+    def check(self) -> None:
+        """Judge what stands in the field and say why."""
+        try:
+            self.given = self.question.read(self.field.value)
+        except AnswerError as error:
+            self.feedback.value = note("told", str(error))
+            return
+        self.tries += 1
+        self.shown = self.shown or (self.tries >= MISSES and not self.right)
+        self._show()
+        self._changed()
+
+    def reveal(self) -> None:
+        """Show the solution."""
+        self.shown = True
+        self._show()
+        self._changed()
+
+    def _show(self) -> None:
+        question, words, kind = self.question, [], "told"
+        if self.given is not None:
+            right, why = question.judge(self.given)
+            kind = "right" if right else "wrong"
+            words.append(f"{'Right.' if right else 'Not yet.'} {why}")
+            if not right and not self.shown:
+                words.append("Try again.")
+        if self.shown and kind != "right":
+            words.append(f"The answer is “{question.right_answer()}”. {question.solution}")
+        self.feedback.value = note(kind, " ".join(words)) if words else ""
+
+    def enable(self, on: bool) -> None:
+        """Open or close the field."""
+        self.field.disabled = self.button.disabled = self.reveal_button.disabled = not on
+
+    def state(self) -> dict[str, Any]:
+        """Return the answer, how often it was tried, and whether the solution was shown."""
+        return {"given": self.given, "tries": self.tries, "shown": self.shown}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Show a state that was checked before."""
+        self.given, self.tries, self.shown = state["given"], state["tries"], state["shown"]
+        self.field.value = self.question.shown(self.given)
+        self._show()

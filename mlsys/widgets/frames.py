@@ -1,0 +1,68 @@
+"""Pictures of a lab for all values of its main controls, computed before: what moves, without what does not."""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsys.widgets.lab import Lab
+
+__all__ = ["frames_of"]
+
+
+def frames_of(kind: type[Lab]) -> dict[str, Any]:
+    """Return pictures, texts and controls of a lab, the last control running fastest.
+
+    Each picture is a layer over the empty one: transparent where they agree, which makes it small.
+
+    Examples
+    --------
+    >>> from mlsys.widgets import AmdahlLab
+    >>> frames = frames_of(AmdahlLab)
+    >>> import math
+    >>> len(frames["pictures"]) == math.prod(len(control["labels"]) for control in frames["controls"])
+    True
+    """
+    lab = kind()
+    blank = _pixels(lab.png)
+    given = lab.prediction.listed()
+    lab.predict(given[0] if given else max(1.0, getattr(lab.prediction, "least", 0.0)))
+    controls = []
+    for name, values in lab.frames.items():
+        control = lab.controls[name]
+        labels = [control.label_of(value) for value in values]
+        start = values.index(lab.scenario[name]) if lab.scenario.get(name) in values else 0
+        controls.append({"name": control.widget.description, "labels": labels, "start": start})
+    pictures, alts, summaries = [], [], []
+    for values in itertools.product(*lab.frames.values()):
+        lab._set({**lab.scenario, **dict(zip(lab.frames, values, strict=True))})
+        if lab.view is None:
+            raise ValueError(f"{kind.__name__}: no picture for {values}. Offer other frames")
+        pictures.append(_layer(blank, _pixels(lab.png)))
+        alts.append(lab.view.alt)
+        summaries.append(lab.view.summary)
+    return {"size": lab.size, "controls": controls, "pictures": pictures, "alts": alts, "summaries": summaries}
+
+
+def _pixels(png: bytes) -> Any:
+    import numpy as np
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+def _layer(blank: Any, drawn: Any) -> str:
+    """Return what differs from the empty picture, as a WebP image in base64."""
+    import numpy as np
+    from PIL import Image
+
+    differs = (blank != drawn).any(axis=2)
+    layer = np.zeros((*differs.shape, 4), np.uint8)
+    layer[differs, :3] = drawn[differs]
+    layer[differs, 3] = 255
+    file = io.BytesIO()
+    Image.fromarray(layer).save(file, format="WEBP", lossless=True, quality=50, method=4)
+    return base64.b64encode(file.getvalue()).decode("ascii")

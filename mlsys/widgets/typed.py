@@ -1,0 +1,51 @@
+"""Numbers as people type them: read, or refused with the line to type instead."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["AnswerError", "read_number"]
+
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_MOST_LETTERS = 40
+
+
+class AnswerError(ValueError):
+    """What was given cannot be an answer; the message says what to type."""
+
+
+def read_number(text: str, unit: str = "") -> float:
+    """Return the number in a text: a decimal point, commas only between thousands, a unit if it is the one asked for.
+
+    Raises
+    ------
+    AnswerError
+        If it is empty, no number, or has a comma where a point is meant.
+
+    Examples
+    --------
+    >>> read_number(" 1,040 "), read_number("6.5 kB", "kB"), read_number("\N{MINUS SIGN}2")
+    (1040.0, 6.5, -2.0)
+    >>> read_number("0,5")
+    Traceback (most recent call last):
+        ...
+    mlsys.widgets.typed.AnswerError: Write a decimal point, not a comma: 0.5. A comma only groups thousands, as in \
+1,000.
+    """
+    typed = text.strip().replace("\N{MINUS SIGN}", "-")
+    for sign in (unit, "%", "×", "x"):
+        typed = typed.removesuffix(sign).rstrip() if sign else typed
+    if not typed:
+        raise AnswerError("Please type a number first.")
+    if _GROUPED.fullmatch(typed):
+        typed = typed.replace(",", "")
+    if not _PLAIN.fullmatch(typed):
+        pointed = typed.replace(",", ".")
+        if typed.count(",") == 1 and _PLAIN.fullmatch(pointed):
+            raise AnswerError(
+                f"Write a decimal point, not a comma: {pointed}. A comma only groups thousands, as in 1,000."
+            )
+        shown = typed if len(typed) <= _MOST_LETTERS else typed[:_MOST_LETTERS] + "…"
+        raise AnswerError(f"“{shown}” is no number. Type one such as 12.5, without words.")
+    return float(typed)

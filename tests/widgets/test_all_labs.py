@@ -1,0 +1,264 @@
+"""What holds for every lab: nothing is given away, each wrong answer has its own hint, each check can be set."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+
+pytest.importorskip("ipywidgets")
+
+from mlsys.viz.views.view import number
+from mlsys.widgets import AmdahlLab, CompilerLab, DataflowLab, MemoryLab, RooflineLab, SystolicLab, TilingLab
+from mlsys.widgets.frames import frames_of
+from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
+from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
+
+KINDS = (AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab)
+_MADE: dict[type, object] = {}
+NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def lab(kind):
+    """Return a lab that nobody has answered yet; making one takes a second, emptying one does not."""
+    made = _MADE.setdefault(kind, kind())
+    fresh = made.__dict__.setdefault("fresh", made.state())
+    made.restore(fresh)
+    return made
+
+
+@pytest.fixture
+def opened(lab):
+    lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 3)
+    return lab
+
+
+def numbers(text: str) -> set[str]:
+    return {found.rstrip(".,") for found in NUMBER.findall(text)}
+
+
+def shown(lab) -> str:
+    """Return every word that the lab shows, with its static forms."""
+    return " ".join([lab_page(lab), lab_text(lab), *wrap_up_pages(lab), *words_of(lab.root), *words_of(lab.wrap.view)])
+
+
+def words_of(widget):
+    for name in ("value", "description", "tooltip"):
+        if isinstance(getattr(widget, name, None), str):
+            yield getattr(widget, name)
+    for child in getattr(widget, "children", ()):
+        yield from words_of(child)
+
+
+# --- nothing is given away ------------------------------------------------------------
+
+
+def test_before_the_prediction_the_picture_is_empty(lab):
+    assert lab.view is None and lab.png == lab._live.blank_png()
+    assert not numbers(lab.alt.replace("2:4", "")) and said(lab.summary) == ""
+
+
+def said(widget):
+    return html.unescape(re.sub("<[^>]+>", "", widget.value))
+
+
+def test_before_the_prediction_no_solution_is_shown(lab):
+    words = html.unescape(shown(lab))
+    for question in (lab.prediction, *lab.questions.values()):
+        assert question.solution not in words
+        for choice in getattr(question, "choices", ()):
+            assert not choice.hint or choice.hint not in words
+    for finding in lab._wrap_up().findings:
+        assert finding.text not in words
+
+
+def test_a_predicted_number_stands_nowhere_before(lab):
+    """What the solution of the prediction tells anew may be read nowhere in the closed lab."""
+    solution = numbers(lab.prediction.solution) - numbers(lab.prediction.prompt) - numbers(str(lab.prediction.listed()))
+    telling = {each for each in solution if len(each) > 2}
+    stripped = re.sub(r'src="data:[^"]*"|<style>.*?</style>', "", shown(lab), flags=re.S)
+    assert telling and not telling & numbers(html.unescape(stripped)), telling & numbers(stripped)
+
+
+def test_the_right_prediction_is_not_marked_by_its_form(lab):
+    """No listed answer differs from the others in kind: all have numbers, or none has."""
+    listed = lab.prediction.listed()
+    assert len({bool(NUMBER.search(text)) for text in listed}) <= 1
+    assert not any("first" in text or "about" in text for text in listed[1:] if not listed[0].startswith("About"))
+
+
+def test_the_wrap_up_opens_when_all_is_answered(opened):
+    assert not opened.wrap.open and "opens here when" in opened.wrap.words.value
+    boxes = [box for box in opened.boxes.values() if box.question.in_app]
+    for box in boxes:
+        assert not opened.wrap.open
+        box.reveal_button.click()
+    assert opened.wrap.open
+    for finding in opened._wrap_up().findings:
+        assert finding.text in html.unescape(opened.wrap.words.value)
+
+
+def test_the_wrap_up_opens_by_hand_once_the_prediction_is_locked(lab):
+    assert lab.wrap.button.disabled
+    lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 3)
+    lab.wrap.button.click()
+    assert lab.wrap.open
+
+
+def test_what_the_wrap_up_computes_is_what_it_says(opened):
+    computed = 0
+    for finding in opened._wrap_up().findings:
+        if not finding.code:
+            continue
+        *before, last = finding.code.strip().splitlines()
+        names: dict[str, object] = {}
+        exec("\n".join(before), names)  # the lab's own lines
+        value = eval(last, names)
+        value = getattr(value, "magnitude", value)
+        texts = {number(value), f"{value:,.0f}", number(100 * value)}
+        assert texts & numbers(finding.text), (texts, finding.text)
+        computed += 1
+    assert computed
+
+
+def test_the_book_keeps_answers_out_of_the_page_source(opened, monkeypatch):
+    monkeypatch.setenv("MLSYS_BOOK", "html")
+    monkeypatch.setattr("mlsys.widgets.static.frames_of", lambda kind: {"summaries": ["secret of the frames"]})
+    opened.restore(opened.fresh)
+    asked = [question_page(question)[0] for question in opened.questions.values()]
+    source = html.unescape(" ".join([lab_page(opened), *asked, wrap_up_pages(opened)[0]]))
+    for question in (opened.prediction, *opened.questions.values()):
+        assert question.solution not in source and '"right":' not in source
+    assert "secret" not in source and "application/x-mlsys" in source
+
+
+# --- hints ----------------------------------------------------------------------------
+
+
+def test_each_wrong_option_has_a_hint_of_its_own(lab):
+    hints = [c.hint for q in lab.questions.values() for c in getattr(q, "choices", ()) if not c.right]
+    assert all(len(hint) > 20 for hint in hints)
+    assert len(set(hints)) == len(hints)
+
+
+def test_hints_do_not_tell_the_solution(lab):
+    for question in lab.questions.values():
+        known = numbers(question.prompt) | numbers(" ".join(question.listed()))
+        told = numbers(question.solution) - known
+        right = question.right_answer()
+        hints = [c.hint for c in getattr(question, "choices", ()) if not c.right]
+        if isinstance(question, NumberQuestion):
+            hints = [question.hint, *(text for _, text in question.slips)]
+            assert question.hint
+        for hint in hints:
+            assert right not in hint
+            assert not {each for each in numbers(hint) & told if len(each) > 2}, hint
+
+
+def test_slips_are_wrong_answers(lab):
+    for question in lab.questions.values():
+        for value, text in getattr(question, "slips", ()):
+            right, said_ = question.judge(value)
+            assert not right and text in said_, (question.name, value)
+
+
+def test_nothing_is_wrong_now_and_then(lab):
+    """Each lab has a claim that is right, and more that are not."""
+    judged = [q for q in lab.questions.values() if not q.in_app]
+    right = [q for q in judged if q.right_answer() == NOTHING]
+    assert len(right) == 1 and len(judged) >= 3
+    assert all(any(text.startswith("Nothing") for text in q.listed()) for q in judged)
+
+
+def test_no_solution_begins_with_its_verdict(lab):
+    for question in lab.questions.values():
+        assert not re.match(r"(Right|No|Yes|You|Wrong)\b", question.solution)
+
+
+# --- every check can be set -----------------------------------------------------------
+
+
+def test_every_check_can_be_set(opened):
+    for question in opened.questions.values():
+        for name, value in question.setting.items():
+            assert opened.controls[name].accepts(value), (question.name, name, value)
+        opened._set(question.setting)
+        assert "No picture" not in opened.picture.value, question.name
+        assert {name: opened.value(name) for name in question.setting} == dict(question.setting)
+    shown_in_picture = [q for q in opened.questions.values() if q.in_app and q.setting]
+    assert len(shown_in_picture) >= 3
+
+
+def test_what_stays_unset_can_be_answered_without_the_picture():
+    unset = {
+        q.name
+        for kind in KINDS
+        for q in _MADE.setdefault(kind, kind()).questions.values()
+        if q.in_app and not q.setting
+    }
+    assert unset == {"waiting"}
+
+
+def test_every_value_of_every_control_draws(opened):
+    """Tried one control at a time, from the scenario."""
+    opened._redraw = lambda: None  # the picture itself is not needed
+    try:
+        for name, control in opened.controls.items():
+            for value in [
+                each[1] if isinstance(each, tuple) else each for each in getattr(control.widget, "options", ())
+            ]:
+                opened._set(opened.scenario)
+                control.widget.value = value
+                assert opened._draw().summary, (name, value)
+    finally:
+        del opened._redraw
+
+
+# --- frames of the book ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [AmdahlLab, DataflowLab], ids=lambda kind: kind.__name__)
+def test_frames_show_what_the_lab_shows(kind):
+    import base64
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    class Few(kind):
+        frames = {name: values[:2] for name, values in kind.frames.items()}  # noqa: RUF012
+
+    frames = frames_of(Few)
+    lab = kind()
+    blank = np.asarray(Image.open(io.BytesIO(lab.png)).convert("RGB"))
+    lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 3)
+    lab._set({name: values[1] for name, values in Few.frames.items()})
+    layer = np.asarray(Image.open(io.BytesIO(base64.b64decode(frames["pictures"][-1]))))
+    drawn = np.asarray(Image.open(io.BytesIO(lab.png)).convert("RGB"))
+    assert (np.where(layer[..., 3:] > 0, layer[..., :3], blank) == drawn).all()
+    assert frames["summaries"][-1] == lab.view.summary
+    assert len(frames["pictures"]) == len(frames["alts"]) == 2 ** len(Few.frames)
+    json.dumps(frames)
+
+
+def test_frames_offer_the_scenario(kind):
+    lab = _MADE.setdefault(kind, kind())
+    for name, values in kind.frames.items():
+        assert all(lab.controls[name].accepts(value) for value in values), name
+        if name in lab.scenario:
+            assert lab.scenario[name] in values, name
+
+
+def test_questions_about_numbers_name_their_range(lab):
+    for question in lab.questions.values():
+        if isinstance(question, NumberQuestion):
+            assert question.accepts(question.answer) and not question.accepts(-1)
+        assert isinstance(question, (ChoiceQuestion, NumberQuestion))
