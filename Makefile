@@ -28,11 +28,17 @@ pdf: setup ## Build the PDF book (needs xelatex)
 page: setup ## Build one page quickly: make page P=roofline
 	@$(PYTHON) tools/book.py page $(P)
 
-test: setup lint book ## Run all tests: style and types, the library, the notebooks, the book in a browser
+# Pages run once here: nbval runs each in a fresh kernel and compares it with its committed outputs, and the book
+# that the browser opens is set from those. `make book` runs them itself.
+test: setup ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
+	@$(PYTHON) tools/book.py committed & book=$$!; $(MAKE) --no-print-directory lint; wait $$book
 	$(PYTHON) -m pytest -n auto --dist loadscope --no-loadscope-reorder -q
-	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n 2 --dist loadscope -q \
-		--nbval-cell-timeout 120 --nbval-sanitize-with tests/notebooks/sanitize.cfg)
+	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n auto --dist loadscope -q \
+		--nbval-sanitize-with tests/notebooks/sanitize.cfg)
+
+mutants: setup ## Run in full what `make test` draws a few of: each fact of each page, each number of each device
+	MLSYS_ALL=1 $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q
 
 labs: setup ## Open the labs in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir=labs $(if $(filter 0,$(shell id -u)),--allow-root)

@@ -1,7 +1,9 @@
 """The pages themselves: no fact is decoration.
 
-Every page of the book that carries claims is run again with each of its facts changed by 1 %. A fact that then moves
+Every page of the book that carries claims is run again with one of its facts changed by 1 %. A fact that then moves
 no claim, no table and no picture, and fails no assertion, could be wrong for ever and nobody would notice.
+
+A run of the tests draws a few pages and facts (tools/sampled.py); `make mutants` tries every fact of every page.
 """
 
 from __future__ import annotations
@@ -12,34 +14,78 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mlsys import constants
+from mlsys.claims.ledger import claims_in_notebook
 from mlsys.claims.page import Claim, Page
 from mlsys.claims.render import MIME, Table
 from mlsys.claims.sensitivity import run_and_look
 from mlsys.provenance import perturbed
+from sampled import drawn
 
 ROOT = Path(__file__).parents[1]
 MUST_EXIST = {"amdahl", "roofline"}
 _EXISTING = {path.stem for path in (ROOT / "book").glob("*.ipynb") if MIME in path.read_text("utf-8")}
 PAGES = sorted(MUST_EXIST | _EXISTING)  # a missing page is a failing test, not a shorter list
 
+EXCUSED: dict[str, dict[str, str]] = {}
+"""Facts that a page may read and yet not feel at 1 %, with the reason: at most one in twenty of a page's facts.
+
+A hundredfold must be felt even so.
+"""
+
+pytestmark = pytest.mark.exhaustive
+
 
 def notebook(name: str) -> Path:
     return ROOT / "book" / f"{name}.ipynb"
 
 
-@functools.cache
-def run_once(name: str) -> Page:
-    """Run a page unchanged, once for all tests here."""
-    return look_once(name)[0]
+def recorded(name: str) -> dict[str, Any]:
+    """Return the claims and facts that the committed notebook of a page holds, without running it."""
+    (record,) = claims_in_notebook(notebook(name).read_text("utf-8"))
+    return record
+
+
+def facts_of(name: str) -> list[str]:
+    return [fact["name"] for fact in recorded(name)["facts"]]
+
+
+READING = [name for name in PAGES if facts_of(name)]
+CASES = [
+    (name, fact) for name in drawn(READING, 4, "pages") for fact in drawn(facts_of(name), 3, f"facts of {name}")
+]  # fmt: skip
+
+Look = tuple[dict[str, Claim], tuple[str, ...]]
 
 
 @functools.cache
-def look_once(name: str) -> tuple[Page, tuple[str, ...]]:
+def unchanged(name: str) -> tuple[Page, tuple[str, ...]]:
+    """Run a page unchanged, once for all tests of a process."""
     return run_and_look(notebook(name))
+
+
+def changed(name: str, fact: str, factor: float) -> Look | None:
+    """Return claims and all else that a page shows with a fact changed; None where it refuses to run."""
+    with perturbed(fact, factor):
+        try:
+            page, shown = run_and_look(notebook(name))
+        except (AssertionError, ValueError):
+            return None
+    return page.claims, shown
+
+
+def stated(claims: dict[str, Claim]) -> dict[str, tuple[str, str]]:
+    return {name: (claim.pinned, claim.unit) for name, claim in claims.items()}
+
+
+def noticed(name: str, after: Look | None) -> bool:
+    """Return whether a page with one fact changed shows anything else, or refuses to run."""
+    page, shown = unchanged(name)
+    return after is None or (stated(after[0]), after[1]) != (stated(page.claims), shown)
 
 
 def pinned_table(name: str) -> str:
@@ -50,79 +96,31 @@ def pinned_table(name: str) -> str:
     return "".join(tables[0]["text/plain"])
 
 
-@functools.cache
-def one_percent_more(name: str) -> dict[str, tuple[dict[str, Claim], tuple[str, ...]] | None]:
-    """Return, for each fact of a page, its claims and all else it shows with that fact raised by 1 %.
-
-    None where the page refuses to run.
-    """
-    runs: dict[str, tuple[dict[str, Claim], tuple[str, ...]] | None] = {}
-    for fact in run_once(name).facts:
-        with perturbed(fact, 1.01):
-            try:
-                page, shown = run_and_look(notebook(name))
-                runs[fact] = page.claims, shown
-            except (AssertionError, ValueError):
-                runs[fact] = None
-    return runs
+@pytest.mark.parametrize("name", drawn(READING, 4, "pages"))
+def test_a_run_in_this_process_reproduces_the_committed_table(name: str) -> None:
+    """So what is tried below is the page that nbval compares, in a kernel of its own, with the committed outputs."""
+    page = unchanged(name)[0]
+    assert page.name == name
+    assert page.claims
+    assert repr(Table(page.record())) == pinned_table(name)
 
 
-def stated(claims: dict[str, Claim]) -> dict[str, tuple[str, str]]:
-    return {name: (claim.pinned, claim.unit) for name, claim in claims.items()}
-
-
-def notices(name: str, fact: str, factor: float) -> bool:
-    """Return whether a page with one fact changed shows anything else, or refuses to run."""
-    page, shown = look_once(name)
-    with perturbed(fact, factor):
-        try:
-            after, after_shown = run_and_look(notebook(name))
-        except (AssertionError, ValueError):
-            return True
-    return (stated(after.claims), after_shown) != (stated(page.claims), shown)
-
-
-class PageChecks:
-    """What is asked of every page; a class for each, so that the pages can run side by side."""
-
-    name: str
-
-    def test_a_run_in_this_process_reproduces_the_committed_table(self) -> None:
-        page = run_once(self.name)
-        assert page.name == self.name
-        assert page.claims
-        assert repr(Table(page.record())) == pinned_table(self.name)
-
-    def test_a_change_of_any_fact_is_noticed(self) -> None:
-        """One percent, or for a fact that only a guard with a margin or a rounded cell reads, a hundredfold."""
-        page, shown = look_once(self.name)
-        before = stated(page.claims), shown
-        unnoticed = [
-            fact
-            for fact, after in one_percent_more(self.name).items()
-            if after is not None and (stated(after[0]), after[1]) == before
-        ]
-        assert len(unnoticed) <= 0.3 * len(page.facts), "a margin is the exception"
-        decoration = [
-            fact for fact in unnoticed if not (notices(self.name, fact, 100) or notices(self.name, fact, 0.01))
-        ]
-        assert decoration == [], f"{self.name} reads facts that nothing it shows depends on"
-
-    def test_a_claim_names_every_fact_that_moves_it(self) -> None:
-        """The printed pedigree is complete; claims of the page's own code (a count, a word) name none."""
-        hidden = [
-            f"{made.name} moves with {fact}"
-            for fact, after in one_percent_more(self.name).items()
-            for made in run_once(self.name).claims.values()
-            if after is not None and made.facts and made.pinned != after[0][made.name].pinned
-            if fact not in made.facts and not any(fact in sources_of(computed) for computed in made.facts)
-        ]
-        assert hidden == []
-
-
-for _name in PAGES:
-    _title = "".join(word.title() for word in _name.split("_"))
-    globals()[f"Test{_title}"] = type(f"Test{_title}", (PageChecks,), {"name": _name})
+@pytest.mark.parametrize(("name", "fact"), CASES)
+def test_a_change_of_one_percent_is_noticed(name: str, fact: str) -> None:
+    """And claims that move name the fact: the printed pedigree is complete. A count or a word names none."""
+    after = changed(name, fact, 1.01)
+    if fact in EXCUSED.get(name, {}):
+        much = noticed(name, changed(name, fact, 100)) or noticed(name, changed(name, fact, 0.01))
+        assert much, f"{name} reads {fact}, and nothing depends on it"
+    else:
+        assert noticed(name, after), f"{name} reads {fact}, and nothing that it shows moves with it"
+    hidden = [
+        f"{made.name} moves with {fact}"
+        for made in unchanged(name)[0].claims.values()
+        if after is not None and made.facts and made.pinned != after[0][made.name].pinned
+        if fact not in made.facts and not any(fact in sources_of(computed) for computed in made.facts)
+    ]
+    assert hidden == []
 
 
 def sources_of(name: str) -> str:
@@ -131,20 +129,29 @@ def sources_of(name: str) -> str:
     return "; ".join(fact.source for fact in getattr(value, "facts", ()))
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_excuses_are_few_and_each_has_its_reason(name: str) -> None:
+    facts, excused = facts_of(name), EXCUSED.get(name, {})
+    assert set(excused) <= set(facts), "excused, and not even read"
+    assert all(len(reason) > 20 for reason in excused.values())
+    assert len(excused) <= 0.05 * len(facts)
+    assert EXCUSED.keys() <= set(PAGES)
+
+
 @pytest.mark.parametrize("name", sorted(MUST_EXIST))
 def test_pages_of_laws_lean_on_facts(name: str) -> None:
-    """Else the two tests above would pass on a page of literals."""
-    page = run_once(name)
-    assert len(page.facts) >= 5
-    assert sum(bool(claim.facts) for claim in page.claims.values()) >= 5
+    """Else the tests above would pass on a page of literals."""
+    record = recorded(name)
+    assert len(record["facts"]) >= 5
+    assert sum(bool(claim["facts"]) for claim in record["claims"]) >= 5
 
 
 def test_the_committed_notebook_fails_when_a_fact_changes_and_passes_when_not() -> None:
     """End to end: a fresh kernel, nbval, the committed outputs, and one fact changed from outside."""
     fact = "A100_80GB/memory/HBM/bandwidth"
-    assert fact in run_once("amdahl").facts
+    assert fact in facts_of("amdahl")
     command = [sys.executable, "-m", "pytest", "--nbval", str(notebook("amdahl")), "-q", "-p", "no:cacheprovider"]
-    command += ["--nbval-cell-timeout", "120", "--nbval-sanitize-with", str(ROOT / "tests/notebooks/sanitize.cfg")]
+    command += ["--nbval-sanitize-with", str(ROOT / "tests/notebooks/sanitize.cfg")]
     search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     runs = [
         subprocess.Popen(
@@ -153,8 +160,8 @@ def test_the_committed_notebook_fails_when_a_fact_changes_and_passes_when_not() 
         )
         for switch in ("", f"{fact}=1.01")
     ]  # fmt: skip
-    (unchanged, _), (changed, _) = [run.communicate(timeout=120) for run in runs]
-    assert runs[0].returncode == 0, unchanged
-    assert runs[1].returncode == 1, changed
-    assert "Cell outputs differ" in changed
-    assert "2059.39 GB/s" in changed, "2039 GB/s and one percent"
+    (same, _), (moved, _) = [run.communicate() for run in runs]  # however long a busy machine takes
+    assert runs[0].returncode == 0, same
+    assert runs[1].returncode == 1, moved
+    assert "Cell outputs differ" in moved
+    assert "2059.39 GB/s" in moved, "2039 GB/s and one percent"

@@ -1,6 +1,7 @@
 """Build the book: run the pages that need it, then let Jupyter Book set them.
 
 python tools/book.py html            the whole book, warnings are errors
+python tools/book.py committed       the same without running a page, from the outputs in the committed notebooks
 python tools/book.py pdf             the same as one PDF, through xelatex
 python tools/book.py page roofline   one page, quickly
 """
@@ -22,7 +23,8 @@ from typing import Any
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
-from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_page, run_page, workers
+from notebooks import disagreements
+from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
 
 BUILD = ROOT / "_build"
 CACHE = BUILD / ".jupyter_cache"
@@ -48,9 +50,12 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def forget_stale_outputs() -> None:
-    """Empty the cache when the package has changed: jupyter-cache looks at the cells alone."""
-    current = fingerprint()
+def forget_stale_outputs(source: str = "run") -> None:
+    """Empty the cache when the package has changed, or its outputs were not run here but committed.
+
+    jupyter-cache looks at the cells alone.
+    """
+    current = f"{source} {fingerprint()}"
     if FINGERPRINT.exists() and FINGERPRINT.read_text() == current:
         return
     if CACHE.exists():
@@ -85,6 +90,21 @@ def run_new_pages() -> None:
         raise BookError("\n\n".join(failures))
 
 
+def take_committed_outputs() -> None:
+    """Fill the cache with the outputs of the committed notebooks; each must be in step with its page."""
+    cache = get_cache(str(CACHE))
+    for path in notebook_files():
+        faults = list(disagreements(path))
+        if faults:
+            raise BookError("\n".join([f"{path.relative_to(ROOT)} is not in step: `make notebooks`", *faults]))
+        page, committed = read_page(path), read_notebook(path.with_suffix(".ipynb"))
+        outputs = {cell.id: cell.outputs for cell in committed.cells if cell.cell_type == "code"}
+        for count, cell in enumerate((cell for cell in page.cells if cell.cell_type == "code"), start=1):
+            cell.outputs, cell.execution_count = outputs.get(cell.id, []), count
+        bundle = CacheBundleIn(page, str(path), data={"execution_seconds": 0.0})
+        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+
+
 def _is_cached(cache: Any, path: Path) -> bool:
     try:
         cache.match_cache_notebook(read_page(path))
@@ -108,10 +128,13 @@ def jupyter_book(target: Path, *options: str) -> None:
         raise BookError("Jupyter Book stopped: its warnings, which count as errors here, are above")
 
 
-def build_html() -> Path:
-    """Build the whole book as HTML."""
-    forget_stale_outputs()
-    run_new_pages()
+def build_html(committed: bool = False) -> Path:
+    """Build the whole book as HTML; on request from the committed outputs, without running a page."""
+    forget_stale_outputs("committed" if committed else "run")
+    if committed:
+        take_committed_outputs()
+    else:
+        run_new_pages()
     print("Setting the pages", flush=True)
     jupyter_book(ROOT, "--builder", "html", *STRICT)
     # Where no page has changed, Sphinx leaves the old style sheets and scripts in place.
@@ -171,7 +194,7 @@ def ensure_tex() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and do what it asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["html", "pdf", "page"])
+    parser.add_argument("what", choices=["html", "committed", "pdf", "page"])
     parser.add_argument("name", nargs="?", help="the page, for `page`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
@@ -180,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_environment()
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
+        "committed": lambda: build_html(committed=True),
         "pdf": build_pdf,
         "page": lambda: build_page(options.name),
     }

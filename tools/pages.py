@@ -14,8 +14,8 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("book", "labs")
-TIMEOUT = 120
-"""Seconds one cell may take."""
+TIMEOUT = 1800
+"""Seconds after which a cell counts as hung; far more than any takes on a busy machine."""
 
 
 def workers() -> int:

@@ -160,7 +160,8 @@ def test_every_device_of_the_catalogue_is_a_machine_or_says_why_not() -> None:
         try:
             machine = machine_of(device)
         except ArgumentError as error:
-            assert "Write e.g." in str(error) or "to the device's YAML file" in str(error)
+            wanted = "Write e.g. precision='fp16'" if "`precision`" in str(error) else "to the device's YAML file"
+            assert wanted in str(error)
         else:
             rooms = machine.capacities()
             assert list(rooms) == sorted(rooms, reverse=True)

@@ -1,0 +1,37 @@
+"""Draws are repeated by their seed, differ between seeds, and leave nothing out when all is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from sampled import drawn
+
+
+@pytest.fixture(autouse=True)
+def a_part_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLSYS_ALL", raising=False)
+
+
+def draws(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[int]:
+    monkeypatch.setenv("MLSYS_SEED", str(seed))
+    return drawn(range(1000), 10, "test")
+
+
+def test_a_seed_repeats_its_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = draws(monkeypatch, 7)
+    assert first == draws(monkeypatch, 7) == sorted(set(first))
+    assert len(first) == 10
+    assert first != draws(monkeypatch, 8)
+    assert first != drawn(range(1000), 10, "another purpose")
+
+
+def test_in_the_long_run_every_case_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sampled.seed", iter(range(10_000)).__next__)
+    assert set().union(*(drawn(range(100), 5, "test") for _ in range(400))) == set(range(100))
+
+
+def test_all_of_them_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLSYS_ALL", "1")
+    assert drawn("abcdef", 2, "test") == list("abcdef")
+    monkeypatch.setenv("MLSYS_ALL", "0")
+    assert len(drawn("abcdef", 2, "test")) == 2
