@@ -63,7 +63,7 @@ def devices() -> Iterator[str]:
     """Lock every twin, teaching profiles included."""
     from mlsys.hardware import Hardware
 
-    for device in (*Hardware, *Hardware.Generic):
+    for device in (*Hardware, *Hardware.Generic, *Hardware.Arrays):
         yield from device_lines(device)
 
 

@@ -126,19 +126,17 @@ def _operators(layer: str, precision: str) -> list[Any]:
 
 
 def _layers(
-    layer: str, name: str, objective: str, precision: str | None, levels: int, seconds: float | None, cache: bool,
+    layer: str, name: str, objective: Any, precision: str | None, levels: int, seconds: float | None, cache: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     from mlsys.hardware import Hardware
-    from mlsys.models.dataflow import machine_of
     from mlsys.planner.mapper import best_mapping
 
     device = Hardware[name]
     operators = _operators(layer, precision or device.headline)
-    machine = machine_of(device, operators[0].precision, levels)
     watch = _watch if sys.stderr.isatty() else None
     mapped = [
-        best_mapping(machine, operator, objective, progress=watch, seconds=seconds, disk_cache=cache)
+        best_mapping(device, operator, objective, levels=levels, progress=watch, seconds=seconds, disk_cache=cache)
         for operator in operators
     ]
     if as_json:
@@ -162,7 +160,7 @@ def _as_data(item: Any) -> dict[str, Any]:
     figures = {name: f"{value:.6g~P}" for name, value in item.result.figures.items()}
     return {
         "layer": item.space.name,
-        "device": item.machine.name,
+        "device": item.chip.name,
         "objective": item.objective,
         "proven": item.proven,
         "gap": item.gap,

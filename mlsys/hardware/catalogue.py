@@ -86,7 +86,8 @@ class Group:
 class Catalogue:
     """All devices, in groups; those of the reader come on top.
 
-    ``Generic`` holds four teaching profiles, CPU, GPU, TPU and KPU, which nobody sells. They are
+    ``Generic`` holds four teaching profiles, CPU, GPU, TPU and KPU, which nobody sells, and ``Arrays``
+    a small array to teach mapping with and the accelerators of a published mapping tool. They are
     asked for by group or id and stay out of every list.
 
     Files below the folder that the environment variable ``MLSYS_DEVICES`` names are
@@ -109,6 +110,7 @@ class Catalogue:
         self.Tiny = Group("Tiny", folder / "tiny")
         self.CPU = Group("CPU", folder / "cpu")
         self.Generic = Group("Generic", folder / "generic")
+        self.Arrays = Group("Arrays", folder / "arrays")
         self.User = Group("User", None)
         if users:
             self._load_folder(Path(users))
@@ -132,8 +134,8 @@ class Catalogue:
         found = next((group for group in self.groups if name in group._ids), None) or next(
             (group for group in self.groups if name in group._names), None
         )
-        if found is None and name in self.Generic._ids:  # by its id: "GPU" alone names no device
-            return self.Generic
+        if found is None:  # by its id: "GPU" alone names no device
+            return next((group for group in (self.Generic, self.Arrays) if name in group._ids), None)
         return found
 
     def class_of(self, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.hardware.parts import Link, MemoryLevel, known
+from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, known
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, read
 from mlsys.units import Quantity
@@ -63,6 +63,7 @@ class Device:
     _price: Quantity | None
     profile: str = ""
     _node: Quantity | None = None
+    operands: OperandPaths | None = None
 
     @property
     def generic(self) -> bool:
@@ -189,6 +190,9 @@ class Device:
         """Return the highest dense rate of a precision, by default the headline; notes no use."""
         wanted = precision or self.headline
         rates = [rate for (name, _, kind), rate in self._peaks.items() if (name, kind) == (wanted, "dense")]
+        if not rates:
+            have = ", ".join(self.precisions) or "none"
+            raise UnknownNameError(f"{self.name} has no {wanted} peak. It has: {have}")
         highest: Quantity = copy.copy(max(rates))
         return highest
 
@@ -202,8 +206,9 @@ class Device:
             ``ridge`` (peak over bandwidth) and ``tdp``.
         """
         main = self.memory[self.main_memory]
-        peak = self.fastest()
-        ridge = (peak / main._bandwidth).to("FLOP/byte") if main._bandwidth is not None else None
+        peak = self.fastest() if self._peaks else None
+        speed = main._bandwidth
+        ridge = (peak / speed).to("FLOP/byte") if peak is not None and speed is not None else None
         figures = {
             "peak": peak,
             "bandwidth": main._bandwidth,
@@ -218,7 +223,15 @@ class Device:
         levels = [
             amount
             for level in self.memory.values()
-            for amount in (level._capacity, level._usable, level._bandwidth, level._latency)
+            for amount in (
+                level._capacity,
+                level._usable,
+                level._bandwidth,
+                level._latency,
+                level._read,
+                level._write,
+                level._width,
+            )
         ]
         links = [q for link in self.links.values() for q in (link._per_direction, link._latency)]
         values = [
@@ -229,6 +242,7 @@ class Device:
             self._tdp,
             self._idle_power,
             self._price,
+            self.operands._mac if self.operands else None,
         ]
         return [copy.copy(value) for value in values if value is not None]
 
@@ -313,6 +327,8 @@ class Device:
         return ridge_point(self.peak(precision, sparsity), self.level(level).bandwidth)
 
     def __repr__(self) -> str:
+        if not self._peaks:
+            return f"<{self.kind} {self.name} ({self.release_year}): a {self.profile}>"
         units = (unit for unit in ("matrix", "vector") if (self.headline, unit, "dense") in self._peaks)
         peak = self._peaks[self.headline, next(units), "dense"]
         level = self.memory[self.main_memory]

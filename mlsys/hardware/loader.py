@@ -19,6 +19,7 @@ from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place, plain
+from mlsys.hardware.parts import OperandPaths
 from mlsys.hardware.technology import node_of, technology_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
@@ -170,18 +171,23 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
             known = ", ".join(sources)
             faults.append(((*place, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
     headline = data.get("headline") if isinstance(data, dict) else None
+    published = isinstance(data, dict) and data.get("profile") == "published model"
     if peaks and headline in PRECISIONS and headline not in peaks:
         faults.append((("headline",), f"{headline!r} has no peak in this file"))
     main = data.get("main_memory", next(iter(memory))) if memory else None
     if memory and main not in memory:
         faults.append((("main_memory",), f"{main!r} is not a memory level of this file"))
-    elif memory and "bandwidth" not in (_mapping(memory, main) or {"bandwidth": None}):
+    elif memory and not published and "bandwidth" not in (_mapping(memory, main) or {"bandwidth": None}):
         faults.append((("memory", main), "the main memory needs a bandwidth"))
     for name in memory:
         level = _mapping(memory, name)
         if level.get("scope") == "unit" and "instances" not in level and "units" not in chip:
             faults.append((("memory", name), "a level by unit needs its `instances`, or `units` of the chip"))
         faults += _unread(("memory", name, "kind"), level.get("kind"), technology_of)
+    for operand, path in _mapping(_mapping(data, "operands"), "paths").items():
+        for name in path if isinstance(path, list) else ():
+            if name not in memory:
+                faults.append((("operands", "paths", operand), f"{name!r} is not a memory level of this file"))
     node = _mapping(chip, "node").get("value")
     faults += _unread(("chip", "node", "value"), node, node_of)
     return [*faults, *_assumed_faults(data, sources)]
@@ -248,7 +254,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         (precision, unit, sparsity): fact(
             "peaks", precision, unit, sparsity, meaning=f"{_SPARSITY[sparsity]} peak, {precision}, {unit} units"
         )
-        for precision, units in data["peaks"].items()
+        for precision, units in data.get("peaks", {}).items()
         for unit, rates in units.items()
         for sparsity in rates
     }
@@ -275,6 +281,10 @@ def _build(data: dict[str, Any], owner: str) -> Device:
                 "usable",
                 meaning=f"capacity of {level} that a program may claim{_PER[entry.get('scope')]}",
             ),
+            shared_along=tuple(entry.get("shared_along", ())),
+            _read=fact("memory", level, "read", meaning=f"energy of one read of {level}"),
+            _write=fact("memory", level, "write", meaning=f"energy of one write of {level}"),
+            _width=fact("memory", level, "width", meaning=f"bits of one access of {level}"),
             _units=chip.get("units") if entry.get("scope") == "unit" and "instances" not in entry else None,
         )
         for level, entry in data["memory"].items()
@@ -312,8 +322,16 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         _idle_power=fact("power", "idle", meaning="power when idle"),
         _price=fact("price", meaning="price"),
         profile=data.get("profile", ""),
+        operands=_operands(data.get("operands"), fact("operands", "mac", meaning="energy of one multiply-accumulate")),
         _node=fact("chip", "node", meaning=f"process node: {node}, a name and no length", amount=_node),
     )
+
+
+def _operands(given: dict[str, Any] | None, mac: Quantity | None) -> OperandPaths | None:
+    if given is None or mac is None:
+        return None
+    paths = FrozenDict({operand: tuple(path) for operand, path in given["paths"].items()})
+    return OperandPaths(FrozenDict(given["bits"]), FrozenDict(given["array"]), paths, mac)
 
 
 _SPARSITY = {"dense": "dense", "2:4": "2:4 structured-sparse"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsys.errors import UnknownNameError
+from mlsys.frozen import FrozenDict
 from mlsys.provenance import read
 from mlsys.units import Quantity
 
-__all__ = ["Link", "MemoryLevel", "known", "missing"]
+__all__ = ["Link", "MemoryLevel", "OperandPaths", "known", "missing"]
 
 
 def known(owner: str, what: str, value: Quantity | None) -> Quantity:
@@ -29,7 +30,8 @@ class MemoryLevel:
 
     ``scope`` says what ``capacity``, ``usable`` and ``bandwidth`` are counted for: the whole
     ``device``, or one ``unit`` (a streaming multiprocessor, a core, a tile). ``instances`` is
-    the number of separate pieces on the device.
+    the number of separate pieces on the device. ``shared_along`` are loops along the array that
+    one piece serves, of a machine whose operands go through memories of their own.
 
     Examples
     --------
@@ -48,6 +50,10 @@ class MemoryLevel:
     instances: int = 1
     note: str = ""
     _usable: Quantity | None = None
+    shared_along: tuple[str, ...] = ()
+    _read: Quantity | None = None
+    _write: Quantity | None = None
+    _width: Quantity | None = None
     _units: Quantity | None = None  # what `instances` was counted from, where the file gives no count
 
     @property
@@ -95,6 +101,38 @@ class MemoryLevel:
 
     def _total(self, amount: Quantity) -> Quantity:
         return amount * self.instances if self.scope == "unit" and self.instances != 1 else amount
+
+
+@dataclass(frozen=True)
+class OperandPaths:
+    """Memories that each operand of a machine passes, where they are not the same for all.
+
+    Attributes
+    ----------
+    bits
+        Width of ``input``, ``weight``, ``partial`` sums and final ``output``.
+    array
+        Loop to lanes of the array.
+    paths
+        ``input``, ``weight`` and ``output`` to names of memories, the main memory first.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> paths = Hardware.Arrays.tpu_like.operands
+    >>> print(paths.paths["weight"], paths.mac)
+    ('dram', 'rf_128B') 0.04 pJ
+    """
+
+    bits: FrozenDict[str, int]
+    array: FrozenDict[str, int]
+    paths: FrozenDict[str, tuple[str, ...]]
+    _mac: Quantity
+
+    @property
+    def mac(self) -> Quantity:
+        """Energy of one multiply-accumulate."""
+        return known("operands", "energy of a multiply-accumulate", self._mac)
 
 
 @dataclass(frozen=True)

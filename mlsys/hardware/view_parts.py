@@ -110,6 +110,9 @@ class LevelView(Part):
         "usable": "byte",
         "bandwidth": "byte/s",
         "latency": "s",
+        "read": "J",
+        "write": "J",
+        "width": "bit",
     }
 
     @property
@@ -119,11 +122,20 @@ class LevelView(Part):
 
     def _stored(self, field: str) -> Quantity | None:
         level = self.level
-        if field == "capacity":
-            return level._capacity
-        if field == "usable":
-            return level._usable if level._usable is not None else level._capacity
-        return level._bandwidth if field == "bandwidth" else level._latency
+        match field:
+            case "capacity":
+                return level._capacity
+            case "usable":
+                return level._usable if level._usable is not None else level._capacity
+            case "bandwidth":
+                return level._bandwidth
+            case "latency":
+                return level._latency
+            case "read":
+                return level._read
+            case "write":
+                return level._write
+        return level._width
 
     @property
     def name(self) -> str:

@@ -107,5 +107,5 @@ def test_a_change_of_any_number_of_a_device_file_moves_its_lock(name: str, tmp_p
 
 
 def test_every_twin_is_locked() -> None:
-    twins: list[Device] = [*Hardware, *Hardware.Generic]
+    twins: list[Device] = [*Hardware, *Hardware.Generic, *Hardware.Arrays]
     assert {twin.id for twin in twins} == {line.partition("/")[0] for line in LOCKED["devices"]}

@@ -18,7 +18,7 @@ from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, Quantity
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
-PROFILES = sorted((DATA / "generic").glob("*.yaml"))
+PROFILES = sorted([*(DATA / "generic").glob("*.yaml"), *(DATA / "arrays").glob("*.yaml")])
 FILES = [path for path in sorted(DATA.rglob("*.yaml")) if path not in PROFILES]
 DEVICES = [load_device(path) for path in FILES]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)

@@ -451,7 +451,7 @@ ALONE = {
     "anchor bomb": (lambda text, _: BOMB + text, "anchor or alias 'a0' is not allowed"),
 }
 FUZZED = 540
-SMALL = [path for path in SHIPPED if path.stat().st_size < 2600]
+SMALL = [path for path in SHIPPED if path.stat().st_size < 2600 and path.parent.name != "arrays"]
 
 
 def test_named_mutations_are_each_told_with_their_line(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import pytest
 from mlsys import Hardware
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping import LoopNest, TileLevel, conv_space, dataflow, gemm_space, iteration_space, row_stationary
-from mlsys.models.dataflow import buffer_words, machine_of, movements, nest_cost
+from mlsys.models.dataflow import buffer_words, hierarchy, movements, nest_cost
+from mlsys.provenance import perturbed
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_
-from mlsys.workloads import relu
+from mlsys.workloads import gemm, relu
 
 
 def words(m: int, n: int, k: int, name: str, tile: int) -> tuple[int, int, int]:
@@ -75,7 +76,7 @@ def test_nine_weight_registers_or_thirty_six_sums_do_as_well() -> None:
 
 
 def test_time_is_the_slowest_with_overlap_and_the_sum_without() -> None:
-    machine = machine_of(Hardware.Cloud.A100)
+    machine = hierarchy(Hardware.Cloud.A100)
     space = gemm_space(512, 512, 512)
     tiles = [TileLevel(name, dict.fromkeys("mnk", size), ("m", "n", "k")) for name, size in (("L2", 256), ("L1", 64))]
     nest = LoopNest(tuple(tiles))
@@ -86,7 +87,7 @@ def test_time_is_the_slowest_with_overlap_and_the_sum_without() -> None:
     assert together.time.m_as("s") == pytest.approx(max(taken))
     moved = movements(space, nest)
     out_of_main = sum(item.words for item in moved if item.level == 1) * Q_(2, "byte")
-    assert_quantity_close(apart.parts["exposed HBM"], out_of_main / machine.memories[0].bandwidth)
+    assert_quantity_close(apart.parts["exposed HBM"], out_of_main / Hardware.Cloud.A100.memory_bw)
     figures = together.figures
     assert_quantity_close(
         figures["energy"], figures["arithmetic energy"] + figures["energy into L2"] + figures["energy into L1"]
@@ -96,16 +97,49 @@ def test_time_is_the_slowest_with_overlap_and_the_sum_without() -> None:
 
 
 def test_tiles_larger_than_the_memory_are_refused() -> None:
-    machine = machine_of(Hardware.Cloud.A100, levels=1)
+    machine = hierarchy(Hardware.Cloud.A100, levels=1)
     nest = LoopNest((TileLevel("L2", dict.fromkeys("mnk", 4096), ("m", "n", "k")),))
     with pytest.raises(ArgumentError, match="tiles at L2 take 50,331,648 words, which holds .* Make a tile smaller"):
         nest_cost(machine, gemm_space(4096, 4096, 4096), nest)
 
 
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [
+        ("ENERGY_HBM2_PJ_PER_BIT", "energy into L2"),
+        ("ENERGY_SRAM_1MB_7NM_PJ", "energy into L1"),
+        ("ENERGY_MUL_FP16_7NM_PJ", "arithmetic energy"),
+        ("A100_80GB/memory/HBM/bandwidth", "exposed HBM"),
+    ],
+)
+def test_a_what_if_of_two_acts_once_and_not_as_four(name: str, figure: str) -> None:
+    tiles = [TileLevel(each, dict.fromkeys("mnk", size), ("m", "n", "k")) for each, size in (("L2", 64), ("L1", 32))]
+    space, nest = gemm_space(512, 512, 512), LoopNest(tuple(tiles))
+
+    def figures() -> dict[str, float]:
+        found = nest_cost(hierarchy(Hardware.Cloud.A100, "fp16"), space, nest, overlap=False)
+        return {key: value.magnitude for key, value in {**found.figures, **found.parts}.items()}
+
+    with perturbed(name, 2):
+        doubled = figures()
+    plain = figures()
+    ratio = doubled[figure] / plain[figure]
+    assert ratio == pytest.approx(0.5) if figure == "exposed HBM" else 1 < ratio <= 2
+    assert all(value <= 2 * plain[key] * (1 + 1e-12) for key, value in doubled.items())
+
+
+def test_a_nest_is_priced_for_a_twin_as_for_its_memories() -> None:
+    nest = LoopNest((TileLevel("L2", dict.fromkeys("mnk", 256), ("m", "n", "k")),))
+    operator = gemm(512, 512, 512)
+    assert nest_cost(Hardware.Cloud.A100, operator, nest) == nest_cost(
+        hierarchy(Hardware.Cloud.A100, "fp16", levels=1), iteration_space(operator), nest
+    )
+
+
 def test_levels_that_the_machine_does_not_have_are_refused() -> None:
     nest = LoopNest((TileLevel("L9", {"m": 1}, ("m",)),))
     with pytest.raises(ArgumentError, match="must have the levels .'L2', 'L1'. .* got .'L9'."):
-        nest_cost(machine_of(Hardware.Cloud.A100), gemm_space(4, 4, 4), nest)
+        nest_cost(hierarchy(Hardware.Cloud.A100), gemm_space(4, 4, 4), nest)
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, float("nan"), True, "8", Q_(8, "byte")])
@@ -150,18 +184,18 @@ def test_a_device_without_memory_on_the_chip_is_one_clear_error() -> None:
     device = Hardware.Cloud.A100
     bare = dataclasses.replace(device, memory=type(device.memory)({"HBM": device.level("HBM")}))
     with pytest.raises(ArgumentError, match="has no memory on the chip with a recorded capacity .it has: HBM."):
-        machine_of(bare)
-    with pytest.raises(ArgumentError, match="`precision` must be one whose energy is known"):
-        machine_of(device, "fp64")
+        hierarchy(bare)
+    with pytest.raises(ArgumentError, match="`precision` must be one that NVIDIA A100.* has a rate for"):
+        hierarchy(device, "fp8")
 
 
 def test_every_device_of_the_catalogue_is_a_machine_or_says_why_not() -> None:
     for device in Hardware:
         try:
-            machine = machine_of(device)
+            machine = hierarchy(device)
         except ArgumentError as error:
             wanted = "Write e.g. precision='fp16'" if "`precision`" in str(error) else "to the device's YAML file"
             assert wanted in str(error)
         else:
-            rooms = machine.capacities()
+            rooms = machine.rooms
             assert list(rooms) == sorted(rooms, reverse=True)

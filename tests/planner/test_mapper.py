@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tracemalloc
 from collections.abc import Callable
@@ -12,13 +13,15 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.constants import fact
 from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.frozen import FrozenDict
 from mlsys.mapping import gemm_space
-from mlsys.models.dataflow import Machine, Memory, buffer_words, machine_of, nest_cost
+from mlsys.models.dataflow import Hierarchy, buffer_words, hierarchy, nest_cost
 from mlsys.planner.mapper import best_mapping, best_two_level, cache, chains, map_network
 from mlsys.planner.mapper.hierarchy import search
 from mlsys.provenance import perturbed
-from mlsys.units import Q_
+from mlsys.units import Quantity
 from mlsys.workloads import conv2d, gemm, relu, resnet50
 
 A100 = Hardware.Cloud.A100
@@ -32,13 +35,19 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mlsys" / "mapper"
 
 
-def small_machine(outer: int = 2000, inner: int = 200) -> Machine:
-    memories = (
-        Memory("DRAM", Q_(1, "GB"), Q_(1, "GB/s"), Q_(160, "pJ/byte")),
-        Memory("L2", Q_(outer, "byte"), Q_(4, "GB/s"), Q_(12, "pJ/byte")),
-        Memory("L1", Q_(inner, "byte"), None, Q_(1, "pJ/byte")),
-    )
-    return Machine("small", "int8", memories, Q_(10, "GFLOP/s"), Q_(0.2, "pJ"))
+def small_machine(outer: int = 2000, inner: int = 200) -> Hierarchy:
+    """Return the memories of the small array, with other sizes of its two inner ones."""
+    device = Hardware.Arrays.small_array
+    sizes = {"SRAM": outer, "Scratchpad": inner}
+    memory = {
+        name: dataclasses.replace(level, _capacity=_assumed(f"small/{name}", sizes[name])) if name in sizes else level
+        for name, level in device.memory.items()
+    }
+    return hierarchy(dataclasses.replace(device, name="small", memory=FrozenDict(memory)))
+
+
+def _assumed(name: str, size: int) -> Quantity:
+    return fact(size, "byte", name=name, meaning="a size for a test", source="made up for this test", date="2026")
 
 
 def test_each_objective_is_best_at_its_own() -> None:
@@ -62,7 +71,7 @@ def test_result_and_words_are_those_of_the_nest() -> None:
     machine, space = small_machine(), gemm_space(33, 47, 65)
     best = best_mapping(machine, space, "energy")
     assert nest_cost(machine, space, best.nest) == best.result
-    assert all(used <= room for used, room in zip(buffer_words(space, best.nest), machine.capacities(), strict=True))
+    assert all(used <= room for used, room in zip(buffer_words(space, best.nest), machine.rooms, strict=True))
     assert best.words[0] >= best.bound
     assert best.ratio == best.words[0] / best.bound
 
@@ -70,7 +79,7 @@ def test_result_and_words_are_those_of_the_nest() -> None:
 def test_traffic_equals_the_two_level_optimum() -> None:
     machine, space = small_machine(), gemm_space(120, 90, 100)
     best = best_mapping(machine, space, "traffic")
-    assert best.words[0] == best_two_level(120, 90, 100, machine.capacities()[0]).words
+    assert best.words[0] == best_two_level(120, 90, 100, machine.rooms[0]).words
 
 
 def never(*_: object) -> None:
@@ -245,7 +254,7 @@ def test_bad_input_is_refused_in_words() -> None:
         best_mapping(A100, gemm(8, 8, 8), "enrgy")
     with pytest.raises(ArgumentError, match="must be a gemm or a conv2d"):
         best_mapping(A100, relu(64))
-    with pytest.raises(ArgumentError, match="L1 of small holds 2 words in int8; it must hold one word of each operand"):
+    with pytest.raises(ArgumentError, match="Scratchpad of small holds 2 words in int8; it must hold one word"):
         best_mapping(small_machine(inner=2), gemm_space(4, 4, 4))
     with pytest.raises(ArgumentError, match="`capacity` must hold one word of A, of B and of C, got 2"):
         best_two_level(4, 4, 4, 2)
@@ -257,6 +266,6 @@ def test_bad_input_is_refused_in_words() -> None:
 
 
 def test_the_machine_of_a_device_names_what_it_assumes() -> None:
-    machine = machine_of(A100)
+    machine = hierarchy(A100)
     assert "dense fp16 peak" in machine.assumptions[0]
     assert best_mapping(machine, gemm(64, 64, 64)).result.assumptions[:2] == machine.assumptions[:2]

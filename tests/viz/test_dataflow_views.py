@@ -9,7 +9,7 @@ import pytest
 from mlsys import viz
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping import gemm_space
-from mlsys.models.dataflow import machine_of
+from mlsys.models.dataflow import hierarchy
 from mlsys.planner.mapper import pareto_front, random_mappings
 from mlsys.viz.views.dataflow import FLOWS, DataflowScene, dataflow_view, words_of
 
@@ -83,7 +83,7 @@ def test_words_by_dataflow_stacks_to_the_total(axes):
 def test_the_front_is_below_everything_drawn(axes):
     from mlsys import Hardware
 
-    machine, space = machine_of(Hardware.Cloud.A100), gemm_space(256, 512, 128)
+    machine, space = hierarchy(Hardware.Cloud.A100), gemm_space(256, 512, 128)
     drawn, front = random_mappings(machine, space, 40), pareto_front(machine, space)
     ax = viz.mapping_landscape(axes, drawn, front)
     assert np.allclose(ax.collections[0].get_offsets()[:, 0], drawn.times * 1e6)

@@ -2,15 +2,14 @@
 
 from mlsys.models.dataflow.cost import buffer_words, nest_cost
 from mlsys.models.dataflow.counts import Movement, movements
-from mlsys.models.dataflow.machine import Machine, Memory, machine_of
+from mlsys.models.dataflow.hierarchy import Hierarchy, hierarchy
 from mlsys.models.dataflow.orders import order_words, orders, walked_words
 
 __all__ = [
-    "Machine",
-    "Memory",
+    "Hierarchy",
     "Movement",
     "buffer_words",
-    "machine_of",
+    "hierarchy",
     "movements",
     "nest_cost",
     "order_words",

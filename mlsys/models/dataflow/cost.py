@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.mapping.iteration import IterationSpace
+from mlsys.hardware.device import Device
+from mlsys.mapping.iteration import IterationSpace, iteration_space
 from mlsys.mapping.loopnest import LoopNest
-from mlsys.models.dataflow.counts import Movement, movements
-from mlsys.models.dataflow.machine import Machine
+from mlsys.models.dataflow.counts import movements
+from mlsys.models.dataflow.hierarchy import Hierarchy, hierarchy
+from mlsys.models.energy import Energies
 from mlsys.models.result import Result
-from mlsys.units import Q_, Quantity
+from mlsys.provenance import Step
+from mlsys.units import computed, ureg
+from mlsys.workloads.operator import Operator
 
-__all__ = ["buffer_words", "nest_cost"]
+__all__ = ["buffer_words", "hierarchy_for", "nest_cost"]
+
+_SECOND, _JOULE, _BYTE, _JOULE_SECOND = (ureg.Unit(name) for name in ("s", "J", "byte", "J*s"))
 
 
 def buffer_words(space: IterationSpace, nest: LoopNest) -> tuple[int, ...]:
@@ -28,20 +37,30 @@ def buffer_words(space: IterationSpace, nest: LoopNest) -> tuple[int, ...]:
     )
 
 
-def nest_cost(machine: Machine, space: IterationSpace, nest: LoopNest, *, overlap: bool = True) -> Result:
+def nest_cost(
+    device: Device | Hierarchy,
+    workload: Operator | IterationSpace,
+    mapping: LoopNest,
+    *,
+    overlap: bool = True,
+    energies: Energies | None = None,
+) -> Result:
     """Return time and energy of a loop nest.
 
     Parameters
     ----------
-    machine
-        Memories and rates, such as ``machine_of(Hardware.Cloud.A100)``.
-    space
-        The loops of an operator.
-    nest
-        Tiles and orders; level by level the memories of the machine inside main memory.
+    device
+        A twin, or what :func:`hierarchy` made of it. Of a twin as many memories on the chip are used as the
+        nest has levels, the outermost ones.
+    workload
+        A matrix product or convolution, or its loops.
+    mapping
+        Tiles and orders; level by level the memories of the device inside its main memory.
     overlap
         Whether all memories and the arithmetic work at the same time. With overlap every
         buffer is counted once: tiles are swapped word by word, as the last use ends.
+    energies
+        What operations and accesses cost; by default the price list of the device's own process.
 
     Returns
     -------
@@ -52,69 +71,86 @@ def nest_cost(machine: Machine, space: IterationSpace, nest: LoopNest, *, overla
     Raises
     ------
     ArgumentError
-        If the levels are not those of the machine, or tiles do not fit into a memory.
+        If the levels are not those of the device, or tiles do not fit into a memory.
 
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> from mlsys.mapping import LoopNest, TileLevel, gemm_space
-    >>> from mlsys.models.dataflow import machine_of
-    >>> machine = machine_of(Hardware.Cloud.A100, levels=1)
+    >>> from mlsys.mapping import LoopNest, TileLevel
+    >>> from mlsys.workloads import gemm
     >>> nest = LoopNest((TileLevel("L2", {"m": 512, "n": 512, "k": 512}, ("m", "n", "k")),))
-    >>> print(nest_cost(machine, gemm_space(512, 512, 512), nest).bound_by)
+    >>> print(nest_cost(Hardware.Cloud.A100, gemm(512, 512, 512), nest).bound_by)
     compute
     """
-    _fits(machine, space, nest)
-    moved = movements(space, nest)
-    words = [sum(item.words for item in moved if item.level == n) for n in range(1, len(nest.levels) + 1)]
-    seconds = [each * count for each, count in zip(machine.times(), words, strict=True)]
-    computing = 2 * space.macs / machine.rate.m_as("FLOP/s")
-    parts, exposed = {"compute": Q_(computing, "s")}, computing
-    for memory, taken in zip(machine.memories, seconds, strict=False):
+    space = workload if isinstance(workload, IterationSpace) else iteration_space(workload)
+    chip = hierarchy_for(device, workload, levels=len(mapping.levels), energies=energies)
+    _fits(chip, space, mapping)
+    moved = movements(space, mapping)
+    words = [sum(item.words for item in moved if item.level == n) for n in range(1, len(mapping.levels) + 1)]
+    seconds = [each * count for each, count in zip(chip.times, words, strict=True)]
+    clock, prices = (Step("dataflow", tuple(leans.values()), tuple(leans)) for leans in chip.leans)
+    both = Step("dataflow", tuple((all_of := chip.leans[0] | chip.leans[1]).values()), tuple(all_of))
+    computing = 2 * space.macs / chip.rate
+    parts, exposed = {"compute": computing}, computing
+    for level, taken in zip(chip.levels, seconds, strict=False):
         added = max(taken - exposed, 0.0) if overlap else taken
         exposed += added
-        parts[f"exposed {memory.name}"] = Q_(added, "s")
-    time = Q_(sum(part.magnitude for part in parts.values()), "s")
-    arithmetic = machine.mac_energy * space.macs
-    energy = arithmetic.to("J")
-    figures = {"arithmetic energy": energy}
-    for memory, each, count in zip(machine.memories[1:], machine.energies(), words, strict=True):
-        figures[f"energy into {memory.name}"] = Q_(each * count, "J")
-        energy = energy + figures[f"energy into {memory.name}"]
-        figures[f"traffic into {memory.name}"] = (count * machine.word).to("byte")
-    for name, traffic in _by_operand(machine, moved).items():
-        figures[name] = traffic
-    figures |= {"energy": energy, "energy-delay product": (energy * time).to("J*s")}
+        parts[f"exposed {level.name}"] = added
+    time = math.fsum(parts.values())
+    joules = {"arithmetic energy": chip.multiplying * space.macs}
+    traffic = {}
+    for name, each, count in zip(chip.inner, chip.prices, words, strict=True):
+        joules[f"energy into {name}"] = each * count
+        traffic[f"traffic into {name}"] = count * chip.word
+    traffic |= {f"{item.operand} into {item.memory}": item.words * chip.word for item in moved}
+    energy = math.fsum(joules.values())
     return Result(
         model="dataflow",
-        device=machine.name,
+        device=chip.name,
         workload=space.name,
-        time=time,
+        time=computed(time, _SECOND, clock),
         bound_by="compute" if computing >= max(seconds) else "memory",
-        parts=FrozenDict(parts),
-        figures=FrozenDict(figures),
+        parts=FrozenDict({name: computed(part, _SECOND, clock) for name, part in parts.items()}),
+        figures=FrozenDict(
+            {name: computed(value, _JOULE, prices) for name, value in joules.items()}
+            | {name: ureg.Quantity(value, _BYTE) for name, value in traffic.items()}
+            | {
+                "energy": computed(energy, _JOULE, prices),
+                "energy-delay product": computed(energy * time, _JOULE_SECOND, both),
+            }
+        ),
         assumptions=(
-            *machine.assumptions,
+            *chip.assumptions,
             "data moves while units compute" if overlap else "memories and units take turns",
         ),
     )
 
 
-def _by_operand(machine: Machine, moved: tuple[Movement, ...]) -> dict[str, Quantity]:
-    return {f"{item.operand} into {item.memory}": (item.words * machine.word).to("byte") for item in moved}
+def hierarchy_for(
+    device: Device | Hierarchy,
+    workload: Operator | IterationSpace,
+    *,
+    levels: int = 2,
+    energies: Energies | None = None,
+) -> Hierarchy:
+    """Return the memories of a device for a workload, in the workload's format where it has one."""
+    if isinstance(device, Hierarchy):
+        return device if energies is None else replace(device, energies=energies)
+    precision = workload.precision if isinstance(workload, Operator) else None
+    return hierarchy(device, precision, levels=levels, energies=energies)
 
 
-def _fits(machine: Machine, space: IterationSpace, nest: LoopNest) -> None:
-    wanted = [memory.name for memory in machine.memories[1:]]
+def _fits(chip: Hierarchy, space: IterationSpace, nest: LoopNest) -> None:
+    wanted = list(chip.inner)
     given = [level.memory for level in nest.levels]
     if given != wanted:
         raise ArgumentError(
-            f"nest_cost(): `nest` must have the levels {wanted} of {machine.name}, got {given}. "
+            f"nest_cost(): `mapping` must have the levels {wanted} of {chip.name}, got {given}. "
             f"Write e.g. TileLevel({wanted[0]!r}, ...)"
         )
-    for memory, room, used in zip(wanted, machine.capacities(), buffer_words(space, nest), strict=True):
+    for memory, room, used in zip(wanted, chip.rooms, buffer_words(space, nest), strict=True):
         if used > room:
             raise ArgumentError(
-                f"nest_cost(): the tiles at {memory} take {used:,} words, which holds {room:,} in {machine.precision}. "
+                f"nest_cost(): the tiles at {memory} take {used:,} words, which holds {room:,} in {chip.precision}. "
                 "Make a tile smaller, or keep fewer operands there"
             )

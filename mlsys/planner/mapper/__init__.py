@@ -1,13 +1,14 @@
 """The mapper: tile sizes and loop orders, found by exact search."""
 
 from mlsys.planner.mapper.landscape import Landscape, pareto_front, random_mappings
-from mlsys.planner.mapper.mapper import OBJECTIVES, MappedLayer, best_mapping, map_network
+from mlsys.planner.mapper.mapper import OBJECTIVES, MappedLayer, Objective, best_mapping, map_network
 from mlsys.planner.mapper.two_level import TwoLevelMapping, best_two_level, safe_bound
 
 __all__ = [
     "OBJECTIVES",
     "Landscape",
     "MappedLayer",
+    "Objective",
     "TwoLevelMapping",
     "best_mapping",
     "best_two_level",

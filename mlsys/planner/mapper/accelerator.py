@@ -1,16 +1,15 @@
-"""Accelerators whose operands go through memories of their own, read from YAML."""
+"""Accelerators whose operands go through memories of their own, as the search sees them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import resources
-from typing import Any
 
-from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.units import Q_
+from mlsys.hardware import Device, Hardware
+from mlsys.hardware.view import LevelView, view
 
-__all__ = ["ACCELERATORS", "Accelerator", "Store", "accelerator"]
+__all__ = ["ACCELERATORS", "Accelerator", "Store", "accelerator", "accelerator_of"]
 
 ACCELERATORS = ("edge_tpu_like", "eyeriss_like", "gemm_l1_l3", "tpu_like")
 
@@ -71,7 +70,7 @@ class Accelerator:
 
 
 def accelerator(name: str) -> Accelerator:
-    """Return one of the accelerators that come with the package.
+    """Return one of the accelerators that come with the package: a device of ``Hardware.Arrays``.
 
     Raises
     ------
@@ -83,27 +82,35 @@ def accelerator(name: str) -> Accelerator:
             f"accelerator(): `name` must be one of {', '.join(ACCELERATORS)}, got {name!r}."
             + did_you_mean(str(name), ACCELERATORS)
         )
-    import yaml
+    return accelerator_of(Hardware.Arrays[name])
 
-    text = (resources.files("mlsys.planner") / "data" / f"{name}.yaml").read_text(encoding="utf-8")
-    data: dict[str, Any] = yaml.safe_load(text)
-    stores = {key: _store(key, given) for key, given in data["memories"].items()}
-    paths = {operand: tuple(stores[key] for key in keys) for operand, keys in data["paths"].items()}
+
+def accelerator_of(device: Device) -> Accelerator:
+    """Return a device whose operands go through memories of their own, in the units of the search.
+
+    Raises
+    ------
+    ArgumentError
+        If the device has no such paths on record.
+    """
+    if device.operands is None:
+        raise ArgumentError(
+            f"accelerator_of(): {device.name} has no paths of its operands on record. "
+            "Add `operands` to its YAML file, or take one of Hardware.Arrays"
+        )
+    machine = view(device)
+    stores = {level.name: _store(level, main=level.name == machine.main.name) for level in machine.levels}
+    paths = {operand: tuple(stores[name] for name in names) for operand, names in device.operands.paths.items()}
+    source = next(iter(device.sources.values()))["title"]
+    mac = float(device.operands.mac.m_as("pJ"))
     return Accelerator(
-        data["id"],
-        data["name"],
-        data["source"],
-        FrozenDict(data["bits"]),
-        FrozenDict(data["array"]),
-        _picojoules(data["mac_energy"]),
-        FrozenDict(paths),
+        device.id, device.name, source, device.operands.bits, device.operands.array, mac, FrozenDict(paths)
     )
 
 
-def _store(name: str, given: dict[str, Any]) -> Store:
-    read, write = (_picojoules(given[kind]) / given["width"] for kind in ("read", "write"))
-    return Store(name, given["capacity"], read, write, tuple(given["shared_along"]))
-
-
-def _picojoules(text: str) -> float:
-    return float(Q_(text).m_as("pJ"))
+def _store(level: LevelView, main: bool) -> Store:
+    """Return a memory with its energies for a bit; the main memory is without limit."""
+    capacity = None if main else int(level.quantity("capacity").m_as("bit"))
+    width = int(level.quantity("width").m_as("bit"))
+    read, write = (float(level.quantity(field).m_as("pJ")) / width for field in ("read", "write"))
+    return Store(level.name, capacity, read, write, level.level.shared_along)

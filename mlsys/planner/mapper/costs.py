@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.mapping.iteration import IterationSpace
-from mlsys.models.dataflow.machine import Machine
+from mlsys.models.dataflow.hierarchy import Hierarchy
 
 __all__ = ["Costs", "costs_of"]
 
@@ -53,12 +53,6 @@ class Costs:
         return self.energy(words) * self.latency(words)
 
 
-def costs_of(machine: Machine, space: IterationSpace, overlap: bool = True) -> Costs:
-    """Return the costs of a machine for one operator."""
-    return Costs(
-        machine.energies(),
-        machine.times(),
-        float(machine.mac_energy.m_as("J")) * space.macs,
-        2 * space.macs / float(machine.rate.m_as("FLOP/s")),
-        overlap,
-    )
+def costs_of(chip: Hierarchy, space: IterationSpace, overlap: bool = True) -> Costs:
+    """Return the costs of one operator on a machine's memories."""
+    return Costs(chip.prices, chip.times, chip.multiplying * space.macs, 2 * space.macs / chip.rate, overlap)

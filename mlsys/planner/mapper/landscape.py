@@ -12,7 +12,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.models.dataflow.counts import movements
-from mlsys.models.dataflow.machine import Machine
+from mlsys.models.dataflow.hierarchy import Hierarchy
 from mlsys.planner.mapper.chains import chains_within
 from mlsys.planner.mapper.costs import costs_of
 from mlsys.planner.mapper.hierarchy import search
@@ -40,14 +40,14 @@ class Landscape:
 
 
 def random_mappings(
-    machine: Machine, space: IterationSpace, count: int, seed: int = 0, *, overlap: bool = True
+    chip: Hierarchy, space: IterationSpace, count: int, seed: int = 0, *, overlap: bool = True
 ) -> Landscape:
     """Return mappings that fit, drawn at random: tiles of each loop, then an order at each level.
 
     Parameters
     ----------
-    machine, space
-        What runs what.
+    chip, space
+        What runs what: memories from :func:`mlsys.models.dataflow.hierarchy`, and loops.
     count
         Mappings to draw.
     seed
@@ -59,11 +59,11 @@ def random_mappings(
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.mapping import gemm_space
-    >>> from mlsys.models.dataflow import machine_of
-    >>> len(random_mappings(machine_of(Hardware.Cloud.A100), gemm_space(64, 64, 64), 10).energies)
+    >>> from mlsys.models.dataflow import hierarchy
+    >>> len(random_mappings(hierarchy(Hardware.Cloud.A100), gemm_space(64, 64, 64), 10).energies)
     10
     """
-    generator, capacities = random.Random(seed), machine.capacities()
+    generator, capacities = random.Random(seed), chip.rooms
     levels = range(len(capacities))
     chains = {dim: chains_within(size, len(capacities), _MOST)[0].tolist() for dim, size in space.sizes.items()}
     nests: list[LoopNest] = []
@@ -73,32 +73,32 @@ def random_mappings(
         held = [sum(operand.words(tile) for operand in space.operands) for tile in tiles]
         if all(words <= room for words, room in zip(held, capacities, strict=True)):
             orders = [tuple(generator.sample(list(space.sizes), len(space.sizes))) for _ in levels]
-            named = zip(machine.memories[1:], tiles, orders, strict=True)
-            nests.append(LoopNest(tuple(TileLevel(m.name, FrozenDict(tile), order) for m, tile, order in named)))
-    return _landscape(machine, space, nests, overlap)
+            named = zip(chip.inner, tiles, orders, strict=True)
+            nests.append(LoopNest(tuple(TileLevel(name, FrozenDict(tile), order) for name, tile, order in named)))
+    return _landscape(chip, space, nests, overlap)
 
 
-def pareto_front(machine: Machine, space: IterationSpace, most: int = 40, *, overlap: bool = True) -> Landscape:
+def pareto_front(chip: Hierarchy, space: IterationSpace, most: int = 40, *, overlap: bool = True) -> Landscape:
     """Return the mappings that no other beats in both energy and time, least energy first.
 
     Each is a proven optimum: the least energy among mappings that are faster than the one before.
 
     Parameters
     ----------
-    machine, space
-        What runs what.
+    chip, space
+        What runs what: memories from :func:`mlsys.models.dataflow.hierarchy`, and loops.
     most
         Stop after so many.
     overlap
         As in :func:`best_mapping`.
     """
-    costs = costs_of(machine, space, overlap)
+    costs = costs_of(chip, space, overlap)
     nests: list[LoopNest] = []
-    names, limit = [memory.name for memory in machine.memories[1:]], np.inf
+    names, limit = list(chip.inner), np.inf
     while len(nests) < most:
         best = search(
             space,
-            machine.capacities(),
+            chip.rooms,
             names,
             lambda words, limit=limit: np.where(costs.latency(words) < limit, costs.energy(words), np.inf),  # type: ignore[misc]
         )
@@ -106,11 +106,11 @@ def pareto_front(machine: Machine, space: IterationSpace, most: int = 40, *, ove
             break
         nests.append(best.nest)
         limit = float(costs.latency(best.words)) * (1 - 1e-12)
-    return _landscape(machine, space, nests, overlap)
+    return _landscape(chip, space, nests, overlap)
 
 
-def _landscape(machine: Machine, space: IterationSpace, nests: list[LoopNest], overlap: bool) -> Landscape:
-    costs, words = costs_of(machine, space, overlap), []
+def _landscape(chip: Hierarchy, space: IterationSpace, nests: list[LoopNest], overlap: bool) -> Landscape:
+    costs, words = costs_of(chip, space, overlap), []
     for nest in nests:
         moved = movements(space, nest)
         words.append([sum(m.words for m in moved if m.level == n) for n in range(1, len(nest.levels) + 1)])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.mapping.iteration import IterationSpace, iteration_space
 from mlsys.mapping.loopnest import LoopNest
-from mlsys.models.dataflow.cost import buffer_words, nest_cost
+from mlsys.models.dataflow.cost import buffer_words, hierarchy_for, nest_cost
 from mlsys.models.dataflow.counts import movements
-from mlsys.models.dataflow.machine import Machine, machine_of
+from mlsys.models.dataflow.hierarchy import Hierarchy
+from mlsys.models.energy import Energies
 from mlsys.models.result import Result
 from mlsys.planner.mapper import cache
 from mlsys.planner.mapper.costs import costs_of
@@ -25,10 +26,11 @@ from mlsys.planner.mapper.hierarchy import Best, search
 from mlsys.planner.mapper.two_level import safe_bound
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["OBJECTIVES", "MappedLayer", "best_mapping", "map_network"]
+__all__ = ["OBJECTIVES", "MappedLayer", "Objective", "best_mapping", "map_network"]
 
 _MOST_MACS = 10**18  # words are counted in 64 bits
-OBJECTIVES = ("traffic", "energy", "latency", "edp")
+Objective = Literal["traffic", "energy", "latency", "edp"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 WHY_NO_OTHER_WINS = (
     "of all tiles with one trip count the smallest takes least space and moves as much",
     "the loops that one operand lacks go innermost, which spares that operand; the order of the rest moves nothing",
@@ -42,8 +44,8 @@ class MappedLayer:
 
     Attributes
     ----------
-    space, machine, objective
-        What was asked.
+    space, chip, objective
+        What was asked: loops, memories, and what is made small.
     nest
         The mapping.
     result
@@ -63,8 +65,8 @@ class MappedLayer:
     """
 
     space: IterationSpace
-    machine: Machine
-    objective: str
+    chip: Hierarchy
+    objective: Objective
     nest: LoopNest
     result: Result
     words: tuple[int, ...]
@@ -95,7 +97,7 @@ class MappedLayer:
                 f"no mapping is more than {max(self.gap, 0.0005):.1%} better"
             )
         lines = [
-            f"{self.space.name} on {self.machine.name}, by {self.objective}: {state}.",
+            f"{self.space.name} on {self.chip.name}, by {self.objective}: {state}.",
             "",
             self.nest.resolved(self.space).pseudocode(self.space),
             "",
@@ -115,11 +117,13 @@ def _count(number: int) -> str:
 
 
 def best_mapping(
-    machine: Machine | Device,
+    device: Device | Hierarchy,
     workload: Operator | IterationSpace,
-    objective: str = "energy",
+    objective: Objective = "energy",
     *,
+    levels: int = 2,
     overlap: bool = True,
+    energies: Energies | None = None,
     progress: Callable[[Best, float], None] | None = None,
     seconds: float | None = None,
     disk_cache: bool = False,
@@ -128,15 +132,19 @@ def best_mapping(
 
     Parameters
     ----------
-    machine
-        A device, or what :func:`machine_of` made of it.
+    device
+        A twin, or what :func:`mlsys.models.dataflow.hierarchy` made of it.
     workload
         A matrix product or convolution.
     objective
         ``"traffic"`` of main memory, ``"energy"``, ``"latency"`` or ``"edp"``. Mappings that tie
         for traffic or latency are told apart by energy.
+    levels
+        Memories on the chip of a twin that are used, at most.
     overlap
         Whether memories and arithmetic work at the same time.
+    energies
+        What operations and accesses cost; by default the price list of the device's own process.
     progress
         Called now and then with the best so far and the share of the search that is done.
     seconds
@@ -172,13 +180,12 @@ def best_mapping(
             + did_you_mean(str(objective), OBJECTIVES)
         )
     space = workload if isinstance(workload, IterationSpace) else iteration_space(workload)
-    if isinstance(machine, Device):
-        machine = machine_of(machine, workload.precision if isinstance(workload, Operator) else None)
-    for memory, words in zip(machine.memories[1:], machine.capacities(), strict=True):
+    chip = hierarchy_for(device, workload, levels=levels, energies=energies)
+    for memory, words in zip(chip.inner, chip.rooms, strict=True):
         if words < 3:
             raise ArgumentError(
-                f"best_mapping(): {memory.name} of {machine.name} holds {words} words in {machine.precision}; "
-                "it must hold one word of each operand. Use fewer levels, e.g. machine_of(device, levels=1)"
+                f"best_mapping(): {memory} of {chip.name} holds {words} words in {chip.precision}; "
+                "it must hold one word of each operand. Use fewer levels, e.g. levels=1"
             )
     if seconds is not None:
         seconds = float(checked_number("best_mapping", "seconds", seconds, positive(), {}))
@@ -187,20 +194,20 @@ def best_mapping(
             f"best_mapping(): sizes must multiply to at most {_MOST_MACS:.1e}, so that words can be counted exactly, "
             f"got {float(space.macs):.1e}. Map a part of the product"
         )
-    best = _search(machine, space, objective, overlap, progress, seconds, disk_cache)
+    best = _search(chip, space, objective, overlap, progress, seconds, disk_cache)
     assert best.nest is not None
-    result = nest_cost(machine, space, best.nest, overlap=overlap)
-    bound = _least_words(space, machine.capacities())[0]
+    result = nest_cost(chip, space, best.nest, overlap=overlap)
+    bound = _least_words(space, chip.rooms)[0]
     counts = (best.proven, best.covered, best.bounded, best.tried, best.value, best.least)
-    return MappedLayer(space, machine, objective, best.nest, result, best.words, bound, *counts)
+    return MappedLayer(space, chip, objective, best.nest, result, best.words, bound, *counts)
 
 
 def _search(
-    machine: Machine, space: IterationSpace, objective: str, overlap: bool,
+    chip: Hierarchy, space: IterationSpace, objective: Objective, overlap: bool,
     progress: Callable[[Best, float], None] | None, seconds: float | None, disk: bool,
 ) -> Best:  # fmt: skip
-    memories, capacities = [memory.name for memory in machine.memories[1:]], machine.capacities()
-    costs = costs_of(machine, space, overlap)
+    memories, capacities = list(chip.inner), chip.rooms
+    costs = costs_of(chip, space, overlap)
     goals = {"energy": costs.energy, "edp": costs.edp, "latency": costs.latency}
     goal: Callable[[Sequence[Any]], Any] = goals.get(objective, lambda words: 1.0 * words[0])
     key = cache.key_of(space, capacities, memories, repr((objective, costs)))
@@ -256,7 +263,13 @@ def _holds(
 
 
 def map_network(
-    machine: Machine | Device, network: Network, objective: str = "energy", *, disk_cache: bool = False
+    device: Device | Hierarchy,
+    network: Network,
+    objective: Objective = "energy",
+    *,
+    levels: int = 2,
+    energies: Energies | None = None,
+    disk_cache: bool = False,
 ) -> tuple[MappedLayer, ...]:
     """Return the best mapping of every matrix product and convolution of a network, one by one.
 
@@ -268,4 +281,7 @@ def map_network(
     >>> layers[0].words == layers[1].words
     True
     """
-    return tuple(best_mapping(machine, operator, objective, disk_cache=disk_cache) for operator in network)
+    return tuple(
+        best_mapping(device, operator, objective, levels=levels, energies=energies, disk_cache=disk_cache)
+        for operator in network
+    )
