@@ -38,7 +38,7 @@ test: setup ## Run all tests: style and types, the library, the notebooks, the b
 		--nbval-sanitize-with tests/notebooks/sanitize.cfg)
 
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page, each number of each device
-	MLSYS_ALL=1 $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q
+	$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q
 
 labs: setup ## Open the labs in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir=labs $(if $(filter 0,$(shell id -u)),--allow-root)

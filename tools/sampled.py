@@ -1,7 +1,7 @@
 """Which of very many cases a run of the tests takes: a few drawn by a seed, or all of them.
 
-``MLSYS_SEED`` repeats a draw, which conftest.py prints at the end of a run; ``MLSYS_ALL=1``, as ``make mutants``
-sets it, takes every case.
+``MLSYS_SEED`` repeats a draw, which conftest.py prints at the end of a run. ``MLSYS_TIMES=8`` draws eight times as
+many, and ``MLSYS_ALL=1``, as ``make mutants`` sets it, takes every case.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def seed() -> int:
 
 def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
     """Return at most so many of the cases, in their order; the purpose keeps draws for several tests apart."""
+    most *= int(os.environ.get("MLSYS_TIMES") or 1)
     if everything() or len(cases) <= most:
         return list(cases)
     chosen = random.Random(f"{seed()} {purpose}").sample(range(len(cases)), most)

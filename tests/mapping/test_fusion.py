@@ -18,6 +18,7 @@ from mlsys.units import Q_
 from mlsys.workloads import Workload, resnet50
 from mlsys.workloads.torch_models import workload as capture
 from mlsys.workloads.traced import TracedOperator
+from sampled import drawn
 
 
 class Function(nn.Module):
@@ -77,7 +78,8 @@ def test_what_resnet50_saves_is_what_it_does_not_write_and_read() -> None:
     assert result.activation_bytes == network.activation_bytes - Q_(swallowed, "byte")
 
 
-@pytest.mark.parametrize("name", ["mobilenet-v2", "bert-base", "gpt2", "unet"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", drawn(["mobilenet-v2", "bert-base", "gpt2", "unet"], 1, "work of fused networks"))
 def test_work_is_the_same_to_the_last_flop(name: str) -> None:
     network = workload(name, dynamic=True)
     for before in (network, network.at(batch=3)):

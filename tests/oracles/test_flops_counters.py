@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from mlsys.units import Q_
 from mlsys.workloads import Workload, zoo
 from mlsys.workloads.torch_models import RECIPES, workload
+from sampled import drawn
 
 with (Path(__file__).parent / "data" / "flop_counters.csv").open(newline="") as file:
     RECORDED = list(csv.DictReader(file))
@@ -37,7 +38,8 @@ def flops(captured: Workload) -> int:
     return int(captured.flops.m_as("FLOP"))
 
 
-@pytest.mark.parametrize("model", REFERENCES)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("model", drawn(list(REFERENCES), 4, "hand-derived references"))
 def test_hand_derived_references(model: str) -> None:
     row = REFERENCES[model]
     size = next(iter(json.loads(row["input"]).values()))
@@ -53,7 +55,8 @@ def test_the_record_holds_counters_that_miss_the_reference() -> None:
     assert {"fvcore", "torchinfo", "ptflops_pytorch", "calflops", "thop", "torch_flopcounter"} <= wrong
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", drawn(NETWORKS, 5, "torch's own counter"))
 def test_torchs_counter_on_whole_networks(name: str) -> None:
     recipe = RECIPES[name]
     sizes = [recipe.default if isinstance(size, str) else size for size in recipe.shape]

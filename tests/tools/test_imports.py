@@ -9,6 +9,7 @@ from importlinter.cli import lint_imports
 
 import mlsys
 from pages import ROOT
+from sampled import drawn
 
 HEAVY = {"matplotlib", "ipywidgets", "torch", "IPython", "myst_nb", "pandas"}
 MAY_LOAD = {"mlsys.viz": {"matplotlib"}, "mlsys.widgets": {"matplotlib", "ipywidgets", "IPython"}}
@@ -25,8 +26,10 @@ def loaded_by(module: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize(
-    "module", ["mlsys", *(f"mlsys.{found.name}" for found in pkgutil.iter_modules(mlsys.__path__))]
-)
+MODULES = [f"mlsys.{found.name}" for found in pkgutil.iter_modules(mlsys.__path__)]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("module", ["mlsys", *drawn(MODULES, 5, "imports")])
 def test_import_is_light(module: str) -> None:
     assert loaded_by(module) <= MAY_LOAD.get(module, set())

@@ -10,6 +10,7 @@ from sampled import drawn
 @pytest.fixture(autouse=True)
 def a_part_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLSYS_ALL", raising=False)
+    monkeypatch.delenv("MLSYS_TIMES", raising=False)
 
 
 def draws(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[int]:
@@ -35,3 +36,9 @@ def test_all_of_them_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn("abcdef", 2, "test") == list("abcdef")
     monkeypatch.setenv("MLSYS_ALL", "0")
     assert len(drawn("abcdef", 2, "test")) == 2
+
+
+def test_more_of_them_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLSYS_TIMES", "8")
+    assert len(drawn(range(1000), 10, "test")) == 80
+    assert drawn(range(50), 10, "test") == list(range(50))

@@ -18,6 +18,7 @@ from mlsys.workloads.zoo.language import _pairs
 from mlsys.workloads.zoo.names import _key
 from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.tape import Tape
+from sampled import drawn
 
 NAMES = zoo.networks()
 
@@ -148,7 +149,8 @@ def test_more_arguments_that_make_no_sense() -> None:
 # --- laws of counting -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", drawn(NAMES, 40, "laws of networks"))
 def test_laws_of_every_network(name: str) -> None:
     one, many = zoo.network(name), zoo.network(name, batch=7)
     rows, more = one.arrays, many.arrays
@@ -172,7 +174,8 @@ def test_laws_of_every_network(name: str) -> None:
     assert halved.flops == one.flops
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", drawn(NAMES, 40, "laws of networks"))
 def test_fusing_saves_traffic_and_leaves_products_and_parameters(name: str) -> None:
     fused, apart = zoo.network(name), zoo.network(name, fused=False)
     assert fused.macs == apart.macs
