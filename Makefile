@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test mutants labs notebooks goldens lint bench colab clean
+.PHONY: help setup book pdf page test mutants labs notebooks goldens captures lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -48,6 +48,9 @@ notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 
 goldens: setup ## Lock every number anew in tests/goldens, after one was moved on purpose
 	@$(PYTHON) tools/goldens.py
+
+captures: setup ## Capture the networks of the catalogue that have PyTorch code, and store what was captured
+	@$(PYTHON) tools/captures.py
 
 lint: setup ## Check style, types, import directions and pages
 	$(BIN)/ruff check .

@@ -106,13 +106,13 @@ def of_hierarchies() -> dict[str, float]:
     """Return seconds of proven optima of our own machines: three levels, one core."""
     from mlsys import Hardware
     from mlsys.planner.mapper import best_mapping, best_two_level, cache, map_network
-    from mlsys.workloads import gemm, resnet50
+    from mlsys.workloads import gemm, zoo
 
     a100, found = Hardware.Cloud.A100, {}
     questions = {
         "gemm 4096³, three levels, energy, A100": lambda: best_mapping(a100, gemm(4096, 4096, 4096)),
         "gemm 4096³, three levels, EDP, A100": lambda: best_mapping(a100, gemm(4096, 4096, 4096), "edp"),
-        "ResNet-50, 54 layers, three levels, energy, A100": lambda: map_network(a100, resnet50()),
+        "ResNet-50, 54 layers, three levels, energy, A100": lambda: map_network(a100, zoo.network("resnet50")),
         "gemm (10⁶)³, two levels, all tiles": lambda: best_two_level(10**6, 10**6, 10**6, 10**6),
     }
     for name, ask in questions.items():
@@ -122,7 +122,7 @@ def of_hierarchies() -> dict[str, float]:
         found[name] = process_time() - start
     cache.clear()
     found["slowest layer of ResNet-50"] = max(
-        _timed(lambda layer=layer: best_mapping(a100, layer)) for layer in resnet50()
+        _timed(lambda layer=layer: best_mapping(a100, layer)) for layer in zoo.network("resnet50")
     )
     return found
 

@@ -81,7 +81,7 @@ from mlsys.sweep.points import enumerate_points
 devices = ["A100", "H100", "T4", "L4", "V100", "MI300X", "TPUv4", "A10", "L40S", "H200"]
 found = {}
 for name in ("resnet50", "gpt2", "gpt2-xl"):
-    spec = SweepSpec(models=[{"model": name, "source": "captured"}], devices=devices, batches=list(range(1, 9)),
+    spec = SweepSpec(models=[name], devices=devices, batches=list(range(1, 9)),
                      precisions=["bf16"], fusion=["off"])
     points = enumerate_points(spec)
     start = time.process_time()
@@ -128,7 +128,7 @@ def main() -> None:
     tracing.prepare()
     rounds = 1 if quick else 5
     rows = {}
-    captured = [{"model": name, "source": "captured"} for name in CAPTURED]
+    captured = list(CAPTURED)
     for name, python, code, count, given in (
         ("catalogue", run.PYTHON, OURS, rounds, (NETWORKS, BATCHES, PRECISIONS, ["on"])),
         ("mlsysim", run.PYTHON, PEER, rounds, (BATCHES, PRECISIONS)),

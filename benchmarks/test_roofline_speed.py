@@ -11,7 +11,7 @@ import pytest
 from mlsys import Q_, Hardware
 from mlsys.formulas import attainable_performance
 from mlsys.models import roofline
-from mlsys.workloads import dense, resnet50
+from mlsys.workloads import dense, zoo
 
 POINTS = 1_000_000
 INTENSITIES = np.geomspace(1e-2, 1e4, POINTS)
@@ -75,7 +75,7 @@ def test_model_of_one_operator(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="model")
 def test_model_of_a_network(benchmark: Any) -> None:
     note(benchmark, "roofline, ResNet-50 layer by layer", 54)
-    chip, network = Hardware.Cloud.A100, resnet50(32)
+    chip, network = Hardware.Cloud.A100, zoo.network("resnet50", batch=32)
     assert len(benchmark(roofline, chip, network).children) == 54
 
 

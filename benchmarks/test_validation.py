@@ -15,7 +15,7 @@ from mlsys.validation import shipped_rows, validate
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.fit import _stack
 from mlsys.validation.refit import settings
-from mlsys.workloads import resnet50
+from mlsys.workloads import zoo
 
 
 def test_all_rows(benchmark):
@@ -34,11 +34,12 @@ def test_resnet_calibrated(benchmark):
     from mlsys.hardware import view
     from mlsys.models.calibrated import snapshot
 
-    engine, work = snapshot(view(Hardware.Cloud.A100, "fp16")), lowered(resnet50(32), number_format("fp16"))
+    engine = snapshot(view(Hardware.Cloud.A100, "fp16"))
+    work = lowered(zoo.network("resnet50", batch=32), number_format("fp16"))
     stack = Stack.of([(engine, work, True)])
     benchmark(predict, stack, Parameters().vectorised())
 
 
 def test_resnet_roofline_for_comparison(benchmark):
-    network = resnet50(32)
+    network = zoo.network("resnet50", batch=32)
     benchmark(roofline, Hardware.Cloud.A100, network)

@@ -156,10 +156,10 @@ COUNT = {name: globals()[f"_{name}"] for name in COUNTERS}
 
 def again_at_another_batch() -> dict[str, float]:
     """Return how long a captured GPT-2 XL takes to be counted at another batch and sequence."""
-    from mlsys.workloads.torch_models import workload
+    from mlsys.workloads import load
 
     start = time.perf_counter()
-    network = workload("gpt2-xl", dynamic=True)
+    network = load("gpt2-xl")
     captured = time.perf_counter() - start
     times = []
     for batch in range(2, 12):

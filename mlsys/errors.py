@@ -16,6 +16,7 @@ __all__ = [
     "SweepFileError",
     "UnknownNameError",
     "did_you_mean",
+    "first_line",
 ]
 
 
@@ -53,3 +54,21 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
     return f" Did you mean {names[close[0]]!r}?" if close else ""
+
+
+def first_line(error: BaseException, most: int = 200) -> str:
+    r"""Return what an error says, in one line of at most ``most`` letters; its class where it says nothing.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such file\nhint: look again"))
+    'no such file'
+    >>> first_line(KeyError())
+    'KeyError'
+    """
+    try:
+        text = str(error)
+    except Exception:  # the error of somebody else's class may not even print
+        text = ""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    return line if len(line) <= most else line[:most] + "…"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from mlsys.door import checked_number, count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError
 
 __all__ = ["ready_model"]
 
@@ -21,10 +22,11 @@ def ready_model(
     Parameters
     ----------
     model
-        A network of :data:`mlsys.workloads.torch_models.RECIPES`, with random weights of a fixed seed; or
-        ``package.module:factory``, a module or a function that returns one or ``(module, inputs)``.
+        A network of the catalogue that has PyTorch code, or the ``config.json`` of a transformers model, with
+        random weights of a fixed seed; or ``package.module:factory``, a module or a function that returns
+        one or ``(module, inputs)``.
     batch, image, sequence
-        As :func:`mlsys.workloads.torch_models.workload` takes them.
+        As :func:`mlsys.workloads.load` takes them.
 
     Raises
     ------
@@ -48,29 +50,41 @@ def ready_model(
         if value is not None
     }
     torch.manual_seed(_SEED)
-    module, inputs, name = _made(model, sizes) if ":" in model else _named(model, sizes)
+    path = Path(model)
+    if path.suffix == ".onnx":
+        raise ArgumentError(
+            f"{model!r} cannot be compiled: an ONNX file holds no PyTorch code. Give a name, a package.module:factory "
+            "or a config.json"
+        )
+    if path.suffix == ".json" or (path.is_dir() and (path / "config.json").is_file()):
+        module, inputs, name = _configured(model, sizes)
+    else:
+        module, inputs, name = _made(model, sizes) if ":" in model else _named(model, sizes)
     return module.eval(), inputs, name
 
 
 def _named(model: str, sizes: dict[str, int]) -> tuple[Any, Any, str]:
     import torch
 
-    from mlsys.workloads.torch_models import RECIPES, canonical_name
+    from mlsys.workloads import zoo
+    from mlsys.workloads.resolve import unknown_network
+    from mlsys.workloads.torch_models import RECIPES
 
-    name = canonical_name(model)
-    if name not in RECIPES:
-        raise UnknownNameError(
-            f"{model!r} cannot be run: it is no network with PyTorch code here.{did_you_mean(model, RECIPES)} "
-            f"Give one of {', '.join(RECIPES)}, or package.module:factory; "
-            "configurations and ONNX files hold no code to compile"
+    entry = zoo.resolve(model)
+    if entry is None:
+        raise unknown_network(model)
+    if entry.code is None:
+        raise ArgumentError(
+            f"{model!r} cannot be run: it is written down in the catalogue without PyTorch code. "
+            f"Give one of {', '.join(RECIPES)}, a package.module:factory, or a config.json"
         )
-    recipe = RECIPES[name]
+    name, recipe = entry.name, RECIPES[entry.code]
     for label in ("image", "sequence"):
         if label in sizes and recipe.free != label:
             takes = f"takes --{recipe.free}" if recipe.free else "has one input size"
             raise ArgumentError(f"--{label} does not go with {name}, which {takes}. Leave it out")
-    if recipe.most and sizes.get("sequence", recipe.default) > recipe.most:
-        raise ArgumentError(f"--sequence must be at most {recipe.most} for {name}, got {sizes['sequence']}")
+    if entry.longest and sizes.get("sequence", recipe.default) > entry.longest:
+        raise ArgumentError(f"--sequence must be at most {entry.longest} for {name}, got {sizes['sequence']}")
     shape = [sizes.get(size, recipe.default) if isinstance(size, str) else size for size in recipe.shape]
     module = recipe.make(sizes.get("image"))
     if recipe.free == "sequence":
@@ -78,8 +92,24 @@ def _named(model: str, sizes: dict[str, int]) -> tuple[Any, Any, str]:
     return module, torch.randn(sizes["batch"], *shape), name
 
 
-def _made(model: str, sizes: dict[str, Any]) -> tuple[Any, Any, str]:
+def _configured(model: str, sizes: dict[str, int]) -> tuple[Any, Any, str]:
+    """Return the model of a transformers configuration with random weights, and inputs to run it on."""
+    from mlsys.workloads.hf import built_model
+
+    module, inputs = built_model(model, **sizes, precision="fp32", device="cpu")
+    words = min(_WORDS, getattr(module.config, "vocab_size", None) or _WORDS)
+    return module, {name: _filled(value, words) for name, value in inputs.items()}, type(module).__name__
+
+
+def _filled(given: Any, words: int = _WORDS) -> Any:
     import torch
+
+    if given.is_floating_point():
+        return torch.randn(given.shape, dtype=given.dtype)
+    return torch.randint(0, words, given.shape)
+
+
+def _made(model: str, sizes: dict[str, Any]) -> tuple[Any, Any, str]:
 
     from mlsys.workloads.factory import module_of
     from mlsys.workloads.torch_import.guess import adjusted, guessed_inputs
@@ -87,7 +117,7 @@ def _made(model: str, sizes: dict[str, Any]) -> tuple[Any, Any, str]:
     module, inputs, name = module_of(model, meta=False)
     if inputs is None:
         module, inputs = adjusted(module, guessed_inputs(module, None, **sizes), **sizes)
-        inputs = torch.randn(inputs.shape) if inputs.is_floating_point() else torch.randint(0, _WORDS, inputs.shape)
+        inputs = _filled(inputs)
     elif sizes != {"batch": 1}:
         raise ArgumentError(f"{model!r} brings its own inputs: leave --batch, --image and --sequence out")
     return module, inputs, name

@@ -127,8 +127,8 @@ def inductor_kernels(work: Workload, frozen: bool) -> Network:
 
     Examples
     --------
-    >>> from mlsys.workloads.torch_models import workload
-    >>> network = workload("resnet50")
+    >>> from mlsys.workloads import load
+    >>> network = load("resnet50")
     >>> len(network), len(inductor_kernels(network, False)), len(inductor_kernels(network, True))
     (174, 105, 56)
     """

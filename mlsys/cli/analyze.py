@@ -18,28 +18,24 @@ from mlsys.cli.common import (
     speak_plainly,
     write_csv,
 )
+from mlsys.cli.networks import as_kernels_if, network_of, network_options, sizes_in_words, sizes_used
 
 __all__ = ["analyze", "compare"]
 
+_PRECISION = "fp16"
+
 
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    whole = click.IntRange(min=1)
-    for option in (
-        click.option("--setting", help='Whose software: "compiled network on GPU" or another fitted setting.'),
-        click.option(
-            "--fusion/--no-fusion",
-            default=True,
-            show_default=True,
-            help="Whether operators share kernels, as a compiler arranges it.",
-        ),
-        click.option("--phase", type=click.Choice(["prefill", "decode"]), help="Of a language model of the catalogue."),
-        click.option("--precision", default="fp16", show_default=True, help="Of every value and of the arithmetic."),
-        click.option("--image", type=whole, help="Side of a square image."),
-        click.option("--sequence", type=whole, help="Tokens; by default what is usual for the network."),
-        click.option("--batch", type=whole, default=1, show_default=True, help="Images or sequences."),
-    ):
-        command = option(command)
-    return command
+    command = click.option("--setting", help='Whose software: "compiled network on GPU" or another fitted setting.')(
+        command
+    )
+    command = click.option(
+        "--fusion/--no-fusion",
+        default=True,
+        show_default=True,
+        help="Whether operators share kernels, as a compiler arranges it.",
+    )(command)
+    return network_options("Of every value and of the arithmetic; by default fp16.")(command)
 
 
 @click.command()
@@ -65,6 +61,7 @@ def analyze(
     model: str,
     name: str,
     setting: str | None,
+    fusion: bool,
     top: int,
     as_json: bool,
     as_csv: bool,
@@ -85,10 +82,11 @@ def analyze(
         raise ValueError("give either --json or --csv, not both")
     if figure is not None:
         checked_picture(figure)
-    twin = _twin(name, options["precision"])
-    found = analyse(
-        twin, _network(model, **options), precision=options["precision"], setting=setting, samples=options["batch"]
-    )
+    precision = options["precision"] or _PRECISION
+    twin = _twin(name, precision)
+    work = network_of(model, options, precision)
+    samples = work.sizes.get("batch", 1)
+    found = analyse(twin, as_kernels_if(fusion, work), precision=precision, setting=setting, samples=samples)
     if page_file is not None:
         from mlsys.cli.analysis_page import page
 
@@ -98,11 +96,11 @@ def analyze(
 
         analysis_figure(found, twin).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
     if as_json:
-        click.echo(json.dumps(_report(found), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(_report(found, work), indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(found))
     else:
-        click.echo(found.explain(top))
+        click.echo(f"{found.explain(top)}\n{sizes_in_words(work)}")
         for written in filter(None, (page_file, figure)):
             click.echo(f"written: {written}", err=True)
 
@@ -121,7 +119,9 @@ def analyze(
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, one object for each device.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each device.")
 @speak_plainly
-def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: bool, **options: Any) -> None:
+def compare(
+    model: str, names: str, setting: str | None, fusion: bool, as_json: bool, as_csv: bool, **options: Any
+) -> None:
     """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
     Speed is that of the estimate, over the first device's.
@@ -135,14 +135,13 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not wanted:
         raise ValueError("--devices must be names with commas, such as A100,H100,T4")
-    twins = [_twin(name, options["precision"]) for name in wanted]
-    network = _network(model, **options)
-    analyses = [
-        analyse(twin, network, precision=options["precision"], setting=setting, samples=options["batch"])
-        for twin in twins
-    ]
+    precision = options["precision"] or _PRECISION
+    twins = [_twin(name, precision) for name in wanted]
+    work = network_of(model, options, precision)
+    kernels, samples = as_kernels_if(fusion, work), work.sizes.get("batch", 1)
+    analyses = [analyse(twin, kernels, precision=precision, setting=setting, samples=samples) for twin in twins]
     if as_json or as_csv:
-        rows = [_summary(found, analyses[0]) for found in analyses]
+        rows = [_summary(found, analyses[0], work) for found in analyses]
         if as_json:
             click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         else:
@@ -165,6 +164,7 @@ def compare(model: str, names: str, setting: str | None, as_json: bool, as_csv: 
     ]
     first = analyses[0]
     click.echo(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, lines))
+    click.echo(sizes_in_words(work))
 
 
 def _twin(name: str, precision: str) -> Any:
@@ -181,39 +181,9 @@ def _twin(name: str, precision: str) -> Any:
     return twin
 
 
-def _network(
-    model: str,
-    *,
-    batch: int,
-    sequence: int | None,
-    image: int | None,
-    precision: str,
-    phase: str | None,
-    fusion: bool,
-) -> Any:
-    """Return the network, from the catalogue or captured, fused or one operator at a time."""
-    from mlsys.mapping.fusion import fuse
-    from mlsys.precision import precision_name
-    from mlsys.workloads import zoo
-    from mlsys.workloads.resolve import captured
-    from mlsys.workloads.torch_models import TORCH_DTYPES
-
-    given: dict[str, Any] = {"batch": batch}
-    given |= {name: value for name, value in (("sequence", sequence), ("image", image)) if value is not None}
-    exact = precision_name(precision)
-    if zoo.resolve(model) is not None:
-        return zoo.network(model, precision=exact, phase=phase, fused=fusion, **given)
-    if phase is not None:
-        raise ValueError(f"--phase is for the language models of the catalogue, and {model!r} is none")
-    if exact in TORCH_DTYPES and Path(model).suffix != ".onnx":
-        given["precision"] = exact
-    found = captured(model, given)
-    return fuse(found) if fusion else found
-
-
-def _report(found: Any) -> dict[str, Any]:
+def _report(found: Any, work: Any) -> dict[str, Any]:
     return {
-        **_summary(found, found),
+        **_summary(found, found, work),
         "operators": _rows(found),
         "groups": [
             {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
@@ -235,10 +205,11 @@ def _report(found: Any) -> dict[str, Any]:
     }
 
 
-def _summary(found: Any, first: Any) -> dict[str, Any]:
+def _summary(found: Any, first: Any, work: Any) -> dict[str, Any]:
     return {
         "model": found.workload,
         "device": found.device,
+        **sizes_used(work),
         "precision": found.precision,
         "batch": found.samples,
         "setting": found.setting,
@@ -250,6 +221,7 @@ def _summary(found: Any, first: Any) -> dict[str, Any]:
         "samples_per_second": found.rate.m_as("1/s"),
         "speed_over_first": (first.estimate / found.estimate).m_as(""),
         "flops": found.flops.m_as("FLOP"),
+        "product_flops": work.product_flops.m_as("FLOP"),
         "bytes": found.data.m_as("byte"),
         "weight_bytes": found.weights.m_as("byte"),
         "flop_per_byte": found.intensity.m_as("FLOP/byte"),

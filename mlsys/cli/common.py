@@ -92,9 +92,8 @@ def complete_model(ctx: Any, param: Any, incomplete: str) -> list[Any]:
     from click.shell_completion import CompletionItem
 
     from mlsys.workloads import zoo
-    from mlsys.workloads.torch_models import RECIPES
 
-    names = sorted({*zoo.networks(), *RECIPES})
+    names = sorted(zoo.networks())
     found = [CompletionItem(name) for name in names if name.startswith(incomplete.lower())]
     return found or [CompletionItem(incomplete, type="file")]
 

@@ -10,8 +10,11 @@ from typing import Any
 import click
 
 from mlsys.cli.common import read_rows, speak_plainly, write_csv
+from mlsys.cli.networks import network_of, network_options, sizes_in_words
 
 __all__ = ["mapper"]
+
+_SHOWN = 60  # layers that an error lists
 
 _COLUMNS = ("M", "N", "K", "S", "tile_set")
 
@@ -24,20 +27,21 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 @click.option(
     "--objective", default="energy", show_default=True, help="traffic (of main memory), energy, latency or edp."
 )
-@click.option("--precision", help="Number format; by default the headline format of the device.")
+@network_options("Number format; by default the headline format of the device.")
 @click.option("--levels", type=click.IntRange(min=1), default=2, show_default=True, help="Memories on the chip to use.")
 @click.option("--seconds", type=float, help="Stop after so long with the best found.")
 @click.option("--cache/--no-cache", default=False, show_default=True, help="Keep results in the user's cache folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly
 def mapper(
-    layer: str | None, rows: Path | None, as_csv: bool, name: str | None, objective: str, precision: str | None,
-    levels: int, seconds: float | None, cache: bool, as_json: bool,
+    layer: str | None, rows: Path | None, as_csv: bool, name: str | None, objective: str,
+    levels: int, seconds: float | None, cache: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Find the best tiles and loop order of LAYER on a device, or of every row of a file.
 
-    LAYER is a matrix product, gemm:512x256x32, or a layer of a network, resnet50:conv3_1b;
-    resnet50:all maps every layer. A row asks for the least words that C[M,N] += A[M,K] B[K,N]
+    LAYER is a matrix product, gemm:512x256x32, or a layer of a network that `mlsys flops` takes, by its
+    name or its number, resnet50:conv3_1b; resnet50:all maps every product.
+    A row asks for the least words that C[M,N] += A[M,K] B[K,N]
     moves through a fast memory of S words, over divisors (div) or all tile sizes (all).
     """
     if (layer is None) == (rows is None):
@@ -47,7 +51,7 @@ def mapper(
         return
     if name is None:
         raise ValueError("say which device LAYER runs on: --device A100")
-    _layers(str(layer), name, objective, precision, levels, seconds, cache, as_json)
+    _layers(str(layer), name, objective, options, levels, seconds, cache, as_json)
 
 
 def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
@@ -102,46 +106,71 @@ def _record(best: Any) -> dict[str, Any]:
     }
 
 
-def _operators(layer: str, precision: str) -> list[Any]:
+def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[list[Any], str]:
+    """Return the products that LAYER names, a product by its sizes or layers of a network, and sizes in words."""
     from mlsys.errors import did_you_mean
-    from mlsys.workloads import gemm, resnet50
+    from mlsys.workloads import gemm
 
-    kind, _, which = layer.partition(":")
+    kind, _, which = layer.rpartition(":")
     if kind == "gemm":
         sizes = [_whole("a size", size) for size in which.lower().replace("×", "x").split("x")]
         if len(sizes) != 3:
             raise ValueError(f"a matrix product has three sizes, gemm:MxNxK, got {layer!r}. Write e.g. gemm:512x256x32")
         m, n, k = sizes
-        return [gemm(m, n, k, precision)]
-    if kind == "resnet50":
-        known = {operator.name.replace(" ", "_"): operator for operator in resnet50(precision=precision)}
-        if which == "all":
-            return list(known.values())
-        if which in known:
-            return [known[which]]
+        return [gemm(m, n, k, precision)], precision
+    if not kind:
         raise ValueError(
-            f"resnet50 has no layer {which!r}.{did_you_mean(which, known)} It has: {', '.join(known)}, all"
+            f"{layer!r} is no layer. Write e.g. gemm:512x256x32, or a network and one of its layers or `all`, "
+            f"such as {layer}:all"
         )
-    raise ValueError(f"{layer!r} is no layer. Write e.g. gemm:512x256x32 or resnet50:conv3_1b")
+    work = network_of(kind, options, precision)
+    layers = [operator for operator in work if operator.products is not None]
+    known: dict[str, Any] = {}
+    for names in (_names(kind, layers), (one.name for one in layers), map(str, range(1, len(layers) + 1))):
+        for name, operator in zip(names, layers, strict=False):
+            known.setdefault(name.replace(" ", "_"), operator)
+    if which == "all":
+        return layers, sizes_in_words(work)
+    if which in known:
+        return [known[which]], sizes_in_words(work)
+    shown = list(known)[: len(layers)]
+    more = f", … {len(shown)} in all" if len(shown) > _SHOWN else ""
+    raise ValueError(
+        f"{kind} has no layer {which!r}.{did_you_mean(which, known)} It has: {', '.join(shown[:_SHOWN])}{more}, all; "
+        f"or give a number, 1 to {len(layers)}"
+    )
+
+
+def _names(kind: str, layers: list[Any]) -> list[str]:
+    """Return the names that the catalogue gives the layers of a network, where it lists the same products."""
+    from mlsys.workloads import zoo
+
+    entry = None if ":" in kind else zoo.resolve(kind)
+    if entry is None or not entry.code or not entry.written or entry.model:
+        return []
+    written = [operator for operator in entry.build(batch=1) if operator.products is not None]
+    same = [(a.products.n, a.products.k) for a in written] == [(b.products.n, b.products.k) for b in layers]
+    return [operator.name for operator in written] if same else []
 
 
 def _layers(
-    layer: str, name: str, objective: Any, precision: str | None, levels: int, seconds: float | None, cache: bool,
+    layer: str, name: str, objective: Any, options: dict[str, Any], levels: int, seconds: float | None, cache: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     from mlsys.hardware import Hardware
     from mlsys.planner.mapper import best_mapping
 
     device = Hardware[name]
-    operators = _operators(layer, precision or device.headline)
+    operators, sizes = _operators(layer, options, options["precision"] or device.headline)
     watch = _watch if sys.stderr.isatty() else None
     mapped = [
         best_mapping(device, operator, objective, levels=levels, progress=watch, seconds=seconds, disk_cache=cache)
         for operator in operators
     ]
     if as_json:
-        click.echo(json.dumps([_as_data(item) for item in mapped], indent=1, ensure_ascii=False))
-    elif len(mapped) == 1:
+        click.echo(json.dumps([_as_data(item) | {"network": sizes} for item in mapped], indent=1, ensure_ascii=False))
+        return
+    if len(mapped) == 1:
         click.echo(mapped[0].explain())
     else:
         for item in mapped:
@@ -149,6 +178,7 @@ def _layers(
             state = "" if item.proven else f"  not proven, at most {item.gap:.1%} above the best"
             words = f"{item.words[0]:>12,} words  {item.ratio:6.3f} × bound"
             click.echo(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
+    click.echo(sizes, err=True)
 
 
 def _watch(best: Any, share: float) -> None:

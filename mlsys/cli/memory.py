@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import checked_picture, complete_device, complete_model, speak_plainly, write_csv
+from mlsys.cli.networks import network_of, network_options, sizes_in_words, sizes_used
 
 __all__ = ["memory"]
 
@@ -17,10 +18,7 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 
 @click.command()
 @click.argument("model", shell_complete=complete_model)
-@click.option("--batch", type=click.IntRange(min=1), help="Images or sequences; by default 1.")
-@click.option("--sequence", type=click.IntRange(min=1), help="Tokens; by default what is usual for the network.")
-@click.option("--image", type=click.IntRange(min=1), help="Side of a square image.")
-@click.option("--precision", help="fp64, fp32, fp16 or bf16; by default fp32.")
+@network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
 @click.option("--strategy", type=click.Choice(_STRATEGIES), default="best", show_default=True)
 @click.option("--alignment", type=click.IntRange(min=1), default=64, show_default=True, help="Of offsets, bytes.")
 @click.option("--fuse", "fused", is_flag=True, help="Plan for fused kernels: their intermediates need no memory.")
@@ -50,8 +48,9 @@ def memory(
 ) -> None:
     """Give every activation of MODEL a place in one block of memory.
 
-    MODEL is what `mlsys flops` takes, captured: the name of a network with a torch model, a
-    `package.module:factory`, the config.json of a transformers model, or an ONNX file.
+    MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the
+    config.json of a transformers model, or an ONNX file. Networks of the catalogue without PyTorch
+    code have no graph to plan.
 
     Two tensors may share addresses if they are never needed at one time. What is needed at the
     fullest step is the lower bound; all of them side by side are the sum. Weights lie beside
@@ -60,19 +59,17 @@ def memory(
     from mlsys.mapping.fusion import fuse
     from mlsys.planner.memory import fits_on, lean_order, plan_memory
     from mlsys.units import Q_
-    from mlsys.workloads.resolve import captured
 
     if as_json and as_csv:
         raise ValueError("give either --json or --csv, not both")
     if figure is not None:
         checked_picture(figure)
     twin = None if name is None else _twin(name)
-    work = captured(model, {key: value for key, value in options.items() if value is not None})
-    if fused:
-        work = fuse(work)
-    found = lean_order(work) if lean else None
+    work = network_of(model, options)
+    planned = fuse(work) if fused else work
+    found = lean_order(planned) if lean else None
     plan = plan_memory(
-        work,
+        planned,
         strategy=strategy,
         alignment=Q_(alignment, "byte"),
         order=None if found is None else found.order,
@@ -85,7 +82,7 @@ def memory(
 
         memory_figure(plan).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
     if as_json:
-        click.echo(json.dumps(_report(plan, found, fit), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(_report(plan, found, fit, work), indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
     else:
@@ -98,6 +95,7 @@ def memory(
             )
         if fit is not None:
             click.echo("\n" + fit.explain())
+        click.echo(f"\n{sizes_in_words(work)}")
         if figure is not None:
             click.echo(f"written: {figure}", err=True)
 
@@ -113,9 +111,10 @@ def _twin(name: str) -> Any:
         raise UnknownNameError(f"no device {name!r}.{did_you_mean(name, words)} `mlsys devices` lists all") from None
 
 
-def _report(plan: Any, order: Any, fit: Any) -> dict[str, Any]:
+def _report(plan: Any, order: Any, fit: Any, work: Any) -> dict[str, Any]:
     report = {
         "model": plan.network,
+        **sizes_used(work),
         "strategy": plan.strategy,
         "alignment": plan.alignment,
         "in_place": plan.liveness.in_place,

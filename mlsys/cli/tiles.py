@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import QuantityType, complete_device, complete_model, speak_plainly, write_csv
+from mlsys.cli.networks import as_kernels_if, network_of, network_options, sizes_in_words, sizes_used
 
 __all__ = ["tiles"]
 
@@ -17,8 +18,7 @@ __all__ = ["tiles"]
 @click.option(
     "--device", "name", required=True, help="A device, such as A100 or GenericKPU.", shell_complete=complete_device
 )
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images or sequences.")
-@click.option("--precision", help="Of every value; by default the headline format of the device.")
+@network_options("Of every value; by default the headline format of the device.")
 @click.option("--onchip", type=QuantityType(), help='Memory on the chip of a teaching profile, such as "8 MiB".')
 @click.option("--strategy", help="cpu, gpu, tpu or kpu; by default what suits the device.")
 @click.option("--unfused", is_flag=True, help="Every activation and normalisation as a kernel of its own.")
@@ -29,44 +29,50 @@ __all__ = ["tiles"]
 def tiles(
     model: str,
     name: str,
-    batch: int,
-    precision: str | None,
     onchip: Any,
     strategy: Any,
     unfused: bool,
     launch: Any,
     as_json: bool,
     as_csv: bool,
+    **options: Any,
 ) -> None:
-    """Cut every operator of MODEL, a network of the catalogue, into the tiles that suit a device.
+    """Cut every operator of MODEL into the tiles that suit a device.
+
+    MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
+    of a transformers model, or an ONNX file.
 
     Prints time, energy and bytes by memory level, and the operators that take longest with their tiles.
     Nothing is fitted: what is counted are bytes that tiles read again, waves that are not full, and launches.
     """
     from mlsys.hardware import Hardware
     from mlsys.models.architecture import architecture
-    from mlsys.workloads import zoo
 
     if as_json and as_csv:
         raise ValueError("give either --json or --csv, not both")
     device = Hardware[name]
     if onchip is not None:
         device = device.with_onchip(onchip)
-    network = zoo.network(model, batch=batch, precision=precision or device.headline, fused=not unfused)
-    found = architecture(device, network, strategy=strategy, launch_overhead=launch)
+    work = network_of(model, options, device.headline)
+    kernels = as_kernels_if(not unfused, work)
+    found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
     if as_json:
-        click.echo(json.dumps({**_summary(found), "operators": _rows(found)}, indent=1, ensure_ascii=False))
+        click.echo(json.dumps({**_summary(found, work), "operators": _rows(found)}, indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(found))
     else:
         click.echo(found.explain())
         click.echo(_longest(found))
+        click.echo(sizes_in_words(work))
 
 
-def _summary(found: Any) -> dict[str, Any]:
+def _summary(found: Any, work: Any) -> dict[str, Any]:
     return {
         "model": found.workload,
         "device": found.device,
+        **sizes_used(work),
+        "flops": work.flops.m_as("FLOP"),
+        "product_flops": work.product_flops.m_as("FLOP"),
         "strategy": found.model,
         "seconds": found.time.m_as("s"),
         "bound_by": found.bound_by,

@@ -215,29 +215,47 @@ def conv_space(
     )
 
 
+def _products_space(m: int, n: int, k: int, copies: int, name: str) -> IterationSpace:
+    """Return the loops of equal products of different matrices, one for each head of attention, say."""
+    sizes = _sizes("iteration_space", g=copies, m=m, n=n, k=k)
+    g, rows, columns, depth = (Axis((dim,)) for dim in "gmnk")
+    return IterationSpace(
+        name,
+        sizes,
+        (Operand("A", (g, rows, depth)), Operand("B", (g, depth, columns))),
+        Operand("C", (g, rows, columns)),
+    )
+
+
 def iteration_space(operator: Operator) -> IterationSpace:
     """Return the loops of an operator of :mod:`mlsys.workloads`.
+
+    Other convolutions than those of pictures, transposed ones and attention are the matrix products
+    that they lower to; of attention, that is its first product, as often as there are both.
 
     Raises
     ------
     ArgumentError
-        If the operator is neither a matrix product nor a convolution.
+        If the operator is neither a matrix product nor lowers to one.
 
     Examples
     --------
-    >>> from mlsys.workloads import resnet50
-    >>> iteration_space(next(iter(resnet50()))).sizes["p"]
+    >>> from mlsys.workloads import conv2d
+    >>> iteration_space(conv2d(1, 3, 64, size=224, kernel=7, stride=2)).sizes["p"]
     112
     """
-    shape = operator.shape
-    if operator.kind == "gemm":
-        return gemm_space(shape["m"], shape["n"], shape["k"], operator.name)
-    if operator.kind == "conv2d":
-        return conv_space(
-            shape["batch"], shape["in_channels"], shape["out_channels"], shape["out_size"], shape["out_size"],
-            shape["kernel"], shape["kernel"], shape["stride"], shape["groups"], operator.name,
-        )  # fmt: skip
-    raise ArgumentError(
-        f"iteration_space(): `operator` must be a gemm or a conv2d, got {operator.name!r}, which is {operator.kind}. "
-        "Write e.g. iteration_space(gemm(512, 256, 32))"
-    )
+    shape, lowered = operator.shape, operator.products
+    if operator.kind == "conv2d" and "stride" in shape:
+        square = "kernel" in shape
+        out = [shape["out_size"]] * 2 if square else [shape["out_height"], shape["out_width"]]
+        kernel = [shape["kernel"]] * 2 if square else [shape["kernel_height"], shape["kernel_width"]]
+        channels = shape["batch"], shape["in_channels"], shape["out_channels"]
+        return conv_space(*channels, *out, *kernel, shape["stride"], shape["groups"], operator.name)
+    if lowered is None:
+        raise ArgumentError(
+            f"iteration_space(): `operator` must be a matrix product or lower to one, got {operator.name!r}, which is "
+            f"{operator.kind}. Write e.g. iteration_space(gemm(512, 256, 32))"
+        )
+    if lowered.copies == 1:
+        return gemm_space(lowered.m, math.ceil(lowered.n), lowered.k, operator.name)
+    return _products_space(lowered.m, math.ceil(lowered.n), lowered.k, lowered.copies, operator.name)

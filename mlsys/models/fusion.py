@@ -88,8 +88,8 @@ def fusion_gain(
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.mapping.fusion import fuse
-    >>> from mlsys.workloads.torch_models import workload
-    >>> gain = fusion_gain(Hardware.Cloud.A100, fuse(workload("resnet50", precision="fp16", batch=32)))
+    >>> from mlsys.workloads import load
+    >>> gain = fusion_gain(Hardware.Cloud.A100, fuse(load("resnet50", precision="fp16", batch=32)))
     >>> print(gain.kernels, f"{gain.speedup:.2f}")
     (174, 56) 2.35
     """

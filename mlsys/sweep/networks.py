@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
+from mlsys.mapping.fusion import as_kernels
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.sweep.points import Case
 from mlsys.sweep.spec import Variant
-from mlsys.workloads.operator import Network
+from mlsys.workloads import Network, Workload, load
 
 __all__ = ["CaseWork", "network_of", "work_of"]
 
@@ -58,30 +59,20 @@ def work_of(case: Case) -> CaseWork:
 
 
 def network_of(variant: Variant, batch: int, precision: str = "fp32") -> Network:
-    """Return the network that is evaluated; a captured one is in single precision, whatever is asked."""
+    """Return the network that is evaluated; a captured one is in the format it was captured in, whatever is asked."""
     if variant.source == "catalogue":
-        from mlsys.workloads import zoo
-
-        return zoo.network(
-            variant.place,
-            batch=batch,
-            precision=precision,
-            sequence=variant.sequence,
-            image=variant.image,
-            phase=variant.phase,
-            fused=variant.fused,
-        )
-    if variant.phase is not None:
-        raise ArgumentError("`phase` is for the language models of the catalogue. Leave it or `source: captured` out")
-    network: Any = _captured(replace(variant, fused=False), batch)
-    if variant.fused:
-        from mlsys.mapping.fusion import fuse
-
-        network = fuse(network)
-    return network  # type: ignore[no-any-return]
+        network = load(variant.place, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
+        return as_kernels(network) if variant.fused else network
+    network = _captured(replace(variant, fused=False), batch)
+    return as_kernels(network) if variant.fused else network
 
 
-def _captured(variant: Variant, batch: int) -> Any:
+def _sizes(variant: Variant) -> dict[str, Any]:
+    given = {"sequence": variant.sequence, "image": variant.image, "phase": variant.phase}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _captured(variant: Variant, batch: int) -> Workload:
     """Return a captured network at a batch, captured once where its batch can be left free."""
     free = _with_free_batch(variant)
     if free is not None:
@@ -93,28 +84,21 @@ def _captured(variant: Variant, batch: int) -> Any:
 
 
 @functools.lru_cache(maxsize=4)
-def _with_free_batch(variant: Variant) -> Any:
+def _with_free_batch(variant: Variant) -> Workload | None:
     from pathlib import Path
 
-    from mlsys.workloads import Workload
-    from mlsys.workloads.torch_models import RECIPES, canonical_name, workload
-
-    sizes: Any = {name: value for name, value in (("sequence", variant.sequence), ("image", variant.image)) if value}
     path = Path(variant.place)
     if path.suffix == ".json" or (path / "config.json").is_file():
+        sizes = {name: size for name, size in _sizes(variant).items() if name != "phase"}
         return Workload.from_hf_config(variant.place, dynamic=True, **sizes)
-    if canonical_name(variant.place) in RECIPES:
-        return workload(variant.place, dynamic=True, **sizes)
-    return None
+    if path.suffix == ".onnx" or ":" in variant.place:
+        return None
+    return load(variant.place, **_sizes(variant), option="`{}`")
 
 
 @functools.lru_cache(maxsize=16)
-def _with_fixed_batch(variant: Variant, batch: int) -> Any:
-    from mlsys.workloads.resolve import captured
-
-    given = {"batch": batch, "sequence": variant.sequence, "image": variant.image}
-    named = {name: value for name, value in given.items() if value is not None}
-    return captured(variant.place, named, option="`{}`")
+def _with_fixed_batch(variant: Variant, batch: int) -> Workload:
+    return load(variant.place, batch=batch, **_sizes(variant), option="`{}`")
 
 
 @functools.lru_cache(maxsize=64)

@@ -32,7 +32,6 @@ _MODEL = {
     "additionalProperties": False,
     "properties": {
         "model": _TEXT,
-        "source": {"enum": ["catalogue", "captured"]},
         "sequence": _one_or_many(_WHOLE),
         "image": _one_or_many(_WHOLE),
         "phase": _one_or_many({"enum": ["prefill", "decode"]}),
@@ -96,8 +95,7 @@ def faults(data: Any, folder: Path) -> list[tuple[Place, str]]:
             found.append((place, f"a model is a name or a mapping with `model`, got {entry!r}"))
         name = entry.get("model") if isinstance(entry, Mapping) else entry
         if isinstance(name, str):
-            source = entry.get("source") if isinstance(entry, Mapping) else None
-            found += [(place, text) for text in _model_faults(name, source, folder)]
+            found += [(place, text) for text in _model_faults(name, folder)]
     for place, entry in _entries(data, "devices"):
         if isinstance(entry, Mapping):
             told = [((*place, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
@@ -167,29 +165,20 @@ def _wanted(value: Any, single: Mapping[str, Any]) -> list[str]:
     return [f"must be {what}, or a list of such; got {value!r}"]
 
 
-def _model_faults(name: str, source: Any, folder: Path) -> list[str]:
+def _model_faults(name: str, folder: Path) -> list[str]:
     from mlsys.workloads import zoo
-    from mlsys.workloads.torch_models import RECIPES, canonical_name
 
     path = folder / name
     if path.suffix in (".onnx", ".json"):
-        if source == "catalogue":
-            return [f"{name!r} is a file, not a network of the catalogue: leave `source` out"]
         return [] if path.is_file() else [f"there is no file {name!r}"]
     if (path / "config.json").is_file():
         return []
     if ":" in name:
         return _factory_faults(name)
-    in_catalogue, in_recipes = zoo.resolve(name) is not None, canonical_name(name) in RECIPES
-    if source == "catalogue" and in_recipes and not in_catalogue:
-        return [f"{name!r} is not in the catalogue, only among those to be captured: leave `source` out"]
-    if source == "captured" and in_catalogue and not in_recipes:
-        return [f"{name!r} is in the catalogue alone and cannot be captured: leave `source` out"]
-    if in_catalogue or in_recipes:
+    if zoo.resolve(name) is not None:
         return []
-    names = (*zoo.networks(), *RECIPES)
     return [
-        f"unknown network {name!r}.{did_you_mean(name, names)} Give a name (`mlsys flops` knows the same), "
+        f"unknown network {name!r}.{did_you_mean(name, zoo.networks())} Give a name (`mlsys flops` knows the same), "
         "package.module:factory, a config.json or a .onnx file"
     ]
 

@@ -30,7 +30,7 @@ class Variant:
     place
         As it is found: a name, a factory, or the path of a file.
     source
-        ``"catalogue"`` or ``"captured"``.
+        ``"catalogue"``, written down operator by operator, or ``"captured"`` from code.
     sequence, image, phase
         Tokens, side of the picture, phase of a language model; None for what is usual.
     fused
@@ -50,16 +50,15 @@ class Variant:
 class SweepSpec:
     """The points of a sweep: every combination of what is listed.
 
-    A network of the catalogue comes from there, with what a compiler fuses (``fusion: on``) or
-    every operator by itself (``off``); any other, or one marked ``source: captured``, is captured
-    from torch or ONNX in single precision, and fused by :mod:`mlsys.mapping.fusion`. Every value is
-    then stored in the precision of the point. A list of one entry may be written without brackets.
+    A model is what :func:`mlsys.workloads.load` takes, with what a compiler fuses (``fusion: on``) or
+    every operator by itself (``off``). Every value is stored in the precision of the point.
+    A list of one entry may be written without brackets.
 
     Attributes
     ----------
     models
-        Names as ``mlsys flops`` takes them, or mappings with ``model``, and ``sequence``, ``image``,
-        ``phase`` and ``source`` for this network alone.
+        Names as ``mlsys flops`` takes them, or mappings with ``model``, and ``sequence``, ``image``
+        and ``phase`` for this network alone.
     devices
         Names of the catalogue, mappings of criteria (``class``, ``text``, ``kind``, ``vendor``,
         ``precision``, ``since``, ``until``), or ``all``.
@@ -159,11 +158,11 @@ class SweepSpec:
         for entry in listed(self.models):
             given = dict(entry) if isinstance(entry, Mapping) else {"model": entry}
             name = given["model"]
-            source = given.get("source") or _usual_source(name)
             place = str(self.folder / name) if (self.folder / name).exists() else name
             sizes = (listed(given.get(key)) for key in ("sequence", "image", "phase"))
             for sequence, image, phase in itertools.product(*sizes):
                 for fused in listed(self.fusion):
+                    source = _source(name, phase)
                     found.append(Variant(name, place, source, sequence, image, phase, fused == "on"))
         return tuple(dict.fromkeys(found))
 
@@ -199,10 +198,11 @@ def matching(entry: Mapping[str, Any]) -> list[str]:
     return [device.id for device in find(present, **criteria)] if present else []
 
 
-def _usual_source(name: str) -> str:
+def _source(name: str, phase: str | None) -> str:
     from mlsys.workloads import zoo
 
-    return "catalogue" if ":" not in name and zoo.resolve(name) is not None else "captured"
+    entry = None if ":" in name else zoo.resolve(name)
+    return "catalogue" if entry is not None and (entry.code is None or phase == "decode") else "captured"
 
 
 def _too_many(spec: SweepSpec) -> str:

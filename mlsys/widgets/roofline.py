@@ -18,7 +18,7 @@ from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, offered, slider, switch
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
-from mlsys.workloads import resnet50
+from mlsys.workloads import zoo
 
 __all__ = ["RooflineLab"]
 
@@ -223,7 +223,7 @@ def _nearest(lost: str, offered: list[str]) -> str:
 
 def _compute_bound_convolutions() -> tuple[list[int], int]:
     """Return how many convolutions of ResNet-50 at batch 32 are compute-bound on A100 and H100, and of how many."""
-    convolutions = [operator for operator in resnet50(batch=32) if operator.kind == "conv2d"]
+    convolutions = [operator for operator in zoo.network("resnet50", batch=32) if operator.kind == "conv2d"]
     counts = [
         sum(roofline(chip, operator).bound_by == "compute" for operator in convolutions)
         for chip in (Hardware.Cloud.A100, Hardware.Cloud.H100)

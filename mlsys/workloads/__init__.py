@@ -1,7 +1,6 @@
 """Workloads: operations and bytes, with shapes and number formats, no hardware."""
 
 from mlsys.workloads.arrays import NetworkArrays
-from mlsys.workloads.networks import resnet50
 from mlsys.workloads.operator import Network, Operator, Products
 from mlsys.workloads.operators import (
     LAYER_NORM_OPERATIONS,
@@ -17,6 +16,7 @@ from mlsys.workloads.operators import (
     relu,
     softmax,
 )
+from mlsys.workloads.resolve import load
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
@@ -37,7 +37,7 @@ __all__ = [
     "elementwise",
     "gemm",
     "layer_norm",
+    "load",
     "relu",
-    "resnet50",
     "softmax",
 ]

@@ -6,9 +6,11 @@ import importlib
 import sys
 from typing import Any
 
-from mlsys.errors import ArgumentError, did_you_mean
+from mlsys.errors import ArgumentError, did_you_mean, first_line
 
 __all__ = ["module_of"]
+
+_SHOWN = 100
 
 
 def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
@@ -33,28 +35,42 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
     (Identity(), None, 'Identity')
     """
     home, _, name = model.partition(":")
+    if not name.isidentifier() or not all(part.isidentifier() for part in home.split(".")):
+        raise ArgumentError(
+            f"{model[:_SHOWN]!r} must be package.module:factory, names with dots, no path. Run it where that module is"
+        )
     sys.path.insert(0, "")
     try:
         place = importlib.import_module(home)
-    except ImportError as error:
-        raise ArgumentError(f"{model!r}: cannot import {home!r}: {error}. Run it where that module is") from error
+    except (Exception, SystemExit) as error:  # whatever the reader's own module raises
+        raise ArgumentError(
+            f"{model!r}: cannot import {home!r}: {_said(error)}. Run it where that module is"
+        ) from error
     finally:
         sys.path.remove("")
-    factory = getattr(place, name, None)
+    try:
+        factory = getattr(place, name, None)
+    except Exception as error:
+        raise ArgumentError(f"{model!r}: {home} has no {name!r}: {_said(error)}") from error
     if factory is None:
         raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(place))}")
     import torch
-
-    from mlsys.workloads.torch_import.capture import in_words
 
     try:
         with torch.device("meta" if meta else "cpu"):
             made = factory if isinstance(factory, torch.nn.Module) else factory()
     except TypeError as error:
-        raise ArgumentError(f"{model!r} cannot be called without arguments: {in_words(error)}") from error
+        raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
+    except (Exception, SystemExit) as error:  # whatever the reader's own code raises
+        raise ArgumentError(f"{model!r} makes no module: {_said(error)}") from error
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise ArgumentError(
             f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
         )
     return module, inputs, name
+
+
+def _said(error: BaseException) -> str:
+    text = first_line(error)
+    return text if text == type(error).__name__ else f"{type(error).__name__}: {text}"

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsys.door import checked_number, count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean, first_line
+from mlsys.workloads.hf_faults import refuse_impossible_config
 
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-__all__ = ["from_hf_config"]
+__all__ = ["built_model", "from_hf_config"]
 
 _SEQUENCE, _IMAGE, _AUDIO_FRAMES = 128, 224, 3000
 
@@ -66,9 +67,33 @@ def from_hf_config(
     }
     for name, value in sizes.items():
         checked_number("from_hf_config", name, value, count(), {})
+    from mlsys.workloads.torch_import.build import from_torch
+
+    model, inputs = built_model(config, batch=batch, sequence=sequence, image=image, precision=precision)
+    with _quietly(_transformers()):
+        return from_torch(model, inputs, dynamic=_free(inputs) if dynamic else None, name=type(model).__name__)
+
+
+def built_model(
+    config: Any,
+    *,
+    batch: int = 1,
+    sequence: int | None = None,
+    image: int | None = None,
+    precision: str = "fp32",
+    device: str = "meta",
+) -> tuple[Any, dict[str, Any]]:
+    """Return the model that a configuration describes, with random weights if any, and its inputs.
+
+    Raises
+    ------
+    ArgumentError
+        If the file is no configuration, transformers is not installed, or the model cannot be built.
+    UnknownNameError
+        If the kind of model or the precision is unknown.
+    """
     import torch
 
-    from mlsys.workloads.torch_import.build import from_torch
     from mlsys.workloads.torch_import.capture import in_words
     from mlsys.workloads.torch_models import torch_dtype
 
@@ -77,18 +102,16 @@ def from_hf_config(
     with _quietly(transformers):
         described = _described(transformers, config)
         try:
-            with torch.device("meta"):
-                model = _built(transformers, described, dtype).eval()
-                inputs = _inputs(model, described, batch, sequence, image, dtype)
+            with torch.device(device):
+                model = _built(transformers, described, dtype, device).eval()
+                return model, _inputs(model, described, batch, sequence, image, dtype)
         except (ArgumentError, UnknownNameError):
             raise
-        except (ImportError, RuntimeError, TypeError, OSError, AttributeError, KeyError) as error:
+        except Exception as error:  # the code of hundreds of models, each with errors of its own
             raise ArgumentError(
                 f"from_hf_config(): the model of {type(described).__name__} cannot be built without downloading: "
                 f"{in_words(error)}. Use a configuration that describes every part itself"
             ) from error
-        free = _free(inputs) if dynamic else None
-        return from_torch(model, inputs, dynamic=free, name=type(model).__name__)
 
 
 def _transformers() -> Any:
@@ -127,27 +150,39 @@ def _described(transformers: Any, config: Any) -> Any:
                 f"from_hf_config(): there is no file {str(path)!r}. Names of models are not looked up: "
                 "give the path of a config.json"
             ) from error
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ArgumentError(f"from_hf_config(): {str(path)!r} is not JSON: {error}") from error
+        except RecursionError:
+            raise ArgumentError(f"from_hf_config(): {str(path)!r} is nested too deep to be a configuration") from None
+        except ValueError as error:  # not JSON, not text, or a number of thousands of digits
+            raise ArgumentError(f"from_hf_config(): {str(path)!r} is not JSON: {first_line(error)}") from error
     if not isinstance(config, Mapping):
         raise ArgumentError(
             "from_hf_config(): `config` must be a transformers configuration, its dict, or the path of its JSON file, "
             f"got {config!r}. Write e.g. from_hf_config('config.json')"
         )
+    refuse_impossible_config(config)
     kind = config.get("model_type")
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise UnknownNameError(
             f"from_hf_config(): `model_type` is {kind!r}, which transformers {transformers.__version__} does not know."
             f"{did_you_mean(str(kind), known)}"
         )
-    return transformers.AutoConfig.for_model(
-        kind, **{key: value for key, value in config.items() if key != "model_type"}
-    )
+    try:
+        return transformers.AutoConfig.for_model(
+            kind, **{str(key): value for key, value in config.items() if key != "model_type"}
+        )
+    except Exception as error:  # transformers checks types with classes of its own
+        raise ArgumentError(
+            f"from_hf_config(): transformers {transformers.__version__} refuses the configuration of a {kind}: "
+            f"{first_line(error)}"
+        ) from error
 
 
-def _built(transformers: Any, config: Any, dtype: Any) -> Any:
-    named = next(iter(getattr(config, "architectures", None) or ()), None)
+def _built(transformers: Any, config: Any, dtype: Any, device: str) -> Any:
+    architectures = getattr(config, "architectures", None) or ()
+    if not isinstance(architectures, (list, tuple)) or not all(isinstance(name, str) for name in architectures):
+        raise ArgumentError(f"from_hf_config(): `architectures` must be a list of names, got {architectures!r}")
+    named = next(iter(architectures), None)
     made = getattr(transformers, named, None) if named else None
     if named and made is None:
         raise UnknownNameError(
@@ -156,7 +191,7 @@ def _built(transformers: Any, config: Any, dtype: Any) -> Any:
         )
     config.use_cache = False
     built = made._from_config(config) if made is not None else transformers.AutoModel.from_config(config)
-    return built.to(device="meta", dtype=dtype)
+    return built.to(device=device, dtype=dtype)
 
 
 def _inputs(model: Any, config: Any, batch: int, sequence: int | None, image: int | None, dtype: Any) -> dict[str, Any]:

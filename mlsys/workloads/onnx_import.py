@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlsys.door import checked_number, count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean, first_line
+from mlsys.workloads.onnx_faults import refuse_impossible_shapes, refuse_impossible_sizes, refuse_too_many_nodes
 from mlsys.workloads.torch_import.calls import Call, Tensor
 
 if TYPE_CHECKING:
@@ -131,11 +132,14 @@ def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str |
     """
     onnx = _onnx()
     proto = _loaded(onnx, model)
+    refuse_impossible_sizes(proto)
+    refuse_too_many_nodes(proto)
     _fix_sizes(proto, dict(sizes or {}))
     try:
         proto = onnx.shape_inference.infer_shapes(onnx.inliner.inline_local_functions(proto), data_prop=True)
     except Exception as error:  # the checker's errors have no common class
-        raise ArgumentError(f"from_onnx(): the shapes of the model do not fit: {_line(error)}") from error
+        raise ArgumentError(f"from_onnx(): the shapes of the model do not fit: {first_line(error)}") from error
+    refuse_impossible_shapes(proto)
 
     from mlsys.workloads.torch_import.assemble import Template
     from mlsys.workloads.torch_import.symbolic import Expressions
@@ -171,7 +175,7 @@ def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str |
     template.returned = tuple(looks[item.name].wire for item in proto.graph.output if item.name in looks)
     initializers = {item.name for item in proto.graph.initializer}
     template.inputs = [_tensor(values[item.name], 0) for item in proto.graph.input if item.name not in initializers]
-    return template.at({}, {})
+    return template.at({})
 
 
 def open_sizes(model: Any) -> tuple[str, ...]:
@@ -198,10 +202,6 @@ def _onnx() -> Any:
     return onnx
 
 
-def _line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
 def _loaded(onnx: Any, model: Any) -> Any:
     if isinstance(model, (str, Path)):
         if not Path(model).is_file():
@@ -209,7 +209,7 @@ def _loaded(onnx: Any, model: Any) -> Any:
         try:
             model = onnx.load(str(model), load_external_data=False)
         except Exception as error:  # protobuf's own class
-            raise ArgumentError(f"from_onnx(): {str(model)!r} is not an ONNX model: {_line(error)}") from error
+            raise ArgumentError(f"from_onnx(): {str(model)!r} is not an ONNX model: {first_line(error)}") from error
     if not isinstance(model, onnx.ModelProto) or not model.graph.node:
         raise ArgumentError(
             "from_onnx(): `model` must be an ONNX model with at least one node, or its path, "
@@ -325,7 +325,8 @@ _Named = list[tuple[str, Any]]
 
 def _convolution(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
     dims = len(dict(named)["weight"].shape) - 2
-    return f"conv_transpose{dims}d" if op_type == "ConvTranspose" else f"conv{dims}d", named
+    stride = [("stride", tuple(attributes["strides"]))] if "strides" in attributes else []
+    return f"conv_transpose{dims}d" if op_type == "ConvTranspose" else f"conv{dims}d", [*named, *stride]
 
 
 def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -81,8 +82,23 @@ class Operator:
 
     @property
     def flops(self) -> Quantity:
-        """Work in FLOP."""
+        """All its floating-point work, FLOP."""
         return self.operations.to("FLOP")
+
+    @property
+    def product_flops(self) -> Quantity:
+        """The part of the work that is in the products it lowers to, FLOP.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import attention, relu
+        >>> print(attention(1, 12, 128, 128, 64).product_flops, relu(10).product_flops)
+        50331648 FLOP 0 FLOP
+        """
+        lowered = self.products
+        if lowered is None:
+            return self.flops if self.kind == "decode" else Q_(0, "FLOP")
+        return Q_(2 * lowered.macs, "FLOP")
 
     @property
     def intensity(self) -> Quantity:
@@ -140,8 +156,8 @@ class Network:
 
     Examples
     --------
-    >>> from mlsys.workloads import resnet50
-    >>> print(f"{resnet50(batch=1).flops.to('GFLOP'):.2f}")
+    >>> from mlsys.workloads import zoo
+    >>> print(f"{zoo.network("resnet50", batch=1).flops.to('GFLOP'):.2f}")
     8.18 GFLOP
     """
 
@@ -156,8 +172,26 @@ class Network:
 
     @property
     def flops(self) -> Quantity:
-        """Work of all operators, FLOP."""
+        """All floating-point work of all operators, FLOP."""
         return total((operator.flops for operator in self.operators), "FLOP")
+
+    @property
+    def product_flops(self) -> Quantity:
+        """The part of the work that is in products, convolutions and attention, FLOP: two for each MAC."""
+        return Q_(2 * int(self.macs.magnitude), "FLOP")
+
+    @property
+    def precision(self) -> str:
+        """Number format of most operators.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import Network, relu
+        >>> Network("two rectifiers", (relu(10, "fp16"), relu(10, "fp16"))).precision
+        'fp16'
+        """
+        formats = Counter(operator.precision for operator in self.operators)
+        return max(formats, key=lambda name: formats[name], default="fp32")
 
     @property
     def data(self) -> Quantity:
@@ -190,8 +224,8 @@ class Network:
 
         Examples
         --------
-        >>> from mlsys.workloads import resnet50
-        >>> rows = resnet50().arrays
+        >>> from mlsys.workloads import zoo
+        >>> rows = zoo.network("resnet50").arrays
         >>> int(rows.flops @ rows.repeats), len(rows), rows.order.size
         (8178368512, 54, 54)
         """

@@ -50,6 +50,11 @@ class TracedOperator(Operator):
         return ureg.Quantity(self.counts.macs, _MAC)
 
     @property
+    def product_flops(self) -> Quantity:
+        """Work in products, FLOP: two for each MAC."""
+        return ureg.Quantity(2 * self.counts.macs, _FLOP)
+
+    @property
     def elementwise(self) -> Quantity:
         """Work beside the products, FLOP."""
         return ureg.Quantity(self.counts.elementwise, _FLOP)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
+from mlsys.precision import precision_name
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.operator import Network, Operator
 from mlsys.workloads.traced import TracedOperator, counts_by_hand
@@ -22,22 +23,32 @@ _BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC"
 
 
 class Held(NamedTuple):
-    """What a whole module holds, in plain numbers: parameters, and bytes of weights, buffers and inputs."""
+    """What a whole module holds, in plain numbers: parameters, and bytes of weights, buffers and inputs.
+
+    ``counters`` are those bytes of the buffers that are whole numbers in every number format.
+    """
 
     parameters: int = 0
     weights: int = 0
     buffers: int = 0
     inputs: int = 0
+    counters: int = 0
+
+    def scaled(self, ratio: float) -> Held:
+        """Return the same with every value but the counters ``ratio`` times as large."""
+        buffers = round((self.buffers - self.counters) * ratio) + self.counters
+        return self._replace(weights=round(self.weights * ratio), buffers=buffers)
 
 
 @dataclass(frozen=True)
 class KindTotal:
-    """What all operators of one kind add up to."""
+    """What all operators of one kind add up to; ``flops`` is all their work."""
 
     kind: str
     count: int
     macs: Quantity
     flops: Quantity
+    product_flops: Quantity
     elementwise: Quantity
     data: Quantity
 
@@ -58,21 +69,25 @@ class Workload(Network):
         Nodes that only look at memory in another way, and so cost nothing.
     source
         Who captured it: ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``, ``"hand"``.
+    recipe
+        Where the network comes from, in words: a paper and table, a file, a factory.
     sizes
-        The free sizes and their values; see :meth:`at`.
+        The free sizes and their values; see :meth:`at`. Of a network from
+        :func:`mlsys.workloads.load` also those that are not free.
 
     Examples
     --------
     >>> from torch import nn, zeros
     >>> mlp = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 64))
     >>> workload = Workload.from_torch(mlp, zeros(32, 128))
-    >>> print(workload.flops, workload.elementwise_flops, workload.parameters)
-    3145728 FLOP 18432 FLOP 49472 param
+    >>> print(workload.flops, workload.product_flops, workload.parameters)
+    3164160 FLOP 3145728 FLOP 49472 param
     """
 
     held: Held = field(default=Held(), kw_only=True)
     views: int = field(default=0, kw_only=True)
     source: str = field(default="hand", kw_only=True)
+    recipe: str = field(default="", kw_only=True, compare=False)
     sizes: FrozenDict[str, int] = field(default_factory=lambda: FrozenDict({}), kw_only=True)
     _again: Callable[[Mapping[str, int]], Workload] | None = field(
         default=None, kw_only=True, compare=False, repr=False
@@ -80,6 +95,8 @@ class Workload(Network):
     _wired: Callable[[tuple[Operator, ...]], OperatorGraph] | None = field(
         default=None, kw_only=True, compare=False, repr=False
     )
+    _stored: Callable[[str], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
+    _kernels: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     @classmethod
     def from_torch(
@@ -149,8 +166,8 @@ class Workload(Network):
 
         Examples
         --------
-        >>> from mlsys.workloads import resnet50
-        >>> Workload.from_network(resnet50()).to_network() == resnet50()
+        >>> from mlsys.workloads import zoo
+        >>> Workload.from_network(zoo.network("resnet50")).to_network() == zoo.network("resnet50")
         True
         """
         return Network(
@@ -181,6 +198,41 @@ class Workload(Network):
                 f"at(): {self.name!r} has no free sizes. Capture it with dynamic={{'batch': 0}}, which frees axis 0"
             )
         return self._again(sizes)
+
+    def stored_as(self, precision: str) -> Workload:
+        """Return the same network with the values of its usual number format stored in another one.
+
+        Whole numbers, such as the places of words, and what the code stores in a format of its own stay.
+
+        Raises
+        ------
+        ArgumentError
+            If the network was made of operators by hand, which are made in a format.
+        UnknownNameError
+            If there is no such number format.
+
+        Examples
+        --------
+        >>> from torch import nn, zeros
+        >>> single = Workload.from_torch(nn.Linear(128, 256), zeros(32, 128))
+        >>> print(single.data, single.stored_as("fp16").data)
+        181248 B 90624 B
+        """
+        if self._stored is None:
+            raise ArgumentError(
+                f"stored_as(): the operators of {self.name!r} were made by hand, in their number format. "
+                "Make them in another, or use a captured network"
+            )
+        return self._stored(precision_name(precision))
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether it knows which operator reads what: a captured network does."""
+        return self._wired is not None
+
+    def written_kernels(self) -> Network:
+        """Return a network that is written down with all that rides along with its products; else itself."""
+        return self if self._kernels is None else self._kernels()
 
     @cached_property
     def graph(self) -> OperatorGraph:
@@ -247,8 +299,8 @@ class Workload(Network):
 
     @property
     def flops(self) -> Quantity:
-        """Work as the FLOPs of a network are quoted: two for each MAC; ``elementwise_flops`` stands beside it."""
-        return ureg.Quantity(2 * self._totals[0], _FLOP)
+        """All floating-point work: products and what stands beside them."""
+        return ureg.Quantity(2 * self._totals[0] + self._totals[1], _FLOP)
 
     @property
     def elementwise_flops(self) -> Quantity:
@@ -262,8 +314,8 @@ class Workload(Network):
 
     @property
     def intensity(self) -> Quantity:
-        """Work in products over bytes, FLOP/byte; zero where there is none."""
-        return super().intensity if self._totals[0] else ureg.Quantity(0.0, _FLOP / _BYTE)
+        """All work over bytes, FLOP/byte; zero where there is none."""
+        return super().intensity if self._totals[0] or self._totals[1] else ureg.Quantity(0.0, _FLOP / _BYTE)
 
     @property
     def read(self) -> Quantity:
@@ -304,6 +356,7 @@ class Workload(Network):
                 kind,
                 count,
                 ureg.Quantity(macs, _MAC),
+                ureg.Quantity(2 * macs + elementwise, _FLOP),
                 ureg.Quantity(2 * macs, _FLOP),
                 ureg.Quantity(elementwise, _FLOP),
                 ureg.Quantity(moved, _BYTE),
@@ -315,14 +368,14 @@ class Workload(Network):
     def explain(self) -> str:
         """Return the work by kind, the weights, and what is not understood, as text."""
         lines = [
-            f"{self.name}: {self.flops.to_compact():.4g} in products, {self.elementwise_flops.to_compact():.4g} beside "
-            f"them, {self.parameters.to_compact():.4g}",
+            f"{self.name}: {self.flops.to_compact():.4g}, {self.product_flops.to_compact():.4g} of it in products; "
+            f"{self.parameters.to_compact():.4g}",
             f"captured by {self.source}; {self.coverage:.1%} of {len(self.operators) + self.views} nodes understood",
             f"{'kind':<16} {'count':>6} {'products':>14} {'element-wise':>14} {'moved':>12}",
         ]
         lines += [
-            f"{row.kind:<16} {row.count:>6} {row.flops.to_compact():>14.4g} {row.elementwise.to_compact():>14.4g} "
-            f"{row.data.to_compact():>12.4g}"
+            f"{row.kind:<16} {row.count:>6} {row.product_flops.to_compact():>14.4g} "
+            f"{row.elementwise.to_compact():>14.4g} {row.data.to_compact():>12.4g}"
             for row in self.by_kind()
         ]
         lines += [f"no rule for {one.target} ({one.name}): counted as traffic alone" for one in self.unknown]

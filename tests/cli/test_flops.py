@@ -15,6 +15,7 @@ from mlsys.cli import main
 
 KEYS = {
     *("model", "source", "flops", "macs", "elementwise_flops", "flops_by_kind", "elementwise_flops_by_kind"),
+    *("product_flops", "product_flops_by_kind", "batch", "sequence", "image", "precision", "recipe"),
     *("operators", "params", "bytes", "coverage", "unknown"),
 }
 FACTORY = """
@@ -70,7 +71,11 @@ def test_a_network_by_name() -> None:
     """ResNet-50 as recorded by independent counters (tests/oracles/data)."""
     found = report("ResNet-50", "--batch", 2)
     assert set(found) == KEYS
-    assert found["flops"] == 2 * found["macs"] == 2 * 8_178_368_512
+    assert found["product_flops"] == 2 * found["macs"] == 2 * 8_178_368_512
+    assert found["flops"] == found["product_flops"] + found["elementwise_flops"]
+    assert sum(found["product_flops_by_kind"].values()) == found["product_flops"]
+    assert (found["batch"], found["image"], found["sequence"], found["precision"]) == (2, 224, None, "fp32")
+    assert "He et al. 2016" in found["recipe"]
     assert sum(found["flops_by_kind"].values()) == found["flops"]
     assert sum(found["elementwise_flops_by_kind"].values()) == found["elementwise_flops"] > 0
     assert found["params"] == 25_557_032
@@ -95,10 +100,10 @@ def test_a_network_of_the_catalogue_that_is_not_in_torch() -> None:
 
 def test_factories(folder: Path) -> None:
     by_hand = 2 * 8 * 64 * 27
-    assert report("nets_for_flops:with_inputs")["flops"] == by_hand
-    assert report("nets_for_flops:with_inputs", "--batch", 3)["flops"] == 3 * by_hand
-    assert report("nets_for_flops:convolution", "--shape", "1,3,10,10")["flops"] == by_hand
-    assert report("nets_for_flops:convolution", "--image", 10, "--batch", 2)["flops"] == 2 * by_hand
+    assert report("nets_for_flops:with_inputs")["product_flops"] == by_hand
+    assert report("nets_for_flops:with_inputs", "--batch", 3)["product_flops"] == 3 * by_hand
+    assert report("nets_for_flops:convolution", "--shape", "1,3,10,10")["product_flops"] == by_hand
+    assert report("nets_for_flops:convolution", "--image", 10, "--batch", 2)["product_flops"] == 2 * by_hand
     assert report("nets_for_flops:recurrent", "--shape", "5,1,4")["macs"] == 5 * 32 * 12
     assert report("nets_for_flops:tokens", "--sequence", 7)["bytes"]["inputs"] == 7 * 8
     half = report("nets_for_flops:with_inputs", "--precision", "bf16")
@@ -135,8 +140,8 @@ def test_a_configuration(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["resnet5O"], ["unknown network 'resnet5O'. Did you mean 'resnet50'?", "config.json or a .onnx file"]),
-        (["resnet50", "--batch", "0"], ["--batch must be a whole number above zero, got 0"]),
-        (["resnet50", "--sequence", "8"], ["`sequence` was given, but resnet50 takes image"]),
+        (["resnet50", "--batch", "0"], ["--batch must be a whole number from 1 to 1,000,000,000, got 0"]),
+        (["resnet50", "--sequence", "8"], ["--sequence does not go with 'resnet50'. It takes --batch, --image"]),
         (["resnet50", "--precision", "fp61"], ["unknown precision 'fp61'", "Did you mean 'fp6'?"]),
         (["resnet50", "--shape", "1,3"], ["--shape does not go with a network of the catalogue"]),
         (["resnet50", "--size", "n=1"], ["--size is for the open sizes of an ONNX file"]),
@@ -171,7 +176,7 @@ def test_csv_has_a_line_for_each_kind_that_sums_to_the_whole() -> None:
     code, output = run("resnet50", "--csv")
     assert code == 0
     rows = list(csv.DictReader(output.splitlines()))
-    assert list(rows[0]) == ["kind", "operators", "macs", "flops", "elementwise_flops", "bytes"]
+    assert list(rows[0]) == ["kind", "operators", "macs", "flops", "product_flops", "elementwise_flops", "bytes"]
     assert sum(int(row["macs"]) for row in rows) == 4_089_184_256, "by hand, as the oracle has it"
     assert sum(int(row["operators"]) for row in rows) == 174
     code, output = run("resnet50", "--csv", "--json")

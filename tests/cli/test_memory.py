@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from mlsys.cli import main
 from mlsys.planner.memory import plan_memory
-from mlsys.workloads.torch_models import workload
+from mlsys.workloads import load
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -35,7 +35,7 @@ def test_json_is_the_plan() -> None:
     code, text = run("small-cnn", "--batch", 2, "--precision", "fp16", "--json", "--device", "A100")
     assert code == 0, text
     report = json.loads(text)
-    plan = plan_memory(workload("small-cnn", batch=2, precision="fp16"))
+    plan = plan_memory(load("small-cnn", batch=2, precision="fp16"))
     assert report["peak_bytes"] == plan.peak.magnitude
     assert report["lower_bound_bytes"] <= report["peak_bytes"] <= report["sum_bytes"]
     assert max(report["live_bytes"]) == report["lower_bound_bytes"]
@@ -69,7 +69,7 @@ def test_a_picture_is_written(tmp_path: Path, suffix: str) -> None:
         (("lenet6",), "unknown network 'lenet6'. Did you mean"),
         (("dlrm",), "was written down by hand and keeps no edges"),
         (("lenet5", "--strategy", "sise"), "is not one of 'best', 'size'"),
-        (("lenet5", "--batch", 0), "0 is not in the range x>=1"),
+        (("lenet5", "--batch", 0), "--batch must be a whole number from 1"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[object, ...], text: str) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mlsys import Hardware
 from mlsys.cli import main
 from mlsys.models.architecture import architecture as run_model
-from mlsys.workloads import zoo
+from mlsys.workloads import load
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -27,7 +27,7 @@ def test_text_says_time_energy_bytes_and_tiles() -> None:
 
 
 def test_rows_and_json_are_those_of_the_model() -> None:
-    found = run_model(Hardware.Generic.KPU, zoo.network("mobilenet_v2", batch=2, precision="fp32", fused=False))
+    found = run_model(Hardware.Generic.KPU, load("mobilenet_v2", batch=2, precision="fp32"))
     code, text = run("mobilenet_v2", "--device", "GenericKPU", "--batch", 2, "--unfused", "--csv")
     rows = list(csv.DictReader(text.splitlines()))
     assert code == 0 and len(rows) == len(found.children)
@@ -52,7 +52,7 @@ def test_a_larger_memory_and_a_launch() -> None:
     [
         (("resnet50", "--device", "A100", "--strategy", "tpu"), "has no array of multipliers on record"),
         (("resnet50", "--device", "A100", "--onchip", "1 MiB"), "is a real device, and its sizes are facts"),
-        (("resnet5000", "--device", "A100"), "no network 'resnet5000'"),
+        (("resnet5000", "--device", "A100"), "unknown network 'resnet5000'"),
         (("resnet50", "--device", "A100", "--json", "--csv"), "give either --json or --csv, not both"),
     ],
 )

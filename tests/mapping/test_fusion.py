@@ -15,8 +15,7 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping.fusion import DEFAULT_PATTERNS, FusedWorkload, Pattern, PatternRegistry, fuse
 from mlsys.models import roofline
 from mlsys.units import Q_
-from mlsys.workloads import Workload, resnet50
-from mlsys.workloads.torch_models import workload as capture
+from mlsys.workloads import Workload, load, zoo
 from mlsys.workloads.traced import TracedOperator
 from sampled import drawn
 
@@ -42,7 +41,7 @@ def shapes(network: FusedWorkload) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-workload = cache(capture)  # many tests look at the same few networks
+workload = cache(load)  # many tests look at the same few networks
 X = torch.zeros(2, 8, 6, 6)
 T = torch.zeros(2, 5, 8)
 CONV = nn.Conv2d(8, 8, 3, padding=1, bias=False)
@@ -81,7 +80,7 @@ def test_what_resnet50_saves_is_what_it_does_not_write_and_read() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", drawn(["mobilenet-v2", "bert-base", "gpt2", "unet"], 1, "work of fused networks"))
 def test_work_is_the_same_to_the_last_flop(name: str) -> None:
-    network = workload(name, dynamic=True)
+    network = workload(name)
     for before in (network, network.at(batch=3)):
         after = fuse(before)
         for what in ("flops", "macs", "elementwise_flops", "parameters", "weight_bytes", "input_bytes", "coverage"):
@@ -108,7 +107,7 @@ def test_the_block_of_the_literature_keeps_its_46_gflop() -> None:
             return (self.norms[1](self.b(y)) + self.norms[2](self.skip(x))).relu()
 
     result = fuse(Workload.from_torch(Block, torch.zeros(32, 64, 56, 56)))
-    assert round((result.flops + result.elementwise_flops).m_as("GFLOP"), 2) == 46.15  # 46.03 + 9 FLOP an element
+    assert round(result.flops.m_as("GFLOP"), 2) == 46.15  # 46.03 + 9 FLOP an element
     assert [group.pattern for group in result.groups] == ["conv-bn-act", "conv-bn", "conv-bn-add-act"]
 
 
@@ -343,7 +342,7 @@ def test_its_graph_is_that_of_the_kernels() -> None:
 
 
 def test_other_sizes_are_fused_anew() -> None:
-    network = fuse(workload("bert-base", dynamic=True))
+    network = fuse(workload("bert-base"))
     larger = network.at(batch=4, sequence=64)
     assert larger.kernels == network.kernels
     assert larger.unfused.sizes == {"batch": 4, "sequence": 64}
@@ -430,8 +429,8 @@ def test_a_condition_of_ones_own() -> None:
             lambda: PatternRegistry(DEFAULT_PATTERNS).register(DEFAULT_PATTERNS[0]),
             "there is a pattern 'attention' already",
         ),
-        (lambda: fuse(resnet50()), "`workload` must be a captured Workload, got Network"),
-        (lambda: fuse(Workload.from_network(resnet50())), "was written down by hand"),
+        (lambda: fuse(zoo.network("resnet50")), "`workload` must be a captured Workload, got Network"),
+        (lambda: fuse(Workload.from_network(zoo.network("resnet50"))), "was written down by hand"),
         (lambda: fuse(fuse(workload("mlp"))), "is fused already. Write fuse(workload.unfused, patterns)"),
         (lambda: fuse(workload("mlp"), "conv-bn"), "`patterns` must be several, got 'conv-bn' alone"),
     ],

@@ -43,7 +43,6 @@ from mlsys.workloads import (
     depthwise_conv2d,
     gemm,
     relu,
-    resnet50,
     zoo,
 )
 
@@ -388,7 +387,7 @@ class TestRun:
             assert sum(shares) == pytest.approx(1)
 
     def test_a_launch_is_added_for_each_kernel_and_no_share_of_anything(self) -> None:
-        network = resnet50(precision="fp32")
+        network = zoo.network("resnet50", precision="fp32")
         free = architecture(GENERIC.GPU, network)
         paid = architecture(GENERIC.GPU, network, launch_overhead=Q_(5, "us"))
         assert (paid.time - free.time).m_as("us") == pytest.approx(5 * len(network))
@@ -414,7 +413,7 @@ class TestRun:
             assert fast.figures["moved"] < slow.figures["moved"]
 
     def test_a_captured_network_is_planned_like_one_by_hand(self) -> None:
-        by_hand = resnet50(precision="fp32")
+        by_hand = zoo.network("resnet50", precision="fp32")
         captured = Workload.from_network(by_hand)
         assert architecture(GENERIC.CPU, captured).time == architecture(GENERIC.CPU, by_hand).time
 
@@ -486,7 +485,7 @@ class TestCatalogue:
             if device._tdp is None:
                 continue
             try:
-                found = architecture(device, resnet50(8, precision=device.headline))
+                found = architecture(device, zoo.network("resnet50", batch=8, precision=device.headline))
             except ArgumentError:
                 continue
             assert found.power <= device.tdp * (1 + 1e-9), device.id

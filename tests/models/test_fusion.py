@@ -16,8 +16,7 @@ from mlsys.mapping.fusion import fuse
 from mlsys.models import roofline
 from mlsys.models.fusion import fusion_gain
 from mlsys.units import Q_
-from mlsys.workloads import Workload, relu
-from mlsys.workloads.torch_models import workload
+from mlsys.workloads import Workload, load, relu
 
 A100 = Hardware.Cloud.A100
 WORD = Q_(4, "byte")
@@ -122,7 +121,7 @@ def test_worked_numbers() -> None:
 
 
 def test_the_gain_is_that_of_two_rooflines() -> None:
-    fused = fuse(workload("mobilenet-v2", precision="fp16"))
+    fused = fuse(load("mobilenet-v2", precision="fp16"))
     start = Q_(5, "us")
     gain = fusion_gain(A100, fused, launch_overhead=start)
     assert gain.unfused.time == roofline(A100, fused.unfused, launch_overhead=start).time

@@ -14,7 +14,7 @@ from mlsys.mapping import Mapping
 from mlsys.models import roofline
 from mlsys.testing import assert_leans_on, assert_quantity_close
 from mlsys.units import Q_
-from mlsys.workloads import Network, Operator, dense, gemm, relu, resnet50
+from mlsys.workloads import Network, Operator, dense, gemm, relu, zoo
 
 ROUND = """\
 id: Round
@@ -144,7 +144,7 @@ def test_the_result_leans_on_exactly_the_two_facts_it_used() -> None:
     facts = "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth"
     for quantity in (result.time, *result.parts.values(), *result.figures.values()):
         assert_leans_on(quantity, *facts)
-    assert_leans_on(roofline(Hardware.Cloud.A100, resnet50(1)).time, *facts)
+    assert_leans_on(roofline(Hardware.Cloud.A100, zoo.network("resnet50", batch=1)).time, *facts)
 
 
 def test_explain_tells_the_whole_story(machine: Device) -> None:
@@ -161,6 +161,11 @@ def test_results_and_operators_are_frozen(machine: Device) -> None:
     result = roofline(machine, relu(1000))
     assert isinstance(result.parts, FrozenDict)
     assert isinstance(result.figures, FrozenDict)
-    for thing, name in ((result, "time"), (relu(10), "data"), (Mapping(), "level"), (resnet50(), "operators")):
+    for thing, name in (
+        (result, "time"),
+        (relu(10), "data"),
+        (Mapping(), "level"),
+        (zoo.network("resnet50"), "operators"),
+    ):
         with pytest.raises(AttributeError):
             setattr(thing, name, None)

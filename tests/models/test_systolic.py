@@ -21,7 +21,7 @@ from mlsys.models.systolic import (
 )
 from mlsys.testing import assert_leans_on, assert_quantity_close
 from mlsys.units import Q_
-from mlsys.workloads import Network, attention, conv2d, depthwise_conv2d, gemm, relu, resnet50
+from mlsys.workloads import Network, attention, conv2d, depthwise_conv2d, gemm, relu, zoo
 
 ONE = Q_(1, "pJ")
 
@@ -253,7 +253,7 @@ def test_attention_is_two_products_for_each_head() -> None:
 
 
 def test_a_network_is_the_sum_of_its_operators() -> None:
-    result = systolic(Hardware.Cloud.TPUv4, resnet50(8, "bf16"), overlap="full")
+    result = systolic(Hardware.Cloud.TPUv4, zoo.network("resnet50", batch=8, precision="bf16"), overlap="full")
     assert len(result.children) == 54
     assert_quantity_close(sum((child.time for child in result.children), Q_(0.0, "s")), result.time)
     assert_quantity_close(sum(result.parts.values(), Q_(0.0, "s")), result.time)

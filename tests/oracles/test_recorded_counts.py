@@ -10,7 +10,7 @@ import pytest
 
 from mlsys.formulas import attention_macs, conv2d_macs, conv_output_size, gemm_macs
 from mlsys.units import Q_, Quantity
-from mlsys.workloads import resnet50
+from mlsys.workloads import zoo
 
 with (Path(__file__).parent / "data" / "flops.csv").open(newline="") as file:
     RECORDED = {row["model"]: row for row in csv.DictReader(file)}
@@ -55,7 +55,12 @@ def mobilenet_v2() -> Quantity:
     return total + gemm_macs(1, 1000, 1280)
 
 
-NETWORKS = {"resnet50": lambda: resnet50().flops, "mobilenet_v2": mobilenet_v2, "bert_base": bert_base, "gpt2": gpt2}
+NETWORKS = {
+    "resnet50": lambda: zoo.network("resnet50").flops,
+    "mobilenet_v2": mobilenet_v2,
+    "bert_base": bert_base,
+    "gpt2": gpt2,
+}
 
 
 def test_every_recorded_network_is_tried() -> None:

@@ -14,12 +14,11 @@ from mlsys.hardware import Hardware
 from mlsys.models.access import layout_strides, warp_access
 from mlsys.planner.layout import LayoutPlan, choose_layouts, layout_offsets, tensor_core_traffic
 from mlsys.units import Q_
-from mlsys.workloads import conv2d, depthwise_conv2d, gemm, relu
+from mlsys.workloads import conv2d, depthwise_conv2d, gemm, load, relu
 from mlsys.workloads.graph import OperatorGraph, Value
-from mlsys.workloads.torch_models import workload as capture
 
 BANDWIDTH = Q_(2039, "GB/s")
-workload = functools.cache(capture)
+workload = functools.cache(load)
 SHAPES = [(2, 3, 4, 5), (1, 1, 3, 3), (3, 16, 2, 7), (2, 5, 1, 1)]
 
 

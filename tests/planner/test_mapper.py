@@ -22,7 +22,7 @@ from mlsys.planner.mapper import best_mapping, best_two_level, cache, chains, ma
 from mlsys.planner.mapper.hierarchy import search
 from mlsys.provenance import perturbed
 from mlsys.units import Quantity
-from mlsys.workloads import conv2d, gemm, relu, resnet50
+from mlsys.workloads import conv2d, gemm, relu, zoo
 
 A100 = Hardware.Cloud.A100
 PERTURBED = "A100_80GB/memory/HBM/bandwidth"
@@ -239,7 +239,7 @@ def test_the_best_so_far_never_gets_worse() -> None:
 
 
 def test_a_network_is_mapped_layer_by_layer() -> None:
-    layers = map_network(A100, resnet50())
+    layers = map_network(A100, zoo.network("resnet50"))
     assert len(layers) == 54 and all(layer.proven for layer in layers)
     assert all(layer.words[0] >= layer.bound for layer in layers)
 

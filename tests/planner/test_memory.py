@@ -28,12 +28,11 @@ from mlsys.planner.memory import (
 )
 from mlsys.planner.streams import schedule_streams
 from mlsys.units import Q_
-from mlsys.workloads import Workload, relu, resnet50
+from mlsys.workloads import Workload, load, relu, zoo
 from mlsys.workloads.graph import OperatorGraph, Value
-from mlsys.workloads.torch_models import workload as capture
 
 BYTE = Q_(1, "byte")
-workload = functools.cache(capture)
+workload = functools.cache(load)
 
 
 def chain(*sizes: int, names: str = "v") -> OperatorGraph:
@@ -432,8 +431,12 @@ def test_a_plan_for_the_streams_holds_and_needs_more() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "text"),
     [
-        (lambda: plan_memory(resnet50()), ArgumentError, "`workload` must be a captured network or an OperatorGraph"),
-        (lambda: plan_memory(Workload.from_network(resnet50())), ArgumentError, "written down by hand"),
+        (
+            lambda: plan_memory(zoo.network("resnet50")),
+            ArgumentError,
+            "`workload` must be a captured network or an OperatorGraph",
+        ),
+        (lambda: plan_memory(Workload.from_network(zoo.network("resnet50"))), ArgumentError, "written down by hand"),
         (lambda: plan_memory(OperatorGraph("none", (), ())), ArgumentError, "'none' has no operators"),
         (lambda: plan_memory(fork(), strategy="sise"), UnknownNameError, "Did you mean 'size'?"),
         (lambda: plan_memory(fork(), alignment=64), ArgumentUnitError, "`alignment` must be a quantity in byte"),

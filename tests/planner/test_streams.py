@@ -14,9 +14,8 @@ from mlsys.hardware import Hardware
 from mlsys.models import roofline
 from mlsys.planner.streams import Schedule, schedule_streams
 from mlsys.units import Q_
-from mlsys.workloads import relu
+from mlsys.workloads import load, relu
 from mlsys.workloads.graph import OperatorGraph, Value
-from mlsys.workloads.torch_models import workload
 
 
 def graph_with(edges: set[tuple[int, int]], number: int) -> OperatorGraph:
@@ -102,7 +101,7 @@ def test_work_in_place_waits_for_the_readers_of_what_it_overwrites() -> None:
 
 
 def test_times_of_a_model_and_a_real_network() -> None:
-    squeezed = workload("squeezenet-1.0", batch=32, precision="fp16")
+    squeezed = load("squeezenet-1.0", batch=32, precision="fp16")
     result = roofline(Hardware.Cloud.A100, squeezed)
     one, two, many = (schedule_streams(squeezed, result, streams=streams) for streams in (1, 2, 8))
     assert one.makespan.m_as("s") == pytest.approx(result.time.m_as("s"), rel=1e-12)

@@ -10,7 +10,7 @@ from mlsys.hardware import Device, Hardware
 from mlsys.models import roofline
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, Quantity
-from mlsys.workloads import conv2d, decode_step, dense, depthwise_conv2d, elementwise, relu, resnet50
+from mlsys.workloads import conv2d, decode_step, dense, depthwise_conv2d, elementwise, relu, zoo
 
 HALF = Q_(2, "byte")
 
@@ -150,7 +150,7 @@ def test_resnet50() -> None:
 
     The paper's own 3.8 x 10^9 has the stride in the 1 x 1 convolution (v1), so it is smaller than torchvision's.
     """
-    network = resnet50(batch=1)
+    network = zoo.network("resnet50", batch=1)
     assert f"{network.flops.m_as('GMAC'):.2f}" == "4.09"
     assert network.flops.m_as("GMAC") > 3.8
     assert sum(operator.kind == "conv2d" for operator in network) == 1 + 3 * (3 + 4 + 6 + 3) + 4

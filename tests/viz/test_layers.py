@@ -8,15 +8,14 @@ import pytest
 from mlsys import Hardware, viz
 from mlsys.errors import ArgumentError
 from mlsys.models import Result, roofline
-from mlsys.workloads import Workload
-from mlsys.workloads.torch_models import workload
+from mlsys.workloads import Workload, load
 
 mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
 def network() -> tuple[Workload, Result]:
-    captured = workload("small-cnn", batch=8, precision="fp16")
+    captured = load("small-cnn", batch=8, precision="fp16")
     return captured, roofline(Hardware.Cloud.A100, captured)
 
 
@@ -53,7 +52,7 @@ def test_the_strip_is_as_long_as_the_time(network: tuple[Workload, Result]) -> N
 
 
 def test_a_result_of_another_network_is_refused(network: tuple[Workload, Result]) -> None:
-    other = workload("mlp", precision="fp16")
+    other = load("mlp", precision="fp16")
     figure, ax, _, plt = viz.setup_plot()
     with pytest.raises(ArgumentError, match=r"shares_by_kind\(\): `result` must have one child for each of the 3"):
         viz.shares_by_kind(ax, other, network[1])

@@ -10,9 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from mlsys.errors import ArgumentError
-from mlsys.workloads import Workload, relu, resnet50
+from mlsys.workloads import Workload, load, relu, zoo
 from mlsys.workloads.graph import Access, OperatorGraph, Value
-from mlsys.workloads.torch_models import workload
 
 
 class Function(nn.Module):
@@ -197,7 +196,7 @@ def test_an_input_that_is_returned_is_an_output() -> None:
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet-v2", "unet", "bert-base", "gpt2", "lstm-lm"])
 def test_edges_carry_the_bytes_that_the_operators_count(name: str) -> None:
     """Every byte an operator reads or writes is on an edge, at the captured sizes and at others."""
-    captured = workload(name, dynamic=True)
+    captured = load(name)
     for network in (captured, captured.at(batch=3)):
         graph = network.graph
         assert graph.operators == network.operators
@@ -210,26 +209,26 @@ def test_edges_carry_the_bytes_that_the_operators_count(name: str) -> None:
 
 def test_resnet50_has_a_chain_with_shortcuts() -> None:
     """Every operator but the first of a block has one consumer; 16 block inputs have two."""
-    graph = workload("resnet50").graph
+    graph = load("resnet50").graph
     consumers = [len(graph.consumers(place)) for place in range(len(graph))]
     assert (consumers.count(0), consumers.count(1), consumers.count(2)) == (1, 174 - 1 - 16, 16)
     learned = sum(value.bytes for value in graph.values if value.role == "weight")
-    captured = workload("resnet50")
+    captured = load("resnet50")
     counters = 53 * 8  # how many batches each normalisation has seen: nobody reads it
     assert learned == (captured.weight_bytes + captured.buffer_bytes).magnitude - counters
 
 
 def test_free_sizes_are_free_in_the_graph() -> None:
-    captured = workload("bert-base", dynamic=True)
+    captured = load("bert-base")
     small, large = captured.graph, captured.at(batch=2, sequence=64).graph
-    fresh = workload("bert-base", batch=2, sequence=64).graph
+    fresh = load("bert-base", batch=2, sequence=64).graph
     assert [value.shape for value in large.values] == [value.shape for value in fresh.values]
     assert [value.consumers for value in large.values] == [value.consumers for value in small.values]
     assert large.reads == fresh.reads
 
 
 def test_a_workload_with_a_graph_is_pickled() -> None:
-    captured = workload("small-cnn", dynamic=True)
+    captured = load("small-cnn")
     again = pickle.loads(pickle.dumps(captured))
     assert again.graph == captured.graph
     assert again.at(batch=7).graph == captured.at(batch=7).graph
@@ -282,7 +281,7 @@ def test_the_graph_of_onnx() -> None:
 
 def test_a_network_written_by_hand_has_no_edges() -> None:
     with pytest.raises(ArgumentError, match="graph: 'ResNet-50' was written down by hand and keeps no edges"):
-        _ = Workload.from_network(resnet50()).graph
+        _ = Workload.from_network(zoo.network("resnet50")).graph
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_random_networks(part: int) -> None:
             continue  # a kernel larger than its input: no network
         tried += 1
         workload = Workload.from_torch(network, given)
-        assert workload.flops.m_as("FLOP") == counter.get_total_flops(), (seed, steps, shape)
+        assert workload.product_flops.m_as("FLOP") == counter.get_total_flops(), (seed, steps, shape)
         assert workload.coverage == 1, (seed, workload.unknown)
         assert workload.parameters.m_as("param") == sum(parameter.numel() for parameter in network.parameters())
         assert all(operator.data.magnitude > 0 for operator in workload)

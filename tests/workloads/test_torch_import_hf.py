@@ -12,8 +12,7 @@ import transformers
 
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.units import Q_
-from mlsys.workloads import Workload
-from mlsys.workloads.torch_models import workload
+from mlsys.workloads import Workload, load
 
 with (Path(__file__).parents[1] / "oracles" / "data" / "flop_counters.csv").open(newline="") as file:
     REFERENCES = {row["model"]: row for row in csv.DictReader(file) if row["params"]}
@@ -67,9 +66,9 @@ def test_detr_is_ours_but_for_the_number_of_classes() -> None:
         "backbone_config": {"model_type": "resnet", "out_features": ["stage4"]},
     }  # fmt: skip
     network = Workload.from_hf_config(config, image=800)
-    assert network.macs == workload("detr-r50").macs
+    assert network.macs == load("detr-r50").macs
     # their normalisations in the backbone are frozen, which makes 53,120 parameters buffers
-    assert network.parameters + Q_(53_120, "param") == workload("detr-r50").parameters
+    assert network.parameters + Q_(53_120, "param") == load("detr-r50").parameters
 
 
 def test_experts_are_counted_as_often_as_they_are_asked() -> None:

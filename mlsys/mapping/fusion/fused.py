@@ -13,12 +13,12 @@ from mlsys.mapping.fusion.pattern import PATTERNS, Pattern, PatternRegistry
 from mlsys.mapping.fusion.steps import is_elementwise
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.graph import Access, OperatorGraph, Value
-from mlsys.workloads.operator import Operator
+from mlsys.workloads.operator import Network, Operator
 from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
-__all__ = ["FusedOperator", "FusedWorkload", "PatternTotal", "fuse"]
+__all__ = ["FusedOperator", "FusedWorkload", "PatternTotal", "as_kernels", "fuse"]
 
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 
@@ -192,8 +192,8 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
 
     Examples
     --------
-    >>> from mlsys.workloads.torch_models import workload
-    >>> fused = fuse(workload("resnet50"))
+    >>> from mlsys.workloads import load
+    >>> fused = fuse(load("resnet50"))
     >>> len(fused.unfused), fused.kernels, fused.removed
     (174, 56, 118)
     >>> [(row.pattern, row.groups) for row in fused.by_pattern()]
@@ -217,11 +217,31 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
         held=workload.held,
         views=workload.views,
         source=workload.source,
+        recipe=workload.recipe,
         sizes=workload.sizes,
         unfused=workload,
         groups=groups,
         patterns=wanted,
     )
+
+
+def as_kernels(workload: Workload) -> Network:
+    """Return a network as the kernels that a compiler makes of it.
+
+    A captured network is fused along its edges (:func:`fuse`). One of the catalogue that is written down
+    says itself what rides along with the products; one made by hand is taken to be kernels already.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> [len(as_kernels(load(name))) for name in ("resnet50", "resnext50_32x4d")]
+    [56, 54]
+    """
+    if isinstance(workload, FusedWorkload):
+        return workload
+    if workload.has_graph:
+        return fuse(workload)
+    return workload.written_kernels()
 
 
 def _patterns(patterns: PatternRegistry | Iterable[Pattern | str] | None) -> tuple[Pattern, ...]:

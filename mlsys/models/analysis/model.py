@@ -81,8 +81,8 @@ def analyse(
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> from mlsys.workloads import resnet50
-    >>> found = analyse(Hardware.Cloud.A100, resnet50(batch=32))
+    >>> from mlsys.workloads import zoo
+    >>> found = analyse(Hardware.Cloud.A100, zoo.network("resnet50", batch=32))
     >>> print(f"at least {found.bound.to('ms'):.2f}, held by {found.held_by}, {len(found.operators)} operators")
     at least 1.05 ms, held by compute, 54 operators
     """

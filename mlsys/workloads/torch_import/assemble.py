@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
+from mlsys.precision import PRECISIONS as FORMATS
+from mlsys.precision import element_size
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
@@ -21,7 +23,7 @@ from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Held, Workload
 
-__all__ = ["Place", "Template"]
+__all__ = ["TORCH_DTYPES", "Place", "Template"]
 
 PRECISIONS = {
     "float64": "fp64",
@@ -38,6 +40,9 @@ PRECISIONS = {
     "qint8": "int8",
     "quint8": "int8",
 }
+PRECISIONS |= {name: name for name in FORMATS if name not in PRECISIONS}  # formats that torch has no name for
+TORCH_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_SHRINKING = frozenset({"conv2d", "max_pool2d", "avg_pool2d"})
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 
 
@@ -73,6 +78,8 @@ class Template:
         self.inputs: list[Tensor] = []
         self.wires: list[Wire] = []
         self.returned: tuple[int, ...] = ()
+        self.sizes: dict[str, int] = {}  # as captured
+        self.values: dict[str, int] = {}  # of every symbol, as captured
         self._numbers: dict[Call, int] = {}
 
     def add(self, name: str, target: str, path: str, call: Call, ends: Ends) -> None:
@@ -82,10 +89,20 @@ class Template:
             self.calls.append(call)
         self.places.append(Place(name, target, path, number, ends))
 
-    def at(self, sizes: Mapping[str, int], values: Mapping[str, int]) -> Workload:
-        """Return the workload at ``sizes``; ``values`` gives every symbol its number."""
-        numbers = self.expressions.at(values)
+    def at(self, sizes: Mapping[str, int]) -> Workload:
+        """Return the workload at ``sizes``, which names every free size.
+
+        Raises
+        ------
+        ArgumentError
+            If nothing is left of a tensor at those sizes.
+        """
+        symbols = {symbol: size for name, size in sizes.items() for symbol in self.free.get(name, ())}
+        numbers = self.expressions.at({**self.values, **symbols})
         calls = [call.bound(numbers) for call in self.calls] if numbers else self.calls
+        if numbers and any(size < 1 for call in calls if call.op in _SHRINKING for size in call.out.shape):
+            given = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise ArgumentError(f"{self.name!r}: nothing is left of the picture at {given}. Give a larger size")
         usual = _usual_precision(calls, [place.call for place in self.places])
         counts = [counted(call) for call in calls]
         shared = [_quantities(one) for one in counts]
@@ -118,9 +135,37 @@ class Template:
             views=len(self.places) - len(operators),
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
-            _again=partial(self._changed, dict(sizes), dict(values)) if self.free else None,
+            _again=partial(self._changed, dict(sizes)) if self.free else None,
             _wired=partial(self._graph, numbers),
+            _stored=partial(self._in_format, dict(sizes)),
         )
+
+    def _in_format(self, sizes: Mapping[str, int], precision: str) -> Workload:
+        return self.in_format(precision).at(sizes)
+
+    def in_format(self, precision: str) -> Template:
+        """Return the same network with every value that is stored in its usual format stored in ``precision``."""
+        old = _usual_dtype(self.calls, [place.call for place in self.places])
+        new, itemsize = TORCH_DTYPES.get(precision, precision), element_size(precision).m_as("byte")
+        itemsize = int(itemsize) if itemsize == int(itemsize) else itemsize
+        if old in ("", new):
+            return self
+        found = next(tensor for call in self.calls for tensor in (*call.outputs, *call.inputs) if tensor.dtype == old)
+
+        def stored(value: Any) -> Any:
+            if type(value) is Tensor:
+                return value._replace(dtype=new, itemsize=itemsize) if value.dtype == old else value
+            return tuple(stored(item) for item in value) if type(value) is tuple else value
+
+        held = self.held.scaled(itemsize / found.itemsize)
+        other = Template(self.name, self.source, held, self.expressions, self.free, self.fixed)
+        other.calls = [
+            call._replace(arguments=stored(call.arguments), outputs=stored(call.outputs)) for call in self.calls
+        ]
+        other.wires = [wire._replace(tensor=stored(wire.tensor)) for wire in self.wires]
+        other.inputs = [stored(tensor) for tensor in self.inputs]
+        other.places, other.returned, other.sizes, other.values = self.places, self.returned, self.sizes, self.values
+        return other
 
     def _graph(self, numbers: Sequence[int], operators: tuple[Operator, ...]) -> OperatorGraph:
         """Return which operator reads what which one makes; ``numbers`` are the sizes."""
@@ -130,8 +175,8 @@ class Template:
         wires = [wire._replace(tensor=wire.tensor.bound(numbers)) for wire in self.wires]
         return operator_graph(self.name, operators, nodes, wires, self.returned)
 
-    def _changed(self, sizes: Mapping[str, int], values: Mapping[str, int], changes: Mapping[str, int]) -> Workload:
-        new_sizes, new_values = dict(sizes), dict(values)
+    def _changed(self, sizes: Mapping[str, int], changes: Mapping[str, int]) -> Workload:
+        new_sizes = dict(sizes)
         for name, size in changes.items():
             if name not in self.free:
                 known = ", ".join(self.free)
@@ -146,8 +191,7 @@ class Template:
                     f"Capture it again with example inputs of {name} {size}"
                 )
             new_sizes[name] = size
-            new_values.update(dict.fromkeys(self.free[name], size))
-        return self.at(new_sizes, new_values)
+        return self.at(new_sizes)
 
 
 def _quantities(counts: Counts) -> tuple[Quantity, Quantity, Quantity, FrozenDict[str, int]]:
@@ -172,3 +216,14 @@ def _usual_precision(calls: Sequence[Call], numbers: Iterable[int]) -> str:
     found = Counter(_precision(calls[number]) for number in numbers)
     found.pop(None, None)
     return max(found, key=lambda name: found[name] or 0) or "fp32" if found else "fp32"
+
+
+def _usual_dtype(calls: Sequence[Call], numbers: Iterable[int]) -> str:
+    """Return the floating format of most tensors, in the framework's spelling; "" where there is none."""
+    found = Counter(
+        tensor.dtype
+        for number in numbers
+        for tensor in (*calls[number].outputs, *calls[number].inputs)
+        if PRECISIONS.get(tensor.dtype, "").startswith(("fp", "bf", "tf"))
+    )
+    return max(found, key=lambda name: found[name]) if found else ""

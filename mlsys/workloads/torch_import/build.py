@@ -15,7 +15,7 @@ from mlsys.workloads.torch_import.nodes import Node, read_nodes
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.workload import Held, Workload
 
-__all__ = ["from_torch"]
+__all__ = ["from_torch", "template_of"]
 
 
 def from_torch(
@@ -61,6 +61,18 @@ def from_torch(
     >>> print(mlp.flops, mlp.at(batch=1, tokens=7).flops)
     13107200 FLOP 458752 FLOP
     """
+    template = template_of(module, example_inputs, dynamic=dynamic, name=name)
+    return template.at(template.sizes)
+
+
+def template_of(
+    module: Any,
+    example_inputs: Any,
+    *,
+    dynamic: Mapping[str, int | Mapping[str, int]] | None = None,
+    name: str | None = None,
+) -> Template:
+    """Return the captured module before its free sizes are filled in; arguments as of :func:`from_torch`."""
     module = _module(module)
     args, kwargs = placed(module, _arguments(example_inputs))
     named = inputs_by_name(module, args, kwargs)
@@ -85,12 +97,13 @@ def from_torch(
         _check_formats(node)
         template.add(node.name, node.target, node.path, node.call, node.ends)
     template.wires, template.inputs, template.returned = found.wires, found.inputs, found.returned
-    values = (
+    template.values = (
         expressions.bounds
         | graph.hints
         | {symbol: sizes[size] for size, symbols in graph.free.items() for symbol in symbols}
     )
-    return template.at(sizes, values)
+    template.sizes = sizes
+    return template
 
 
 def _module(module: Any) -> nn.Module:
@@ -215,4 +228,5 @@ def _held(module: nn.Module) -> Held:
         sum(parameter.numel() for parameter in parameters),
         sum(parameter.numel() * parameter.element_size() for parameter in parameters),
         sum(buffer.numel() * buffer.element_size() for buffer in buffers),
+        counters=sum(buffer.numel() * buffer.element_size() for buffer in buffers if not buffer.is_floating_point()),
     )

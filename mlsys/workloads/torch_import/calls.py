@@ -31,7 +31,7 @@ class Tensor(NamedTuple):
     stored
         The sizes without the axes along which one stored element is repeated.
     dtype, itemsize
-        Number format in torch's spelling, such as ``"float32"``; bytes of one element.
+        Number format in torch's spelling, such as ``"float32"``; bytes of one element, of some formats half a one.
     role
         ``"parameter"``, ``"buffer"``, ``"input"``, ``"constant"`` or ``"activation"``.
     identity
@@ -41,7 +41,7 @@ class Tensor(NamedTuple):
     shape: tuple[Any, ...]
     stored: tuple[Any, ...]
     dtype: str
-    itemsize: int
+    itemsize: float
     role: str = "activation"
     identity: int = 0
 
@@ -53,7 +53,7 @@ class Tensor(NamedTuple):
     @property
     def bytes(self) -> int:
         """Bytes that are there to be read or written."""
-        return int(math.prod(self.stored)) * self.itemsize
+        return int(int(math.prod(self.stored)) * self.itemsize)
 
     def bound(self, sizes: Sequence[int]) -> Tensor:
         """Return the tensor with every :class:`Unknown` replaced by its number in ``sizes``."""

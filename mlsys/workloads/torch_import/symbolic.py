@@ -44,44 +44,65 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class Expressions:
-    """A table of sympy expressions, each distinct one once."""
+    """A table of expressions in the free sizes, each distinct one once.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    sources
+        Expressions as Python writes them, such as ``"(s0 - 1)//2 + 1"``; see :attr:`sources`.
+    symbols
+        Names of the sizes that they speak of.
+    """
+
+    def __init__(self, sources: Sequence[str] = (), symbols: Sequence[str] = ()) -> None:
         self.bounds: dict[str, int] = {}  # of sizes that values decide, which are taken at their largest
         self._expressions: list[Any] = []
         self._index: dict[Any, int] = {}
+        self._sources, self._symbols = tuple(sources), tuple(symbols)
         self._function: Callable[..., Sequence[Any]] | None = None
-        self._symbols: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._expressions)
+        return max(len(self._expressions), len(self._sources))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_function": None}
 
     def size(self, expression: Any) -> int | Unknown:
-        """Return a number where the expression is one, else its place in the table."""
+        """Return a number where the sympy expression is one, else its place in the table."""
         if expression.is_number:
             return int(expression)
         index = self._index.get(expression)
         if index is None:
             index = self._index[expression] = len(self._expressions)
             self._expressions.append(expression)
-            self._function = None
+            self._sources, self._function = (), None
         return Unknown(index)
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Names of the free sizes."""
+        if not self._expressions:
+            return self._symbols
         return tuple(sorted({str(symbol) for item in self._expressions for symbol in item.free_symbols}))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The expressions as Python writes them: what they are stored as, and evaluated from."""
+        if self._expressions and not self._sources:
+            from sympy.printing.lambdarepr import LambdaPrinter
+
+            settings = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
+            printer = LambdaPrinter({**settings, "user_functions": {name: name for name in _FUNCTIONS}})
+            self._sources = tuple(printer.doprint(expression) for expression in self._expressions)
+        return self._sources
 
     def at(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """Return every expression as a number, given a number for each free size."""
-        if not self._expressions:
+        if not len(self):
             return ()
+        symbols = self.symbols
         if self._function is None:
-            import sympy
-
-            self._symbols = self.symbols
-            self._function = sympy.lambdify(self._symbols, self._expressions, modules=[_FUNCTIONS, "math"])
-        return tuple(int(value) for value in self._function(*(values[name] for name in self._symbols)))
+            known = {**{name: getattr(math, name) for name in dir(math)}, **_FUNCTIONS, "__builtins__": {}}
+            body = ", ".join(self.sources)
+            self._function = eval(f"lambda {', '.join(symbols)}: ({body},)", known)
+        return tuple(int(value) for value in self._function(*(values[name] for name in symbols)))

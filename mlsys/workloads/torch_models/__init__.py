@@ -5,19 +5,18 @@ The table of names knows no torch; it is loaded when a network is made.
 
 from __future__ import annotations
 
-import functools
 import importlib
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsys.door import checked_number, count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import precision_name
 
 if TYPE_CHECKING:
-    from mlsys.workloads.workload import Workload
+    from mlsys.workloads.torch_import.assemble import Template
 
-__all__ = ["RECIPES", "Recipe", "canonical_name", "workload"]
+__all__ = ["RECIPES", "Recipe", "canonical_name", "template"]
 
 TORCH_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -41,6 +40,10 @@ class Recipe:
         Longest sequence, where positions are learned; 0 for no limit.
     fitted
         The module is made for one image side: it is called with ``image`` too.
+    multiple
+        What an image side must be a multiple of.
+    converts
+        Its code converts to the number format of its weights, so that captures in two formats differ.
     """
 
     home: str
@@ -50,6 +53,8 @@ class Recipe:
     default: int = 224
     most: int = 0
     fitted: bool = False
+    multiple: int = 1
+    converts: bool = False
 
     @property
     def free(self) -> str | None:
@@ -61,9 +66,19 @@ class Recipe:
         factory = getattr(importlib.import_module(f"{__name__}.{self.home}"), self.factory)
         return factory(*self.arguments, image=image or self.default) if self.fitted else factory(*self.arguments)
 
+    def ready(self, batch: int, sequence: int | None = None, image: int | None = None, *, dtype: Any) -> Any:
+        """Return the module and its input on the meta device, where no weight is allocated."""
+        import torch
 
-def _tokens(factory: str, *arguments: Any, default: int = 128, most: int = 0, home: str = "transformers") -> Recipe:
-    return Recipe(home, factory, arguments, ("sequence",), default, most)
+        chosen = {"sequence": sequence, "image": image}
+        sizes = [chosen[size] or self.default if isinstance(size, str) else size for size in self.shape]
+        with torch.device("meta"):
+            module = self.make(image).to(dtype)
+            return module, torch.zeros(batch, *sizes, dtype=torch.long if self.free == "sequence" else dtype)
+
+
+def _tokens(factory: str, *arguments: Any, default: int = 512, most: int = 0, home: str = "transformers") -> Recipe:
+    return Recipe(home, factory, arguments, ("sequence",), default, most, converts=factory == "Llama")
 
 
 # Sizes: GPT-2 Radford et al. 2019, table 2; BERT Devlin et al. 2019; ViT Dosovitskiy et al. 2021, table 1; LLaMA
@@ -73,6 +88,10 @@ RECIPES: dict[str, Recipe] = {
     "mlp": Recipe("small", "mlp", (), (128,)),
     "lenet5": Recipe("small", "lenet5", (), (1, 32, 32)),
     "small-cnn": Recipe("small", "small_cnn", (), (1, 28, 28)),
+    "ds-cnn": Recipe("tiny", "ds_cnn", (), (1, 49, 10)),
+    "resnet8": Recipe("tiny", "resnet8", (), (3, 32, 32)),
+    "vww-mobilenet-v1": Recipe("tiny", "visual_wake_words", (), (3, "image", "image"), 96),
+    "ad-autoencoder": Recipe("tiny", "autoencoder", (), (640,)),
     "alexnet": Recipe("vision", "alexnet"),
     "squeezenet-1.0": Recipe("vision", "squeezenet"),
     **{f"vgg{depth}": Recipe("vision", "vgg", (depth,)) for depth in (11, 16)},
@@ -81,7 +100,7 @@ RECIPES: dict[str, Recipe] = {
     "mobilenet-v1": Recipe("vision", "mobilenet_v1"),
     "mobilenet-v2": Recipe("vision", "mobilenet_v2"),
     "efficientnet-b0": Recipe("vision", "efficientnet_b0"),
-    "unet": Recipe("small", "UNet", (), (3, "image", "image"), 256),
+    "unet": Recipe("small", "UNet", (), (3, "image", "image"), 256, multiple=16),
     **{
         f"vit-{size}{patch}": Recipe("transformers", "VisionTransformer", (layers, width, heads, patch), fitted=True)
         for size, patch, layers, width, heads in (
@@ -89,20 +108,20 @@ RECIPES: dict[str, Recipe] = {
             *(("l", 16, 24, 1024, 16), ("h", 14, 32, 1280, 16)),
         )
     },
-    "detr-r50": Recipe("transformers", "DETR", (), (3, "image", "image"), 800),
+    "detr-r50": Recipe("transformers", "DETR", (), (3, "image", "image"), 800, converts=True),
     "lstm-lm": _tokens("Recurrent", "LSTM", default=35, home="small"),
     "gru-lm": _tokens("Recurrent", "GRU", default=35, home="small"),
-    "bert-base": _tokens("BERT", 12, 768, 12, most=512),
-    "bert-large": _tokens("BERT", 24, 1024, 16, most=512),
-    "gpt2": _tokens("GPT", 12, 768, 12, default=1024, most=1024),
-    "gpt2-medium": _tokens("GPT", 24, 1024, 16, default=1024, most=1024),
-    "gpt2-large": _tokens("GPT", 36, 1280, 20, default=1024, most=1024),
-    "gpt2-xl": _tokens("GPT", 48, 1600, 25, default=1024, most=1024),
-    "llama-7b": _tokens("Llama", 32, 4096, 32, 32, 11008, default=2048),
-    "llama-13b": _tokens("Llama", 40, 5120, 40, 40, 13824, default=2048),
-    "llama2-70b": _tokens("Llama", 80, 8192, 64, 8, 28672, default=4096),
-    "llama3-8b": _tokens("Llama", 32, 4096, 32, 8, 14336, 128256, default=8192),
-    "mistral-7b": _tokens("Llama", 32, 4096, 32, 8, 14336, default=4096),
+    "bert-base": _tokens("BERT", 12, 768, 12, default=128, most=512),
+    "bert-large": _tokens("BERT", 24, 1024, 16, default=384, most=512),
+    "gpt2": _tokens("GPT", 12, 768, 12, most=1024),
+    "gpt2-medium": _tokens("GPT", 24, 1024, 16, most=1024),
+    "gpt2-large": _tokens("GPT", 36, 1280, 20, most=1024),
+    "gpt2-xl": _tokens("GPT", 48, 1600, 25, most=1024),
+    "llama-7b": _tokens("Llama", 32, 4096, 32, 32, 11008),
+    "llama-13b": _tokens("Llama", 40, 5120, 40, 40, 13824),
+    "llama2-70b": _tokens("Llama", 80, 8192, 64, 8, 28672),
+    "llama3-8b": _tokens("Llama", 32, 4096, 32, 8, 14336, 128256),
+    "mistral-7b": _tokens("Llama", 32, 4096, 32, 8, 14336),
 }
 
 
@@ -118,85 +137,36 @@ def canonical_name(name: str) -> str:
     return next((known for known in RECIPES if known.replace("-", "") == plain), name)
 
 
-def workload(
-    name: str,
-    *,
-    batch: int = 1,
-    sequence: int | None = None,
-    image: int | None = None,
-    precision: str = "fp32",
-    dynamic: bool = False,
-) -> Workload:
-    """Capture a network of the table, on the meta device: no weight is allocated.
+def template(name: str, precision: str = "fp32") -> Template:
+    """Capture a network of the table on the meta device, batch, sequence and image left free where its code allows.
 
-    Parameters
-    ----------
-    name
-        One of ``RECIPES``; capitals, hyphens and underscores do not matter.
-    batch
-        Images or sequences.
-    sequence, image
-        Tokens, or the side of a square image, by default the network's usual one.
-    precision
-        fp64, fp32, fp16 or bf16.
-    dynamic
-        Leave batch and sequence free, see :meth:`Workload.at`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such network or precision.
-    ArgumentError
-        If a size is no positive whole number or does not belong to this network.
+    :func:`mlsys.workloads.load` gives the same from a file, without torch.
 
     Examples
     --------
-    >>> print(workload("ResNet-50").macs)
+    >>> captured = template("resnet50")
+    >>> sorted(captured.free), print(captured.at(captured.sizes | {"batch": 1}).macs)
     4089184256 MAC
+    (['batch', 'image'], None)
     """
+    from mlsys.workloads.torch_import.build import template_of
+
     key = canonical_name(name)
     if key not in RECIPES:
         raise UnknownNameError(f"unknown network {name!r}. Known: {', '.join(RECIPES)}.{did_you_mean(name, RECIPES)}")
     recipe = RECIPES[key]
-    number = {"batch": checked_number("workload", "batch", batch, count(), {})}
-    for label, given in (("sequence", sequence), ("image", image)):
-        if given is not None and recipe.free != label:
-            takes = f"takes {recipe.free}" if recipe.free else "has one input size"
-            raise ArgumentError(f"workload(): `{label}` was given, but {key} {takes}. Leave it out")
-        if given is not None:
-            number[label] = checked_number("workload", label, given, count(), {})
-    if recipe.most and number.get("sequence", 0) > recipe.most:
-        raise ArgumentError(
-            f"workload(): `sequence` must be at most {recipe.most}, the positions that {key} has learned, "
-            f"got {sequence}"
-        )
-    torch_dtype(precision)
-    return _captured(
-        key,
-        int(number["batch"]),
-        *(int(number[size]) if size in number else None for size in ("sequence", "image")),
-        precision=precision_name(precision),
-        dynamic=dynamic,
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _captured(
-    key: str, batch: int, sequence: int | None, image: int | None, *, precision: str, dynamic: bool
-) -> Workload:
-    """Capture once in a process: a workload never changes."""
-    import torch
-
-    from mlsys.workloads.torch_import.build import from_torch
-
-    recipe, dtype = RECIPES[key], torch_dtype(precision)
-    chosen = {"sequence": sequence, "image": image}
-    sizes = [chosen[size] or recipe.default if isinstance(size, str) else size for size in recipe.shape]
-    with torch.device("meta"):
-        module = recipe.make(image).to(dtype)
-        inputs = torch.zeros(batch, *sizes, dtype=torch.long if recipe.free == "sequence" else dtype)
-    free = {"batch": 0} | ({"sequence": 1} if recipe.free == "sequence" else {}) if dynamic else None
-    return from_torch(module, inputs, dynamic=free, name=key)
+    module, inputs = recipe.ready(2, dtype=torch_dtype(precision))
+    (taken,) = list(inspect.signature(module.forward).parameters)
+    free: dict[str, Any] = {"batch": {taken: 0}}
+    if recipe.free == "sequence":
+        free["sequence"] = {taken: 1}
+    if recipe.free == "image" and not recipe.fitted:
+        free |= {"image": {taken: 2}, "width": {taken: 3}}
+    captured = template_of(module, inputs, dynamic=free, name=key)
+    if "width" in captured.free:  # pictures are square
+        captured.free["image"] += captured.free.pop("width")
+        captured.sizes.pop("width")
+    return captured
 
 
 def torch_dtype(precision: str) -> Any:

@@ -9,11 +9,17 @@ __all__ = ["SelfAttention", "SqueezeExcite", "conv_norm", "split_heads"]
 
 
 def conv_norm(
-    into: int, out: int, kernel: int, stride: int = 1, groups: int = 1, act: type[nn.Module] | None = nn.ReLU
+    into: int,
+    out: int,
+    kernel: int,
+    stride: int = 1,
+    groups: int = 1,
+    act: type[nn.Module] | None = nn.ReLU,
+    bias: bool = False,
 ) -> nn.Sequential:
-    """Return a convolution without bias, its batch normalisation and an activation."""
+    """Return a convolution, usually without bias, its batch normalisation and an activation."""
     layers: list[nn.Module] = [
-        nn.Conv2d(into, out, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.Conv2d(into, out, kernel, stride, kernel // 2, groups=groups, bias=bias),
         nn.BatchNorm2d(out),
     ]
     if act is not None:

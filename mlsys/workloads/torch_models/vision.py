@@ -132,15 +132,16 @@ def densenet121() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def mobilenet_v1() -> nn.Module:
-    """Return MobileNet (Howard et al., arXiv:1704.04861, table 1)."""
-    layers: list[nn.Module] = [conv_norm(3, 32, 3, 2)]
-    into = 32
+def mobilenet_v1(thinner: int = 1, classes: int = 1000, bias: bool = False) -> nn.Module:
+    """Return MobileNet (Howard et al., arXiv:1704.04861, table 1), its channels divided by ``thinner``."""
+    into = 32 // thinner
+    layers: list[nn.Module] = [conv_norm(3, into, 3, 2, bias=bias)]
     plan = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
-    for out, stride in plan:
-        layers += [conv_norm(into, into, 3, stride, into), conv_norm(into, out, 1)]
+    for width, stride in plan:
+        out = width // thinner
+        layers += [conv_norm(into, into, 3, stride, into, bias=bias), conv_norm(into, out, 1, bias=bias)]
         into = out
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, 1000))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, classes))
 
 
 class _Inverted(nn.Module):

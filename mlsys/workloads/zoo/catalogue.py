@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -141,7 +142,7 @@ _picture("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", _TINY, tiny.ds_cn
 _picture("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", _TINY, tiny.resnet8, "IC ResNet-8", "resnet8",
          side=32)  # fmt: skip
 _picture("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", _TINY, tiny.visual_wake_words,
-         "VWW MobileNetV1-0.25", "vww", side=96)  # fmt: skip
+         "VWW MobileNetV1-0.25", "vww", "vww_mobilenet_v1", side=96)  # fmt: skip
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,
          note="shape inferred from three published sums")  # fmt: skip
@@ -172,7 +173,7 @@ CATALOGUE["rnn_t"] = Entry(
     note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; decoding steps counted once a pair of frames",
 )  # fmt: skip
 _picture("unet", "U-Net", "Ronneberger et al. 2015, MICCAI, figure 1; padded and normalised", segmentation.unet,
-         "unet carvana", side=224, family="segmentation")  # fmt: skip
+         "unet carvana", side=256, family="segmentation")  # fmt: skip
 _rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.00091; MLPerf Training v0.7 to v2.0",
       other.dlrm)  # fmt: skip
 _rows("dlrm_dcnv2", "DLRM-DCNv2", "recommender", "Wang et al. 2021, WWW; MLPerf Training v2.1 and later",
@@ -224,3 +225,40 @@ for _name, (_model, _source) in LANGUAGE_MODELS.items():
     CATALOGUE[_name] = Entry(
         _name, _model.name, "language", _source, _ALSO.get(_name, ()), sequence=512, model=_model
     )  # fmt: skip
+
+# Networks whose PyTorch code is the catalogue's own: mlsys.workloads.torch_models, by the name of the recipe there.
+_CODE = {
+    **{name: name for name in ("alexnet", "vgg11", "vgg16", "densenet121", "unet", "bert-base", "bert-large")},
+    **{f"resnet{depth}": f"resnet{depth}" for depth in residual.RESNETS},
+    **{name: name for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-7b", "llama-13b", "mistral-7b")},
+    "kws_ds_cnn": "ds-cnn",
+    "ic_resnet8": "resnet8",
+    "vww_mobilenet_v1_0.25": "vww-mobilenet-v1",
+    "ad_autoencoder": "ad-autoencoder",
+    "squeezenet_1.0": "squeezenet-1.0",
+    "mobilenet_v1_1.0": "mobilenet-v1",
+    "mobilenet_v2": "mobilenet-v2",
+    "efficientnet_b0": "efficientnet-b0",
+    "vit_base_patch16_224": "vit-b16",
+    "vit_base_patch32_224": "vit-b32",
+    "vit_large_patch16_224": "vit-l16",
+    "vit_huge_patch14_224": "vit-h14",
+    "llama-2-70b": "llama2-70b",
+    "llama-3-8b": "llama3-8b",
+}
+for _name, _recipe in _CODE.items():
+    _longest = 512 if _recipe.startswith("bert") else 1024 if _recipe.startswith("gpt2") else 0
+    CATALOGUE[_name] = replace(CATALOGUE[_name], code=_recipe, longest=_longest)
+
+# Networks that are known by their code alone.
+for _name, _title, _family, _source, _size in (
+    ("mlp", "Perceptron of 128, 256 and 64 units", "exercises", "an exercise of this book", {}),
+    ("lenet5", "LeNet-5", "picture", "LeCun et al. 1998, Proc. IEEE, figure 2, in its usual modern form", {}),
+    ("small-cnn", "Two convolutions and a classifier", "exercises", "an exercise of this book", {}),
+    ("detr-r50", "DETR, ResNet-50", "detector", "Carion et al. 2020, ECCV", {"image": (3, 800, 800)}),
+    ("lstm-lm", "LSTM language model, 2 layers of 650", "text", "Zaremba et al. 2014, arXiv:1409.2329, section 4.1",
+     {"sequence": 35}),
+    ("gru-lm", "GRU language model, 2 layers of 650", "text", "as lstm-lm, with the cells of Cho et al. 2014",
+     {"sequence": 35}),
+):  # fmt: skip
+    CATALOGUE[_name] = Entry(_name, _title, _family, _source, code=_name, **_size)  # type: ignore[arg-type]

@@ -16,6 +16,8 @@ from mlsys.workloads.zoo.tape import Tape
 
 __all__ = ["Entry"]
 
+SMALLEST_FREE = 32  # networks of smaller pictures end in a layer that fits one size
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -41,6 +43,10 @@ class Entry:
         The shape of a decoder language model.
     note
         What is not exact, if anything.
+    code
+        The recipe in :data:`mlsys.workloads.torch_models.RECIPES` that makes it in PyTorch, if there is one.
+    longest
+        Most tokens, where positions are learned; 0 for no limit.
     """
 
     name: str
@@ -55,10 +61,26 @@ class Entry:
     model: LanguageModel | None = None
     normalised: bool = True
     note: str = ""
+    code: str | None = None
+    longest: int = 0
+
+    @property
+    def free_image(self) -> bool:
+        """Whether it takes square pictures of another side."""
+        return self.image is not None and self.image[1] == self.image[2] and self.image[1] > SMALLEST_FREE
+
+    @property
+    def written(self) -> bool:
+        """Whether it is written down operator by operator; the others are known by their code alone."""
+        return bool(self.draw or self.write or self.model)
 
     @cached_property
     def parameters(self) -> Quantity:
         """Parameters, param: weights, biases, scales and shifts; no running averages."""
+        if not self.written:
+            from mlsys.workloads.resolve import load
+
+            return load(self.name).parameters
         return self.model.parameters() if self.model else self.build().parameters
 
     def build(
@@ -73,6 +95,11 @@ class Entry:
         fused: bool = True,
     ) -> Network:
         """Return the network; :func:`mlsys.workloads.zoo.network` explains the arguments."""
+        if not self.written:
+            raise ArgumentError(
+                f"network(): {self.name!r} is known by its PyTorch code alone. "
+                f"Write mlsys.workloads.load({self.name!r})"
+            )
         batch = self._count("batch", batch)
         for name, value, fits, of in (
             ("image", image, self.image, "side of its picture"),

@@ -48,7 +48,7 @@ def _gathered(call: Call) -> Work:
     table = call.tensor("weight", "self")
     indices = sum(tensor.bytes for tensor in call.inputs if tensor.identity != table.identity)
     kind = "embedding" if call.op == "embedding" else "gather"
-    return Work(kind, read=call.out.elements * table.itemsize + indices, shape=(("elements", call.out.elements),))
+    return Work(kind, read=int(call.out.elements * table.itemsize) + indices, shape=(("elements", call.out.elements),))
 
 
 @rule("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
@@ -56,7 +56,7 @@ def _summed_rows(call: Call) -> Work:
     table, indices = call.tensor("weight"), call.tensor("indices")
     read = indices.elements * table.shape[-1]
     others = sum(tensor.bytes for tensor in call.inputs if tensor.identity != table.identity)
-    return Work("embedding", elementwise=read, read=read * table.itemsize + others, written=call.out.bytes)
+    return Work("embedding", elementwise=read, read=int(read * table.itemsize) + others, written=call.out.bytes)
 
 
 @rule("scatter", "scatter_add", "scatter_reduce", "index_put", "index_add", "index_copy", "index_fill")
@@ -70,7 +70,7 @@ def _scattered(call: Call) -> Work:
     source = call.get("src", call.get("source", call.get("values")))
     values = source if isinstance(source, Tensor) else max(others, key=lambda tensor: tensor.elements, default=target)
     adds = any(word in call.op for word in ("add", "reduce")) or call.get("accumulate") is True
-    moved = math.prod(values.shape) * target.itemsize
+    moved = int(math.prod(values.shape) * target.itemsize)
     read = sum(tensor.bytes for tensor in others) + (moved if adds else 0)
     elementwise = values.elements if adds else 0
     if call.in_place:

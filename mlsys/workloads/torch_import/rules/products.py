@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mlsys.workloads.operators import SOFTMAX_OPERATIONS
 from mlsys.workloads.torch_import.calls import Call, Tensor, Work
@@ -107,6 +108,7 @@ def _convolution(call: Call) -> Work:
             in_channels=channels,
             out_channels=out.shape[-dims - 1],
             groups=groups,
+            **_stride(call.get("stride")),
             **_places("in", given.shape[-dims:]),
             **_places("out", out.shape[-dims:]),
             **_places("kernel", weight.shape[2:]),
@@ -143,6 +145,12 @@ def _attention(call: Call) -> Work:
         _SOFTMAX * scores + masked,
         shape=_shape(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim),
     )
+
+
+def _stride(stride: Any) -> dict[str, int]:
+    """Return the stride where it is one for all axes; torch leaves it out where it is 1."""
+    steps = set(stride) if isinstance(stride, tuple) else {stride or 1}
+    return {"stride": int(steps.pop())} if len(steps) == 1 and all(isinstance(step, int) for step in steps) else {}
 
 
 # FLOP for each hidden unit and step beside the products: gates, activations, the new state.

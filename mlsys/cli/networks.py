@@ -1,0 +1,105 @@
+"""What every command that takes a network shares: its options, the door, and the sizes it used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+__all__ = ["as_kernels_if", "network_of", "network_options", "sizes_in_words", "sizes_used", "split_options"]
+
+_NAMES = ("batch", "sequence", "image", "shape", "precision", "phase", "sizes")
+_LONGEST = 200  # letters of --shape
+
+
+def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of a network; ``precision`` is the help of --precision."""
+    options = (
+        click.option("--batch", type=int, help="Images or sequences; by default 1."),
+        click.option("--sequence", type=int, help="Tokens; by default what is usual for the network."),
+        click.option("--image", type=int, help="Side of a square image."),
+        click.option("--shape", help="Shape of the one input of a factory's module: 1,3,224,224."),
+        click.option("--precision", help=precision),
+        click.option(
+            "--phase",
+            type=click.Choice(["prefill", "decode"]),
+            help="Of a decoder language model of the catalogue.",
+        ),
+        click.option(
+            "--size", "sizes", multiple=True, metavar="NAME=NUMBER", help="A size that an ONNX model leaves open."
+        ),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def split_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Return those of a command's values that are options of the network."""
+    return {name: values[name] for name in _NAMES}
+
+
+def network_of(model: str, options: dict[str, Any], precision: str | None = None) -> Any:
+    """Return the workload that MODEL means; ``precision`` is what --precision is by default.
+
+    Raises
+    ------
+    ValueError
+        If there is no such network, or an option does not go with it.
+    """
+    from mlsys.workloads import load
+
+    given = {name: options[name] for name in ("batch", "sequence", "image", "phase")}
+    return load(
+        model,
+        **given,
+        precision=options["precision"] or precision,
+        sizes=_open_sizes(options["sizes"]),
+        shape=None if options["shape"] is None else _shape(options["shape"]),
+        option="--{}",
+    )
+
+
+def as_kernels_if(fusion: bool, work: Any) -> Any:
+    """Return the network with its operators fused into kernels, or as it is."""
+    if not fusion:
+        return work
+    from mlsys.mapping.fusion import as_kernels
+
+    return as_kernels(work)
+
+
+def _open_sizes(pairs: tuple[str, ...]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for pair in pairs:
+        name, _, number = pair.partition("=")
+        if not number.isdecimal() or len(number) > 18:
+            raise ValueError(f"--size must be NAME=NUMBER, such as batch=8, got {pair[:_LONGEST]!r}")
+        sizes[name] = int(number)
+    return sizes
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.strip("()[] ").split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() and len(part) < 19 and int(part) for part in parts):
+        shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+        raise ValueError(f"--shape must be whole numbers with commas, such as 1,3,224,224, got {shown!r}")
+    return tuple(map(int, parts))
+
+
+def sizes_used(work: Any) -> dict[str, Any]:
+    """Return the sizes that a network was read at, its number format, and where it comes from."""
+    sizes = dict(work.sizes)
+    record = {name: sizes.pop(name, None) for name in ("batch", "sequence", "image")}
+    return {**record, **({"sizes": sizes} if sizes else {}), "precision": work.precision, "recipe": work.recipe}
+
+
+def sizes_in_words(work: Any) -> str:
+    """Return the same as one line."""
+    sizes = ", ".join(f"{name} {size}" for name, size in work.sizes.items())
+    return f"{sizes}, {work.precision}; from {work.recipe}" if sizes else f"{work.precision}; from {work.recipe}"

@@ -1,0 +1,10 @@
+"""Networks of the catalogue as they were captured from their PyTorch code, with batch, sequence and image left free.
+
+One file a network, made by ``make captures`` and read without torch: graph, shapes and formats, no weights.
+A test captures them anew and compares every count.
+"""
+
+from mlsys.workloads.captures.store import has_capture, stored_template
+from mlsys.workloads.captures.text import as_text, from_text
+
+__all__ = ["as_text", "from_text", "has_capture", "stored_template"]

@@ -1,0 +1,58 @@
+"""The four networks of MLPerf Tiny (Banbury et al. 2021; mlcommons/tiny) in plain torch.
+
+Keras leaves a bias beside each normalisation, and so do these. Where it pads one side more than the other,
+the larger padding stands on both: shapes, work and parameters are the same.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from mlsys.workloads.torch_models.parts import conv_norm
+from mlsys.workloads.torch_models.vision import mobilenet_v1
+
+__all__ = ["autoencoder", "ds_cnn", "resnet8", "visual_wake_words"]
+
+
+def autoencoder() -> nn.Module:
+    """Return the detector of anomalies: 640 inputs, dense layers of 128 around a waist of 8."""
+    widths = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128, 640)
+    layers: list[nn.Module] = []
+    for into, out in pairwise(widths):
+        layers += [nn.Linear(into, out), nn.BatchNorm1d(out), nn.ReLU()]
+    return nn.Sequential(*layers[:-2])
+
+
+def ds_cnn() -> nn.Module:
+    """Return the keyword spotter: 49 × 10 cepstral coefficients, four separable convolutions of 64 channels."""
+    first = (nn.Conv2d(1, 64, (10, 4), 2, (5, 1)), nn.BatchNorm2d(64), nn.ReLU())
+    pairs = (
+        part for _ in range(4) for part in (conv_norm(64, 64, 3, 1, 64, bias=True), conv_norm(64, 64, 1, bias=True))
+    )
+    return nn.Sequential(*first, *pairs, nn.AvgPool2d((25, 5)), nn.Flatten(), nn.Linear(64, 12))
+
+
+class _Stage(nn.Module):
+    def __init__(self, into: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            conv_norm(into, out, 3, stride, bias=True), conv_norm(out, out, 3, act=None, bias=True)
+        )
+        self.shortcut = nn.Identity() if stride == 1 else nn.Conv2d(into, out, 1, stride)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.relu(self.body(x) + self.shortcut(x))
+
+
+def resnet8() -> nn.Module:
+    """Return the classifier of 32 × 32 pictures: three stages of one block, 16 to 64 channels."""
+    stages = (conv_norm(3, 16, 3, bias=True), _Stage(16, 16, 1), _Stage(16, 32, 2), _Stage(32, 64, 2))
+    return nn.Sequential(*stages, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(64, 10))
+
+
+def visual_wake_words() -> nn.Module:
+    """Return the detector of persons in 96 × 96 pictures: MobileNet of a quarter of the width."""
+    return mobilenet_v1(thinner=4, classes=2, bias=True)

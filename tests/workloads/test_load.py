@@ -1,0 +1,162 @@
+"""One door, one recipe: the same network whoever asks and however it was stored."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.mapping.fusion import as_kernels
+from mlsys.units import Q_
+from mlsys.workloads import Workload, load, zoo
+from mlsys.workloads.captures import as_text, has_capture, stored_template
+from mlsys.workloads.torch_import.build import from_torch
+from mlsys.workloads.torch_models import RECIPES, template, torch_dtype
+
+SEED = int(os.environ.get("MLSYS_SEED", random.SystemRandom().randrange(10**6)))
+SAMPLED = random.Random(SEED).sample(
+    [name for name in RECIPES if not name.startswith(("llama", "gpt2-", "mistral"))], 2
+)
+WRITTEN = [entry.name for entry in map(zoo.entry, zoo.networks()) if entry.code and entry.written]
+
+
+def everything(work: Workload) -> list[object]:
+    """What is counted of each operator, and of the whole."""
+    rows = [(op.kind, op.precision, op.counts, dict(op.shape), op.target) for op in work]
+    return [rows, work.held, work.views, work.flops, work.macs, work.data]
+
+
+def captured_anew(name: str, precision: str, **sizes: int) -> Workload:
+    """Capture at fixed sizes: no symbol, no file."""
+    module, inputs = RECIPES[name].ready(sizes.pop("batch", 1), **sizes, dtype=torch_dtype(precision))
+    return from_torch(module, inputs, name=name)
+
+
+def test_every_recipe_is_stored_and_is_an_entry_of_the_catalogue() -> None:
+    for name in RECIPES:
+        assert has_capture(name), f"run make captures: {name} is missing"
+        assert zoo.entry(name).code == name
+    assert {entry.code for entry in map(zoo.entry, zoo.networks()) if entry.code} == set(RECIPES)
+
+
+def same_as_torch(name: str, precision: str, batch: int) -> None:
+    ours, theirs = load(name, batch=batch, precision=precision), captured_anew(name, precision, batch=batch)
+    assert everything(ours) == everything(theirs), f"{name} {precision} batch {batch}, MLSYS_SEED={SEED}"
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_stored_capture_is_what_torch_captures_now(name: str) -> None:
+    print(f"MLSYS_SEED={SEED}")
+    same_as_torch(name, "fp16", 3)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("precision", ["fp64", "fp32", "fp16", "bf16"])
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_stored_capture_is_what_torch_captures_now(name: str, precision: str) -> None:
+    same_as_torch(name, precision, 2)
+    same_as_torch(name, precision, 1)
+    narrow = precision not in ("fp32",) and RECIPES[name].converts
+    if precision in ("fp32", "fp16"):
+        assert as_text(stored_template(name, precision)) == as_text(template(name, precision)), narrow
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("resnet18", {"image": 160}), ("bert-base", {"sequence": 77}),
+                                             ("vit-b32", {"image": 64}), ("unet", {"image": 32})])  # fmt: skip
+def test_other_sizes_are_what_torch_captures_at_them(name: str, sizes: dict[str, int]) -> None:
+    assert everything(load(name, batch=2, **sizes)) == everything(captured_anew(name, "fp32", batch=2, **sizes))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_work_and_parameters_are_those_of_the_network_as_it_is_written_down(name: str) -> None:
+    """Two people read the same papers: the layers of the catalogue, and the modules in PyTorch."""
+    work, written = load(name), zoo.network(name)
+    assert work.macs == written.macs
+    assert work.parameters == written.parameters
+
+
+def test_totals_that_others_counted() -> None:
+    """tests/oracles/data/flops.csv: derived by hand, met by torch's own counter."""
+    with (Path(__file__).parents[1] / "oracles" / "data" / "flops.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        sequence = {"gpt2": 1024, "bert_base": 128}.get(row["model"])
+        work = load(row["model"], sequence=sequence)
+        assert work.macs == Q_(int(row["reference_macs"]), "MAC")
+        assert work.product_flops == Q_(2 * int(row["reference_macs"]), "FLOP")
+        assert work.parameters == Q_(int(row["params"]), "param")
+    assert len(rows) >= 4
+
+
+@pytest.mark.parametrize("name", ["resnet50", "bert-base", "lstm-lm", "bloom", "inception_v3", "dlrm", "rnn_t"])
+def test_work_is_products_and_the_rest_fused_or_not(name: str) -> None:
+    work = load(name, precision="fp16")
+    parts = [op.product_flops.magnitude + op.elementwise.magnitude for op in work]
+    assert work.flops.magnitude == pytest.approx(sum(parts), rel=1e-12)
+    assert work.flops.magnitude == pytest.approx(sum(op.flops.magnitude for op in work), rel=1e-12)
+    assert as_kernels(work).macs == work.macs
+
+
+def test_sizes_and_recipe_are_reported() -> None:
+    assert dict(load("resnet50").sizes) == {"batch": 1, "image": 224}
+    assert dict(load("llama-7b").sizes) == {"batch": 1, "sequence": 512}
+    assert dict(load("bloom", batch=3, sequence=9).sizes) == {"batch": 3, "sequence": 9}
+    assert "He et al. 2016" in load("ResNet-50").recipe and "PyTorch code" in load("ResNet-50").recipe
+    assert "written down" in load("bloom").recipe
+    assert load("resnet50").at(batch=4) == load("resnet50", batch=4)
+    assert load("bloom").at(sequence=7).flops == load("bloom", sequence=7).flops
+    assert load("bloom").stored_as("fp16").data == load("bloom", precision="fp16").data
+    assert load("bloom").precision == "fp32"
+
+
+@pytest.mark.parametrize("form", ["int8", "fp8", "int4", "tf32"])
+def test_formats_that_torch_does_not_compute_in_take_their_bytes(form: str) -> None:
+    single, other = load("resnet50"), load("resnet50", precision=form)
+    bits = {"int8": 8, "fp8": 8, "int4": 4, "tf32": 32}[form]
+    assert other.weight_bytes == single.weight_bytes * bits / 32
+    assert other.data.magnitude == pytest.approx(single.data.magnitude * bits / 32, rel=1e-6)
+    assert (other.macs, other.flops) == (single.macs, single.flops)
+    assert {op.precision for op in other} == {form}
+
+
+def test_the_networks_of_mlperf_tiny_have_graphs() -> None:
+    """Parameters: mlcommons/tiny, counted by Keras (trainable ones)."""
+    for name, parameters in (("ds-cnn", 23_756), ("resnet8", 78_186), ("vww", 216_322), ("ad", 267_928)):
+        work = load(name)
+        assert len(work.graph) == len(work) and work.parameters.m_as("param") == parameters
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"model": "resnet5O"}, UnknownNameError, "Did you mean 'resnet50'?"),
+        ({"model": "resnet50", "batch": 0}, ArgumentError, "whole number"),
+        (
+            {"model": "resnet50", "batch": 10**18},
+            ArgumentError,
+            "`batch` must be a whole number from 1 to 1,",
+        ),
+        ({"model": "resnet50", "sequence": 8}, ArgumentError, "`sequence` does not go with 'resnet50'. It takes"),
+        ({"model": "lenet5", "image": 8}, ArgumentError, "whose input has one size"),
+        ({"model": "gpt2", "sequence": 1025}, ArgumentError, "`sequence` must be at most 1024"),
+        ({"model": "alexnet", "image": 8}, ArgumentError, "nothing is left of the picture at"),
+        ({"model": "unet", "image": 100}, ArgumentError, "`image` must be a multiple of 16"),
+        ({"model": "resnet50", "phase": "decode"}, ArgumentError, "`phase` is for the decoder language models"),
+        ({"model": "resnet50", "precision": "fp61"}, UnknownNameError, "unknown precision 'fp61'"),
+        ({"model": "resnet50", "sizes": {"n": 3}}, ArgumentError, "open sizes of an ONNX file"),
+        ({"model": "resnet50", "shape": (1, 3)}, ArgumentError, "`shape` does not go with a network of the catalogue"),
+    ],
+)
+def test_errors(given: dict[str, object], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as caught:
+        load(**given)  # type: ignore[arg-type]
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_torch_is_not_needed() -> None:
+    assert torch.__name__ == "torch"  # imported here; tests/workloads/test_torch_import.py looks at a fresh process

@@ -1,0 +1,29 @@
+"""Capture every network of the catalogue that has PyTorch code, and store what was captured: ``make captures``."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+from mlsys.workloads.captures import as_text
+from mlsys.workloads.captures.store import NARROW, WIDE, file_of
+from mlsys.workloads.torch_models import RECIPES, template
+
+
+def main(names: list[str]) -> None:
+    """Write the files of ``names``, or of all."""
+    for name in names or RECIPES:
+        for precision in (WIDE, NARROW) if RECIPES[name].converts else (WIDE,):
+            captured = template(name, precision)
+            _write(Path(str(file_of(name, precision))), as_text(captured))
+            print(name, precision, f"{len(captured.places)} nodes", flush=True)
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
