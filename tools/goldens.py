@@ -84,11 +84,11 @@ def constants() -> Iterator[str]:
 
 def networks() -> Iterator[str]:
     """Lock the totals of every network of the catalogue at its usual size."""
-    from mlsys.workloads import zoo
+    from mlsys.workloads import load, zoo
 
     for name in zoo.networks():
-        built = zoo.network(name)
-        for figure in ("parameters", "macs", "flops", "data", "weights"):
+        built = load(name, precision="fp16")
+        for figure in ("parameters", "macs", "flops", "product_flops", "data", "weights"):
             yield f"{name}/{figure} = {quantity(getattr(built, figure))}"
         yield f"{name}/operators = {len(built.operators)}"
 

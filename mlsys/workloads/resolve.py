@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.precision import precision_name
 
 if TYPE_CHECKING:
+    from mlsys.workloads.operator import Network
     from mlsys.workloads.workload import Workload
     from mlsys.workloads.zoo.entry import Entry
 
@@ -234,15 +236,14 @@ def _captured(entry: Entry, given: Mapping[str, int], precision: str, option: st
     else:
         workload = _anew(entry, recipe, wanted, precision, stuck)
         recipe_text = f"{entry.source}; PyTorch code of the catalogue, captured by {workload.source}"
-
-    def at(changes: Mapping[str, int]) -> Workload:
-        for name in changes:
-            if name not in wanted:
-                raise UnknownNameError(f"at(): {entry.name!r} has no size {name!r}. It has: {', '.join(wanted)}")
-        changed = {name: _checked(name, size) for name, size in changes.items()}
-        return _captured(entry, {**wanted, **changed}, precision, option)
-
-    return replace(workload, name=entry.title, sizes=FrozenDict(wanted), recipe=recipe_text, _again=at)
+    return replace(
+        workload,
+        name=entry.title,
+        sizes=FrozenDict(wanted),
+        recipe=recipe_text,
+        _again=partial(_changed, entry.name, wanted, precision, None),
+        _stored=partial(_in_format, entry.name, wanted, None),
+    )
 
 
 def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stuck: set[str]) -> Workload:
@@ -270,21 +271,33 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: st
     if entry.sequence:
         sizes = {**sizes, "sequence": sizes.get("sequence", entry.sequence)}
 
-    def at(changes: Mapping[str, int]) -> Workload:
-        for name, size in changes.items():
-            if name not in sizes:
-                known = ", ".join(sizes)
-                raise UnknownNameError(f"at(): {entry.name!r} has no size {name!r}. It has: {known}")
-            _checked(name, size)
-        return _written_down(entry, sizes | dict(changes), precision, phase)
-
     given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}
     return replace(
         Workload.from_network(entry.build(**given, fused=False)),
         name=entry.title,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down operator by operator",
-        _again=at,
-        _stored=lambda form: _written_down(entry, sizes, form, phase),
-        _kernels=lambda: replace(entry.build(**given), name=entry.title),
+        _again=partial(_changed, entry.name, sizes, precision, phase),
+        _stored=partial(_in_format, entry.name, sizes, phase),
+        _kernels=partial(_ride_along, entry.name, given),
     )
+
+
+def _changed(name: str, sizes: Mapping[str, int], precision: str, phase: Any, changes: Mapping[str, int]) -> Workload:
+    for size in changes:
+        if size not in sizes:
+            raise UnknownNameError(
+                f"at(): {name!r} has no free size {size!r}. Free: {', '.join(sizes)}.{did_you_mean(size, sizes)}"
+            )
+    return load(name, **{**sizes, **changes}, precision=precision, phase=phase)
+
+
+def _in_format(name: str, sizes: Mapping[str, int], phase: Any, precision: str) -> Workload:
+    return load(name, **sizes, precision=precision, phase=phase)
+
+
+def _ride_along(name: str, given: dict[str, Any]) -> Network:
+    from mlsys.workloads import zoo
+
+    entry = zoo.entry(name)
+    return replace(entry.build(**given), name=entry.title)

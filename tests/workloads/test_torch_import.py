@@ -445,7 +445,7 @@ BATCH = {"batch": 0}
             r"`batch` must be a whole",
         ),
         (lambda: load("resnet50", sequence=8), r"`sequence` does not go with 'resnet50'"),
-        (lambda: load("mlp", image=8), r"`image` was given, but mlp has one input size"),
+        (lambda: load("mlp", image=8), r"`image` does not go with 'mlp', whose input has one size"),
         (lambda: load("bert-base", sequence=513), r"at most 512, the positions that bert-base has learned"),
         (lambda: load("gpt2", batch=1.5), r"`batch` must be a whole number"),
     ],

@@ -149,7 +149,7 @@ class FusedWorkload(Workload):
             f"{self.name}: {len(self.unfused)} operators in {self.kernels} kernels",
             f"moved one by one {before.to_compact():.4g}, fused {after.to_compact():.4g} ({share:.1%}); "
             f"{self.removed} tensors are not written",
-            f"work as before: {self.flops.to_compact():.4g} in products, "
+            f"work as before: {self.product_flops.to_compact():.4g} in products, "
             f"{self.elementwise_flops.to_compact():.4g} beside them",
             f"{'pattern':<16} {'kernels':>8} {'operators':>10} {'removed':>8} {'one by one':>12} {'fused':>10}",
         ]

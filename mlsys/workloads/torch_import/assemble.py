@@ -42,6 +42,7 @@ PRECISIONS = {
 }
 PRECISIONS |= {name: name for name in FORMATS if name not in PRECISIONS}  # formats that torch has no name for
 TORCH_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_NO_TENSORS = frozenset({"sym_size"})  # a node for a size that is free, and none where it is a number
 _SHRINKING = frozenset({"conv2d", "max_pool2d", "avg_pool2d"})
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 
@@ -132,7 +133,7 @@ class Template:
             self.name,
             tuple(operators),
             held=self.held._replace(inputs=sum(tensor.bytes for tensor in inputs)),
-            views=len(self.places) - len(operators),
+            views=sum(calls[place.call].op not in _NO_TENSORS for place in self.places) - len(operators),
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
             _again=partial(self._changed, dict(sizes)) if self.free else None,
