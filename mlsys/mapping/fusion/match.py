@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlsys.mapping.fusion.pattern import Pattern
-from mlsys.mapping.fusion.steps import Step, elements_made, is_elementwise, size_of
+from mlsys.mapping.fusion.steps import Step, elements_made, is_elementwise, remembered, size_of
 from mlsys.workloads.graph import OperatorGraph
 
 __all__ = ["Group", "Traffic", "find_groups", "traffic_of"]
@@ -114,28 +114,29 @@ def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[Grou
 def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken: set[int]) -> list[Group]:
     """Return the matches of ``patterns`` among the operators that are free, best first."""
     keyed = []
-    before = [
-        sum(access.bytes for access in (*graph.reads[place], *graph.writes[place])) for place in range(len(graph))
-    ]
     for order, pattern in patterns:
-        for place in range(len(graph)):
+        for place in pattern.parsed[0].places(graph):
             if place in taken:
                 continue
             members = _longest(graph, pattern, place, taken)
             if members:
                 crossing = traffic_of(graph, members)
-                saved = sum(before[member] for member in members) - crossing.moved
+                saved = sum(_moved(graph, member) for member in members) - crossing.moved
                 names = tuple(graph.operators[member].name for member in members)
                 group = Group(pattern.name, members, crossing.swallowed, saved)
                 keyed.append(((-len(members), order, -saved, names), group))
     return [group for key, group in sorted(keyed, key=lambda pair: pair[0]) if group.saved > 0]
 
 
+@remembered
+def _moved(graph: OperatorGraph, place: int) -> int:
+    """Return the bytes that an operator moves by itself."""
+    return sum(access.bytes for access in (*graph.reads[place], *graph.writes[place]))
+
+
 def _longest(graph: OperatorGraph, pattern: Pattern, start: int, taken: set[int]) -> tuple[int, ...]:
-    """Return the longest match that starts at an operator (for element-wise trees: that ends there)."""
+    """Return the longest match that starts at an operator of the first kind (element-wise trees: that ends there)."""
     first = pattern.parsed[0]
-    if not first.accepts(graph, start):
-        return ()
     heads: list[tuple[int, ...]] = [(start,)]
     if first.repeated:
         heads = (
@@ -201,6 +202,7 @@ def _next(
         yield (*members, users[0])
 
 
+@remembered
 def _handed_on(graph: OperatorGraph, member: int) -> int:
     """Return the one value of an operator that anything needs, wholly written, or -1."""
     needed = [place for place in graph.outputs_of[member] if _is_needed(graph, place)]
@@ -242,6 +244,7 @@ def _functions(graph: OperatorGraph, value: int, taken: set[int]) -> list[tuple[
     return found[::-1]
 
 
+@remembered
 def _is_needed(graph: OperatorGraph, place: int) -> bool:
     return place in graph.lasting or bool(graph.values[place].consumers)
 

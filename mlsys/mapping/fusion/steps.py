@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
 
-__all__ = ["OPERATOR_KINDS", "STEPS", "Step", "elements_made", "is_elementwise", "operation", "parsed", "size_of"]
+__all__ = [
+    "OPERATOR_KINDS",
+    "STEPS",
+    "Step",
+    "elements_made",
+    "is_elementwise",
+    "operation",
+    "parsed",
+    "remembered",
+    "size_of",
+]
 
 # Kinds of operators as the importers name them.
 OPERATOR_KINDS = frozenset(
@@ -50,6 +61,21 @@ def operation(operator: Operator) -> str:
     return parts[1] if len(parts) > 1 else target
 
 
+def remembered(ask: Callable[[OperatorGraph, int], Any]) -> Callable[[OperatorGraph, int], Any]:
+    """Return a question about one place of a graph whose answer is kept with the graph, which never changes."""
+    name = f"_{ask.__name__.strip('_')}_at"
+
+    @functools.wraps(ask)
+    def answered(graph: OperatorGraph, place: int) -> Any:
+        known = vars(graph).setdefault(name, {})
+        if place not in known:
+            known[place] = ask(graph, place)
+        return known[place]
+
+    return answered
+
+
+@remembered
 def elements_made(graph: OperatorGraph, place: int) -> int:
     """Return the elements of what an operator makes, or -1 where it makes several tensors or none."""
     made = graph.outputs_of[place]
@@ -57,16 +83,19 @@ def elements_made(graph: OperatorGraph, place: int) -> int:
     return size_of(graph, used[0]) if len(used) == 1 else -1
 
 
+@remembered
 def size_of(graph: OperatorGraph, value: int) -> int:
     """Return the elements of a value."""
     return math.prod(graph.values[value].shape)
 
 
+@remembered
 def _learned(graph: OperatorGraph, place: int) -> list[bool]:
     """Return, for each value an operator reads, whether it is a weight or a constant."""
     return [value.role in ("weight", "constant") for value in graph.read_by(place)]
 
 
+@remembered
 def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
     """Tell whether it is a batch normalisation with stored statistics: one product and one sum for each element."""
     operator = graph.operators[place]
@@ -75,6 +104,7 @@ def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
     return bool(operator.flops.magnitude == 2 * operator.shape.get("elements", 0))
 
 
+@remembered
 def is_elementwise(graph: OperatorGraph, place: int) -> bool:
     """Tell whether an operator makes each element of its result from one element of each operand."""
     operator = graph.operators[place]
@@ -123,8 +153,23 @@ class Step(NamedTuple):
 
     def accepts(self, graph: OperatorGraph, place: int) -> bool:
         """Tell whether the operator at a place is what the step asks for."""
-        test = STEPS.get(self.kind)
-        return test(graph, place) if test else graph.operators[place].kind == self.kind
+        return place in self._accepted(graph)
+
+    def places(self, graph: OperatorGraph) -> Iterable[int]:
+        """Return the places of all operators that are what the step asks for, in order."""
+        return self._accepted(graph)
+
+    def _accepted(self, graph: OperatorGraph) -> dict[int, None]:
+        known = vars(graph).setdefault("_accepted", {})
+        if self.kind not in known:
+            test = STEPS.get(self.kind)
+            known[self.kind] = {
+                place: None
+                for place in range(len(graph))
+                if (test(graph, place) if test else graph.operators[place].kind == self.kind)
+            }
+        found: dict[int, None] = known[self.kind]
+        return found
 
 
 _MARKS = {"?": (True, False), "*": (True, True), "+": (False, True)}
