@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
+
+Answer = TypeVar("Answer")
 
 __all__ = [
     "OPERATOR_KINDS",
@@ -61,13 +63,13 @@ def operation(operator: Operator) -> str:
     return parts[1] if len(parts) > 1 else target
 
 
-def remembered(ask: Callable[[OperatorGraph, int], Any]) -> Callable[[OperatorGraph, int], Any]:
+def remembered(ask: Callable[[OperatorGraph, int], Answer]) -> Callable[[OperatorGraph, int], Answer]:
     """Return a question about one place of a graph whose answer is kept with the graph, which never changes."""
     name = f"_{ask.__name__.strip('_')}_at"
 
     @functools.wraps(ask)
-    def answered(graph: OperatorGraph, place: int) -> Any:
-        known = vars(graph).setdefault(name, {})
+    def answered(graph: OperatorGraph, place: int) -> Answer:
+        known: dict[int, Answer] = vars(graph).setdefault(name, {})
         if place not in known:
             known[place] = ask(graph, place)
         return known[place]
