@@ -27,7 +27,7 @@ _HATCHES = {"DRAM": "", "SRAM": "//", "registers": "..", "arithmetic": ""}
 
 
 def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: str) -> Axes:
-    """Draw what every place of an array holds at the end of one cycle.
+    """Draw what every processing element (PE) of an array holds at the end of one cycle.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: str) -> Axes:
     frame
         One of its frames.
     dataflow
-        Of the run: what the second number in each place is.
+        Of the run: what the second number in each PE is.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: str) -> Axes:
         )  # fmt: skip
     ax.set(xlim=(-0.85, columns + 0.1), ylim=(rows + 0.7, -0.35), aspect="equal")
     ax.set_title(
-        f"cycle {frame.cycle + 1} of {run.cycles}: {int(frame.busy.sum())} of {rows * columns} places multiply",
+        f"cycle {frame.cycle + 1} of {run.cycles}: {int(frame.busy.sum())} of {rows * columns} PEs multiply",
         fontsize=11,
         loc="center",
         color=COLORS["primary"],
@@ -126,7 +126,7 @@ class SystolicAnimation:
     --------
     >>> animation = SystolicAnimation([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
     >>> len(animation), animation.sentences[1]
-    (6, 'Cycle 2: 3 of 4 places multiply; 4 and 1 enter.')
+    (6, 'Cycle 2: 3 of 4 PEs multiply; 4 and 1 enter.')
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class SystolicAnimation:
         share = self.run.activity.sum() / (self.run.cycles * rows * columns)
         self.alt = (
             f"Animation of a {rows} by {columns} array, {DATAFLOWS[dataflow]}, over {self.run.cycles} cycles: "
-            f"operands enter in a slanted line, at most {busiest} of {rows * columns} places multiply at once, "
+            f"operands enter in a slanted line, at most {busiest} of {rows * columns} PEs multiply at once, "
             f"and {share:.0%} of all chances to multiply are used."
         )
         self._pictures: list[Image] | None = None
@@ -230,7 +230,7 @@ class SystolicAnimation:
 
 def _sentence(frame: Frame) -> str:
     rows, columns = frame.moving.shape
-    parts = [f"{int(frame.busy.sum())} of {rows * columns} places multiply"]
+    parts = [f"{int(frame.busy.sum())} of {rows * columns} PEs multiply"]
     if frame.phase == "load" and not frame.entering:
         parts = ["the next row of words is pushed in"]
     for what, words in (("enter", frame.entering), ("leave", frame.leaving)):
@@ -323,7 +323,7 @@ def utilisation_teeth(
     for fold in range(side, largest + 1, side):
         ax.axvline(fold, color=COLORS["grid"], linewidth=0.8, zorder=0)
     ax.set(xlim=(0, largest), ylim=(0, 105), xlabel=f"size; the other two are {rest:,}")
-    ax.set_ylabel(f"utilisation of {side} × {side} places, %")
+    ax.set_ylabel(f"utilisation of {side} × {side} PEs, %")
     ax.set_xticks(range(0, largest + 1, side))
     ax.legend(loc="lower right", fontsize=9)
     return ax

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsys import Hardware
-from mlsys.models.systolic import DATAFLOWS, Counts, SystolicArray, count_systolic, energy_baselines
+from mlsys.models.systolic import DATAFLOWS, ArrayCounts, SystolicArray, count_systolic, energy_baselines
 from mlsys.units import Q_
 from mlsys.viz.views.systolic import SystolicScene
 from mlsys.viz.views.view import View, number, percent, times
@@ -20,7 +20,9 @@ _OVERLAPS = {"none": "nothing", "load": "loading and draining", "full": "everyth
 _SIDE, _WIDTH = 128, 1024
 
 
-def _layer(batch: int, side: int = _SIDE, dataflow: str = "ws", overlap: str = "load", width: int = _WIDTH) -> Counts:
+def _layer(
+    batch: int, side: int = _SIDE, dataflow: str = "ws", overlap: str = "load", width: int = _WIDTH
+) -> ArrayCounts:
     """Return the counts of a dense layer of the lab."""
     return count_systolic(batch, width, _WIDTH, side, side, dataflow, overlap=overlap)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -150,7 +152,7 @@ def test_energy_with_fp32_arithmetic() -> None:
     straw, *_, array = energy_baselines()
     assert_quantity_close(straw.total, Q_(2564.6, "pJ"))
     assert (straw.total / array.total).m_as("") == pytest.approx(175.7, abs=0.05)
-    assert_leans_on(array.total, "ENERGY_DRAM_ACCESS_PJ", "ENERGY_MAC_FP32_PJ")
+    assert_leans_on(array.total, "ENERGY_DRAM_ACCESS_PJ", "ENERGY_MUL_FP32_PJ", "ENERGY_ADD_FP32_PJ")
     assert_quantity_close(energy_per_mac(2, 128), array.total)
 
 
@@ -169,8 +171,20 @@ def test_energy_of_a_product_is_what_was_counted_times_what_it_costs() -> None:
     assert_quantity_close(parts["DRAM"], Q_(words * (20 + 28 + 35), "pJ"))
     assert_quantity_close(parts["arithmetic"], Q_(4.6 * 5 * 7 * 4, "pJ"))
     assert_quantity_close(energy_systolic(counts, "fp16")["DRAM"], parts["DRAM"] / 2)
-    with pytest.raises(ArgumentError, match=r"no energy of a multiply-accumulate in fp8; known: fp32, fp16, int8"):
-        energy_systolic(counts, "fp8")
+    eight, wide = (energy_systolic(counts, name)["arithmetic"] for name in ("int8", "fp8"))
+    assert eight < wide < energy_systolic(counts, "fp16")["arithmetic"]
+    with pytest.raises(UnknownNameError, match="unknown precision 'fp7'"):
+        energy_systolic(counts, "fp7")
+
+
+def test_the_saving_over_a_blocked_core_depends_on_how_the_core_blocks() -> None:
+    def saving(**given: Any) -> float:
+        *_, blocked, array = energy_baselines(levels="all", **given)
+        return float((blocked.total / array.total).m_as(""))
+
+    assert saving() > saving(register_block=8)
+    assert saving() > saving(block=128)
+    assert saving(block=256, register_block=16) < 1.1  # a core that blocks as far as the array keeps up
 
 
 # --- arrays and devices ---------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.models.systolic import Window, count_systolic
-from mlsys.models.systolic.counts import Counts
+from mlsys.models.systolic.accesses import ArrayCounts
 
 DATA = Path(__file__).parent / "data"
 
@@ -22,7 +22,7 @@ def recorded(name: str) -> list[dict[str, str]]:
 LARGE, SMALL = recorded("scalesim.csv"), recorded("scalesim_small.csv")
 
 
-def counted(row: dict[str, str]) -> Counts:
+def counted(row: dict[str, str]) -> ArrayCounts:
     window = None
     if row["kind"] != "gemm":
         height, width, kernel_height, kernel_width, _, _, stride = map(int, row["dims"].split(","))
@@ -36,7 +36,7 @@ def counted(row: dict[str, str]) -> Counts:
     return count_systolic(*sizes, row["dataflow"], convention="scalesim", **buffers, window=window)
 
 
-def differences(row: dict[str, str], counts: Counts) -> list[str]:
+def differences(row: dict[str, str], counts: ArrayCounts) -> list[str]:
     sram, dram = counts.sram, counts.dram
     exact = {
         "total_cycles": counts.cycles,

@@ -52,8 +52,8 @@ def test_every_value_in_the_cells_is_in_the_registers(ax, dataflow: str) -> None
 
 
 def test_sentences_say_what_enters_and_leaves(animation: SystolicAnimation) -> None:
-    assert animation.sentences[0] == "Cycle 1: 1 of 4 places multiply; 2 enters."
-    assert animation.sentences[1] == "Cycle 2: 3 of 4 places multiply; 4 and 1 enter."
+    assert animation.sentences[0] == "Cycle 1: 1 of 4 PEs multiply; 2 enters."
+    assert animation.sentences[1] == "Cycle 2: 3 of 4 PEs multiply; 4 and 1 enter."
     assert len(animation.sentences) == len(animation) == animation.run.cycles
     left = [value for frame in animation.run.frames for _, value in frame.leaving]
     assert sorted(left) == sorted(animation.run.product.ravel())

@@ -12,7 +12,8 @@ from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, fewest_words, footprint
 from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
 from mlsys.models.architecture.plan import TilingStrategy
-from mlsys.models.systolic.counts import Counts, physical_counts
+from mlsys.models.systolic.accesses import ArrayCounts
+from mlsys.models.systolic.counts import physical_counts
 from mlsys.models.systolic.folds import folds
 
 __all__ = ["ArrayTiling", "KpuTiling", "TpuTiling"]
@@ -66,7 +67,7 @@ class ArrayTiling(TilingStrategy):
         rows, columns, arrays = self.array
         clock = peak / (2.0 * rows * columns * arrays)
         overlap = "full" if self.mapping.overlap else "none"
-        counts: list[Counts] = []
+        counts: list[ArrayCounts] = []
         cycles, waves = 0, 0
         for m, n, k, copies in work.pair:
             cut = replace(folds(m, n, k, rows, columns, self.dataflow), copies=copies)

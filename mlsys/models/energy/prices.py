@@ -184,16 +184,20 @@ class Energies:
         """Return the price of a 32-bit word read from or written to a register file, pJ."""
         return self._price(_PJ, "register")
 
-    def sram(self, capacity: Quantity | float) -> Price:
+    def sram(self, capacity: Quantity | float, *, of_a_byte: bool = False) -> Price:
         """Return the price of a 32-bit word of an SRAM on the chip, pJ.
 
         Parameters
         ----------
         capacity
             Of the piece that is read, bytes.
+        of_a_byte
+            Return that of a byte instead, pJ/byte.
         """
         size = capacity.m_as("byte") if isinstance(capacity, Quantity) else capacity
         checked_number("Energies.sram", "capacity", float(size), positive(), {})
+        if of_a_byte:
+            return self._price(_PJ_BYTE, "sram", float(size), per=WORD)
         return self._price(_PJ, "sram", float(size))
 
     def dram(self, technology: Technology | None, generation: str = "") -> Price:

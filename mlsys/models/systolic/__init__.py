@@ -5,17 +5,28 @@ gives the same cycles and accesses in closed form, and also as SCALE-Sim counts 
 :func:`systolic` is the model on the pattern of the others.
 """
 
+from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.array import SystolicArray
 from mlsys.models.systolic.bulk import dram_accesses_fast, simulate_fast
-from mlsys.models.systolic.counts import Accesses, Counts, activity, count_systolic
+from mlsys.models.systolic.counts import activity, count_systolic
 from mlsys.models.systolic.energy import (
     BASELINES,
     EnergyPerMac,
+    Levels,
     energy_baselines,
     energy_per_mac,
     energy_systolic,
 )
-from mlsys.models.systolic.folds import CONVENTIONS, DATAFLOWS, OVERLAPS, Folds, folds
+from mlsys.models.systolic.folds import (
+    CONVENTIONS,
+    DATAFLOWS,
+    OVERLAPS,
+    Convention,
+    FoldOverlap,
+    Folds,
+    Stationary,
+    folds,
+)
 from mlsys.models.systolic.lowering import conv2d_matrices, lowered
 from mlsys.models.systolic.machine import Frame, Run, dram_accesses, simulate
 from mlsys.models.systolic.model import systolic
@@ -28,11 +39,15 @@ __all__ = [
     "DATAFLOWS",
     "OVERLAPS",
     "Accesses",
-    "Counts",
+    "ArrayCounts",
+    "Convention",
     "EnergyPerMac",
+    "FoldOverlap",
     "Folds",
     "Frame",
+    "Levels",
     "Run",
+    "Stationary",
     "SystolicArray",
     "Window",
     "activity",

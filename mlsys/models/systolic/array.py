@@ -31,7 +31,7 @@ class SystolicArray:
     Parameters
     ----------
     rows, columns
-        Places of one array.
+        Processing elements (PEs) of one array.
     clock
         Cycles a second; by default 1 GHz, so that a cycle is a nanosecond.
     bandwidth
@@ -117,7 +117,7 @@ class SystolicArray:
 
     @property
     def peak(self) -> Quantity:
-        """Rate with every place busy in every cycle, FLOP/s."""
+        """Rate with every processing element busy in every cycle, FLOP/s."""
         peak: Quantity = (self.macs_per_cycle * self.clock).to("FLOP/s")
         return peak
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mlsys.models.systolic.counts import Accesses
+from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.machine import Run, Trace, operands
 
 __all__ = ["dram_accesses_fast", "simulate_fast"]

@@ -6,79 +6,13 @@ moves the values, and all of it is plain arithmetic that also takes arrays of sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, checked_name, choose, folds, whole
+from mlsys.models.systolic.scalesim import Window, scalesim_counts
 
-if TYPE_CHECKING:
-    from mlsys.models.systolic.scalesim import Window
-
-__all__ = ["Accesses", "Counts", "activity", "count_systolic", "physical_counts"]
-
-
-@dataclass(frozen=True)
-class Accesses:
-    """Words read and written, by operand; sums that were written too early are read again."""
-
-    ifmap_reads: Any
-    filter_reads: Any
-    ofmap_writes: Any
-    ofmap_reads: Any
-
-    @property
-    def reads(self) -> Any:
-        """Words read."""
-        return self.ifmap_reads + self.filter_reads + self.ofmap_reads
-
-    @property
-    def total(self) -> Any:
-        """All words moved."""
-        return self.reads + self.ofmap_writes
-
-    def times(self, copies: Any) -> Accesses:
-        """Return the words of several equal products."""
-        return Accesses(
-            self.ifmap_reads * copies, self.filter_reads * copies, self.ofmap_writes * copies, self.ofmap_reads * copies
-        )
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What a product costs on an array; every number may be an array of many cases.
-
-    Attributes
-    ----------
-    convention
-        Who counts: ``"physical"`` or ``"scalesim"``.
-    folds
-        How the product was cut.
-    cycles
-        Cycles without stalls.
-    macs
-        Useful multiply-accumulates.
-    utilisation
-        Share of the array's multiply-accumulates in ``cycles`` that are useful.
-    mapping_efficiency
-        Share of the array that holds useful work, mean over the folds.
-    compute_utilisation
-        The same over the cycles in which a fold streams.
-    sram, dram
-        Words moved between array and buffers, and between buffers and DRAM.
-    register_writes
-        Words latched in registers of the array, or None where the convention has none.
-    """
-
-    convention: str
-    folds: Folds
-    cycles: Any
-    macs: Any
-    utilisation: Any
-    mapping_efficiency: Any
-    compute_utilisation: Any
-    sram: Accesses
-    dram: Accesses
-    register_writes: Any = None
+__all__ = ["activity", "count_systolic", "physical_counts"]
 
 
 def count_systolic(
@@ -95,7 +29,7 @@ def count_systolic(
     filter_words: Any = None,
     ofmap_words: Any = None,
     window: Window | None = None,
-) -> Counts:
+) -> ArrayCounts:
     """Count cycles and accesses of an (m × k) by (k × n) product on an array.
 
     Parameters
@@ -150,8 +84,6 @@ def count_systolic(
     buffers = {"ifmap_words": ifmap_words, "filter_words": filter_words, "ofmap_words": ofmap_words}
     sizes = {name: None if words is None else whole(where, name, words) for name, words in buffers.items()}
     if convention == "scalesim":
-        from mlsys.models.systolic.scalesim import scalesim_counts
-
         return scalesim_counts(cut, **sizes, overlap=overlap, window=window)
     if window is not None:
         window.check(cut.m, cut.k)
@@ -161,7 +93,7 @@ def count_systolic(
 def physical_counts(
     cut: Folds, overlap: str = "none", ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
     distinct_ifmap: Any = None,
-) -> Counts:  # fmt: skip
+) -> ArrayCounts:  # fmt: skip
     """Count what hardware does; arguments are checked by :func:`count_systolic`.
 
     ``distinct_ifmap`` is the number of different words of the left operand, where an
@@ -175,14 +107,14 @@ def physical_counts(
     A fringe fold takes the time of a full one.
     """
     cycles = (cut.count - 1) * cut.step(overlap) + cut.fold_cycles
-    places = cut.array_rows * cut.array_columns
-    mapping = cut.along_rows * cut.along_columns / (cut.row_folds * cut.column_folds * places)
-    return Counts(
+    elements = cut.array_rows * cut.array_columns
+    mapping = cut.along_rows * cut.along_columns / (cut.row_folds * cut.column_folds * elements)
+    return ArrayCounts(
         convention="physical",
         folds=cut,
         cycles=cycles,
         macs=cut.macs,
-        utilisation=cut.macs / (cycles * places),
+        utilisation=cut.macs / (cycles * elements),
         mapping_efficiency=mapping,
         compute_utilisation=mapping * cut.streamed / (cut.fold_cycles - cut.array_rows),
         sram=_sram(cut).times(cut.copies),
@@ -243,7 +175,7 @@ def _register_writes(cut: Folds) -> Any:
 
 
 def activity(cut: Folds) -> Any:
-    """Return useful multiply-accumulates of every place of the array, for one case, (rows × columns).
+    """Return useful multiply-accumulates of every processing element of the array, for one case, (rows × columns).
 
     Examples
     --------

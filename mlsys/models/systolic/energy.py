@@ -3,22 +3,28 @@
 What an array saves is reads. How much it saves depends on what it is compared with, so
 there are four baselines, and two ways to add up: the customary one, which counts DRAM
 and arithmetic alone, and one that also counts the SRAM and the registers in between.
+Prices are those of :mod:`mlsys.models.energy`, by default of 45 nm, as in the customary sum.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from mlsys import constants
 from mlsys.door import checked_number, nonnegative, positive
-from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.models.systolic.counts import Counts
+from mlsys.hardware.technology import Technology
+from mlsys.models.energy import WORD, Energies
+from mlsys.models.systolic.accesses import ArrayCounts
 from mlsys.models.systolic.folds import checked_name, whole
-from mlsys.precision import element_size
+from mlsys.precision import PRECISIONS, precision_name
 from mlsys.units import Q_, Quantity
 
-__all__ = ["BASELINES", "EnergyPerMac", "energy_baselines", "energy_per_mac", "energy_systolic"]
+__all__ = ["BASELINES", "EnergyPerMac", "Levels", "energy_baselines", "energy_per_mac", "energy_systolic"]
+
+Levels = Literal["customary", "all"]
+_BUFFER = 32 * 1024  # bytes: the memory on the chip that feeds the arithmetic
+_BYTES = Q_(WORD, "byte")
 
 BASELINES = FrozenDict(
     {
@@ -45,6 +51,15 @@ class EnergyPerMac:
         return whole
 
 
+def _words(energies: Energies, memory: Technology, buffer: float) -> dict[str, Quantity]:
+    """Return what a 32-bit word costs at each level."""
+    return {
+        "DRAM": energies.dram(memory).value * _BYTES,
+        "SRAM": energies.sram(buffer).value,
+        "registers": energies.register().value,
+    }
+
+
 def energy_per_mac(
     accesses: float,
     reuse: int = 1,
@@ -61,7 +76,7 @@ def energy_per_mac(
     reuse
         Multiply-accumulates that share a word once it is read: the side of the array.
     memory
-        Energy of one word; by default a 32-bit word of DRAM at 45 nm.
+        Energy of one word; by default a 32-bit word of DRAM.
     mac
         Energy of the arithmetic; by default FP32 at 45 nm.
 
@@ -76,8 +91,9 @@ def energy_per_mac(
     >>> print(energy_per_mac(4, mac=one), energy_per_mac(2, 128, mac=one))
     2561 pJ 11 pJ
     """
-    word = constants.ENERGY_DRAM_ACCESS_PJ if memory is None else memory
-    arithmetic = constants.ENERGY_MAC_FP32_PJ if mac is None else mac
+    prices = Energies.at(45)
+    word = _words(prices, Technology.DDR, _BUFFER)["DRAM"] if memory is None else memory
+    arithmetic = prices.mac("fp32").value if mac is None else mac
     checked_number("energy_per_mac", "accesses", accesses, nonnegative(), {})
     side = whole("energy_per_mac", "reuse", reuse)
     checked_number("energy_per_mac", "memory", word, positive("pJ"), {})
@@ -87,7 +103,15 @@ def energy_per_mac(
 
 
 def energy_baselines(
-    side: int = 128, block: int = 32, *, levels: str = "customary", mac: Quantity | None = None
+    side: int = 128,
+    block: int = 32,
+    *,
+    levels: Levels = "customary",
+    mac: Quantity | None = None,
+    energies: Energies | None = None,
+    precision: str = "fp32",
+    memory: Technology = Technology.DDR,
+    register_block: int = 1,
 ) -> tuple[EnergyPerMac, ...]:
     """Return the energy of a multiply-accumulate on an array and on three machines to compare it with.
 
@@ -101,7 +125,16 @@ def energy_baselines(
         ``"customary"`` counts DRAM and arithmetic; ``"all"`` also the SRAM and the
         registers that the operands pass.
     mac
-        Energy of the arithmetic; by default FP32 at 45 nm.
+        Energy of the arithmetic; by default that of the precision.
+    energies
+        Price list; by default that of 45 nm.
+    precision
+        Of operands and sums: words cost by their width.
+    memory
+        What the memory beside the chip is made of.
+    register_block
+        Rows and columns of results that the blocked core keeps in registers: so often it uses a word
+        that it has read from its SRAM.
 
     Returns
     -------
@@ -121,24 +154,19 @@ def energy_baselines(
     """
     checked_name("energy_baselines", "levels", levels, {"customary": "DRAM and arithmetic", "all": "every level"})
     side, block = whole("energy_baselines", "side", side), whole("energy_baselines", "block", block)
-    arithmetic = constants.ENERGY_MAC_FP32_PJ if mac is None else mac
+    held = whole("energy_baselines", "register_block", register_block)
+    prices = energies or Energies.at(45)
+    arithmetic = prices.mac(precision).value if mac is None else mac
     checked_number("energy_baselines", "mac", arithmetic, positive("pJ"), {})
     # Words for one multiply-accumulate: DRAM, SRAM, registers.
     counted = {
         "no registers": (4.0, 0.0, 0.0),
         "register accumulator": (2.0, 0.0, 2.0),  # the sum is read and written
-        "blocked core": (2 / block, 2.0, 2.0),  # both operands come from SRAM each time
-        "systolic array": (
-            2 / side,
-            2 / side,
-            3.0,
-        ),  # a moving operand and the sum are latched, the word that stays read
+        "blocked core": (2 / block, 2 / held, 2.0 if held == 1 else 4.0),  # operands then wait in registers, too
+        "systolic array": (2 / side, 2 / side, 3.0),  # a moving operand and the sum are latched, one word stays
     }
-    cost = {
-        "DRAM": constants.ENERGY_DRAM_ACCESS_PJ,
-        "SRAM": constants.ENERGY_SRAM_32KB_PJ,
-        "registers": constants.ENERGY_REG_PJ,
-    }
+    width = _width(precision)
+    cost = {level: word * width for level, word in _words(prices, memory, _BUFFER).items()}
     kept = list(cost) if levels == "all" else ["DRAM"]
     found = []
     for name, words in counted.items():
@@ -148,7 +176,20 @@ def energy_baselines(
     return tuple(found)
 
 
-def energy_systolic(counts: Counts, precision: str = "fp32", mac: Quantity | None = None) -> FrozenDict[str, Quantity]:
+def _width(precision: str) -> float:
+    """Return the width of a format over that of the words that prices are for."""
+    return PRECISIONS[precision_name(precision)] / 8 / WORD
+
+
+def energy_systolic(
+    counts: ArrayCounts,
+    precision: str = "fp32",
+    mac: Quantity | None = None,
+    *,
+    energies: Energies | None = None,
+    memory: Technology = Technology.DDR,
+    buffer: Quantity | None = None,
+) -> FrozenDict[str, Quantity]:
     """Return the energy of a whole product by level, from the words that were counted.
 
     Parameters
@@ -156,15 +197,15 @@ def energy_systolic(counts: Counts, precision: str = "fp32", mac: Quantity | Non
     counts
         Of one product, in the physical convention for the registers to count.
     precision
-        Of a word; the constants are for 32 bits and scale with the width.
+        Of a word; the prices are for 32 bits and scale with the width.
     mac
-        Energy of one multiply-accumulate; by default that of the precision at 45 nm,
-        where the constants have it.
-
-    Raises
-    ------
-    ArgumentError
-        If no arithmetic energy is known for the precision.
+        Energy of one multiply-accumulate; by default that of the precision.
+    energies
+        Price list, such as ``Energies.of(Hardware.Cloud.TPUv4)``; by default that of 45 nm.
+    memory
+        What the memory beside the chip is made of.
+    buffer
+        Bytes of the memory that feeds the array; by default 32 KiB.
 
     Examples
     --------
@@ -173,23 +214,11 @@ def energy_systolic(counts: Counts, precision: str = "fp32", mac: Quantity | Non
     >>> print({level: f"{energy.to('uJ'):.2f}" for level, energy in parts.items()})
     {'DRAM': '31.46 µJ', 'SRAM': '0.49 µJ', 'registers': '5.25 µJ', 'arithmetic': '9.65 µJ'}
     """
-    width = element_size(precision).m_as("byte") / 4
-    known = {
-        "fp32": constants.ENERGY_MAC_FP32_PJ,
-        "fp16": constants.ENERGY_MAC_FP16_PJ,
-        "int8": constants.ENERGY_MAC_INT8_PJ,
-    }
-    arithmetic = known.get(precision) if mac is None else mac
-    if arithmetic is None:
-        raise ArgumentError(
-            f"energy_systolic(): no energy of a multiply-accumulate in {precision}; known: {', '.join(known)}. "
-            'Write e.g. mac=Q_(1.5, "pJ")'
-        )
+    prices = energies or Energies.at(45)
+    arithmetic = prices.mac(precision).value if mac is None else mac
     checked_number("energy_systolic", "mac", arithmetic, positive("pJ"), {})
-    parts = {
-        "DRAM": constants.ENERGY_DRAM_ACCESS_PJ * (width * counts.dram.total),
-        "SRAM": constants.ENERGY_SRAM_32KB_PJ * (width * counts.sram.total),
-        "registers": constants.ENERGY_REG_PJ * (width * (counts.register_writes or 0)),
-        "arithmetic": arithmetic * counts.macs,
-    }
-    return FrozenDict(parts)
+    held = _BUFFER if buffer is None else checked_number("energy_systolic", "buffer", buffer, positive("byte"), {})
+    cost, width = _words(prices, memory, held), _width(precision)
+    words = {"DRAM": counts.dram.total, "SRAM": counts.sram.total, "registers": counts.register_writes or 0}
+    parts = {level: cost[level] * (width * count) for level, count in words.items()}
+    return FrozenDict(parts | {"arithmetic": arithmetic * counts.macs})

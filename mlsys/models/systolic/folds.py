@@ -17,7 +17,7 @@ The left operand is called *ifmap* and the right one *filter*, as in a layer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,10 @@ __all__ = [
     "CONVENTIONS",
     "DATAFLOWS",
     "OVERLAPS",
+    "Convention",
+    "FoldOverlap",
     "Folds",
+    "Stationary",
     "ceil_div",
     "checked_name",
     "choose",
@@ -37,6 +40,9 @@ __all__ = [
     "whole",
 ]
 
+Stationary = Literal["ws", "os", "is"]
+Convention = Literal["physical", "scalesim"]
+FoldOverlap = Literal["none", "load", "full"]
 DATAFLOWS = {"ws": "weight-stationary", "os": "output-stationary", "is": "input-stationary"}
 CONVENTIONS = {
     "physical": "every cycle from the first word loaded to the last word drained",

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.errors import ArgumentError
-from mlsys.models.systolic.counts import Accesses
+from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, checked_name, folds
 
 __all__ = ["Frame", "Run", "Trace", "dram_accesses", "simulate"]

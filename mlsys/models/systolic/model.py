@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
+from mlsys.hardware.technology import Role, Technology
+from mlsys.hardware.view import view
+from mlsys.models.energy import WORD, Energies, Price
 from mlsys.models.result import Result
+from mlsys.models.systolic.accesses import ArrayCounts
 from mlsys.models.systolic.array import SystolicArray
-from mlsys.models.systolic.counts import Counts, physical_counts
-from mlsys.models.systolic.folds import CONVENTIONS, DATAFLOWS, OVERLAPS, Folds, checked_name
+from mlsys.models.systolic.counts import physical_counts
+from mlsys.models.systolic.folds import (
+    CONVENTIONS,
+    DATAFLOWS,
+    OVERLAPS,
+    Convention,
+    FoldOverlap,
+    Folds,
+    Stationary,
+    checked_name,
+)
 from mlsys.models.systolic.lowering import lowered
 from mlsys.models.systolic.scalesim import scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
 from mlsys.precision import element_size
 from mlsys.provenance import Step
-from mlsys.units import Q_, Quantity, total, ureg
+from mlsys.units import Q_, Quantity, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["systolic"]
 
-_PARTS = ("multiplying", "idle places", "load, fill and drain", "exposed memory")
+_JOULE = ureg.Unit("J")
+_BUFFER = 32 * 1024  # bytes
+_PARTS = ("multiplying", "idle PEs", "load, fill and drain", "exposed memory")
 
 
 def systolic(
     device: Device | SystolicArray,
     workload: Operator | Network,
     *,
-    dataflow: str = "ws",
-    convention: str = "physical",
-    overlap: str = "none",
+    dataflow: Stationary = "ws",
+    convention: Convention = "physical",
+    overlap: FoldOverlap = "none",
     bandwidth: Quantity | None = None,
+    energies: Energies | None = None,
 ) -> Result:
     """Return the time that the matrix products of ``workload`` take on a systolic array.
 
@@ -52,12 +69,16 @@ def systolic(
         How folds follow each other: ``"none"``, ``"load"`` or ``"full"``.
     bandwidth
         Of the memory, byte/s; by default that of the device.
+    energies
+        What operations and accesses cost; by default the price list of the device's own process. Of an
+        array that is no device the energy is not known.
 
     Returns
     -------
     Result
-        ``parts`` are *multiplying*, *idle places*, *load, fill and drain* and *exposed
-        memory*; ``figures`` hold cycles, utilisation, words and bytes.
+        ``parts`` are *multiplying*, *idle PEs*, *load, fill and drain* and *exposed
+        memory*; ``figures`` hold cycles, utilisation, words and bytes, and
+        of a device the energy.
 
     Raises
     ------
@@ -100,16 +121,62 @@ def systolic(
                 f"Write SystolicArray({array.rows}, {array.columns}), or convention='physical'"
             )
         array = replace(array, bandwidth=None)
-    assumptions = _assumptions(array, dataflow, convention, overlap)
+    prices = _Prices.of(device, energies) if isinstance(device, Device) and convention == "physical" else None
+    assumptions = _assumptions(array, dataflow, convention, overlap) + (prices.assumptions if prices else ())
     if isinstance(workload, Operator):
-        return _one(array, workload, dataflow, convention, overlap, assumptions)
+        return _one(array, workload, dataflow, convention, overlap, assumptions, prices)
     if not len(workload):
         raise ArgumentError(f"systolic(): `workload` must have at least one operator, got empty {workload.name!r}")
-    results = tuple(_one(array, operator, dataflow, convention, overlap, assumptions) for operator in workload)
+    results = tuple(_one(array, operator, dataflow, convention, overlap, assumptions, prices) for operator in workload)
     return _sum(array, workload, results, assumptions)
 
 
-def _counted(array: SystolicArray, operator: Operator, dataflow: str, convention: str, overlap: str) -> list[Counts]:
+@dataclass(frozen=True)
+class _Prices:
+    """What a device pays for what is counted: J a byte of both memories, J a word in a register."""
+
+    energies: Energies
+    main: Price
+    buffer: Price
+    register: Price
+    fed_by: str
+
+    @classmethod
+    def of(cls, device: Device, energies: Energies | None) -> _Prices:
+        machine = view(device)
+        prices = energies or Energies.of(machine)
+        feeding = (
+            level
+            for level in machine.inner
+            if level.technology is Technology.SRAM and level.role is not Role.SUMS and level.has("capacity")
+        )
+        level = next(feeding, None)
+        buffer = prices.sram(_BUFFER, of_a_byte=True) if level is None else prices.byte(level)
+        name = "a memory of 32 KiB, as none is on record" if level is None else level.name
+        return cls(prices, prices.byte(machine.main), buffer, prices.register(), name)
+
+    def energy(self, counted: Sequence[ArrayCounts], precision: str) -> Quantity:
+        """Return J of arithmetic, of both memories and of the registers of the array."""
+        size = float(element_size(precision).m_as("byte"))
+        mac = self.energies.mac(precision)
+        joules = sum(
+            counts.dram.total * size * self.main.joules
+            + counts.sram.total * size * self.buffer.joules
+            + (counts.register_writes or 0) * size / WORD * self.register.joules
+            + counts.macs * mac.joules
+            for counts in counted
+        )
+        leans = {"multiply_accumulate": mac, "memory": self.main, "buffer": self.buffer, "register": self.register}
+        return computed(float(joules), _JOULE, Step("systolic", tuple(p.value for p in leans.values()), tuple(leans)))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return (f"words of the array's edges are read from and written to {self.fed_by}", *self.energies.assumptions())
+
+
+def _counted(
+    array: SystolicArray, operator: Operator, dataflow: str, convention: str, overlap: str
+) -> list[ArrayCounts]:
     buffers: dict[str, Any] = {**array.words(operator.precision)}
     counted = []
     for cut, distinct in lowered(operator, array.rows, array.columns, dataflow):
@@ -121,7 +188,7 @@ def _counted(array: SystolicArray, operator: Operator, dataflow: str, convention
     return counted
 
 
-def _copied(single: Counts, cut: Folds) -> Counts:
+def _copied(single: ArrayCounts, cut: Folds) -> ArrayCounts:
     times = cut.copies
     return replace(
         single, folds=cut, cycles=single.cycles * times, macs=cut.macs,
@@ -130,12 +197,18 @@ def _copied(single: Counts, cut: Folds) -> Counts:
 
 
 def _one(
-    array: SystolicArray, operator: Operator, dataflow: str, convention: str, overlap: str, assumptions: tuple[str, ...]
+    array: SystolicArray,
+    operator: Operator,
+    dataflow: str,
+    convention: str,
+    overlap: str,
+    assumptions: tuple[str, ...],
+    prices: _Prices | None = None,
 ) -> Result:
     counted = _counted(array, operator, dataflow, convention, overlap)
     clock, size = float(array.clock.m_as("Hz")), float(element_size(operator.precision).m_as("byte"))
     speed = float(array.bandwidth.m_as("byte/s")) if array.bandwidth is not None else float("inf")
-    places = array.rows * array.columns * array.count
+    elements = array.rows * array.columns * array.count
     computing = waiting = streaming = 0.0
     for counts in counted:
         if convention == "scalesim":
@@ -147,7 +220,7 @@ def _one(
         waiting += whole - busy
         streaming += -(-counts.folds.count // array.count) * counts.folds.streamed
     macs = sum(counts.macs for counts in counted)
-    useful = min(macs / places, computing)
+    useful = min(macs / elements, computing)
     idle = min(streaming - useful, computing - useful)
     moved = sum(counts.dram.total for counts in counted) * size
     inputs = {"array": array.macs_per_cycle, "clock": array.clock, "operations": operator.operations}
@@ -164,14 +237,16 @@ def _one(
     time = (computing + waiting) / clock
     figures = {
         "cycles": quantity(computing + waiting, "cycle"),
-        "utilisation": quantity(macs / ((computing + waiting) * places), ""),
-        "utilisation without stalls": quantity(macs / (computing * places), ""),
+        "utilisation": quantity(macs / ((computing + waiting) * elements), ""),
+        "utilisation without stalls": quantity(macs / (computing * elements), ""),
         "mapping efficiency": quantity(useful / streaming, ""),
         "attained": quantity(2 * macs / time / 1e12, "TFLOP/s"),
         "intensity": quantity(2 * macs / moved, "FLOP/byte"),
         "SRAM words": Q_(sum(counts.sram.total for counts in counted), ""),
         "DRAM bytes": Q_(moved, "byte"),
     }
+    if prices is not None:
+        figures["energy"] = prices.energy(counted, operator.precision)
     return Result(
         model="systolic",
         device=array.name,
@@ -195,6 +270,8 @@ def _sum(array: SystolicArray, network: Network, results: tuple[Result, ...], as
         "memory-bound share": (waits / time).to(""),
         "DRAM bytes": total((result.figures["DRAM bytes"] for result in results), "byte"),
     }
+    if all("energy" in result.figures for result in results):
+        figures["energy"] = total((result.figures["energy"] for result in results), "J")
     return Result(
         model="systolic",
         device=array.name,

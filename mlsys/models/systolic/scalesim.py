@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.errors import ArgumentError
-from mlsys.models.systolic.counts import Accesses, Counts
+from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import Folds, ceil_div, choose
 
 __all__ = ["Window", "dram_writes", "read_buffer_words", "scalesim_counts"]
@@ -97,7 +97,7 @@ def read_buffer_words(words: Any) -> Any:
 def scalesim_counts(
     cut: Folds, ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
     overlap: str = "none", window: Window | None = None,
-) -> Counts:  # fmt: skip
+) -> ArrayCounts:  # fmt: skip
     """Count as SCALE-Sim 3.0.0 does; sizes are checked by the caller.
 
     Without a limit on a buffer, everything it serves moves once.
@@ -114,8 +114,8 @@ def scalesim_counts(
         )
     fold = cut.fold_cycles - (cut.array_rows if cut.dataflow == "os" else 0)
     cycles = cut.count * fold - 1
-    macs, places = cut.m * cut.n * cut.k, cut.array_rows * cut.array_columns
-    mapping = cut.along_rows * cut.along_columns / (cut.count * places)
+    macs, elements = cut.m * cut.n * cut.k, cut.array_rows * cut.array_columns
+    mapping = cut.along_rows * cut.along_columns / (cut.count * elements)
     skewed = fold if cut.dataflow == "os" else fold + cut.array_columns - 1
     left, right, out = cut.m * cut.k, cut.k * cut.n, cut.m * cut.n
     once = out * 0
@@ -135,8 +135,8 @@ def scalesim_counts(
     else:
         ifmap = _windows(cut, window, ifmap_words)
     dram = Accesses(ifmap, filter_, _writes(written, cut, ofmap_words), once)
-    utilisation = macs / (cycles * places) if np.ndim(cycles) or cycles else float("nan")
-    return Counts("scalesim", cut, cycles, macs, utilisation, mapping, mapping * cut.streamed / skewed, sram, dram)
+    utilisation = macs / (cycles * elements) if np.ndim(cycles) or cycles else float("nan")
+    return ArrayCounts("scalesim", cut, cycles, macs, utilisation, mapping, mapping * cut.streamed / skewed, sram, dram)
 
 
 def _passes(words: Any, passes: Any, buffer: Any) -> Any:

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from mlsys.errors import UnknownNameError
-from mlsys.models.systolic import DATAFLOWS, Counts, count_systolic
+from mlsys.models.systolic import DATAFLOWS, ArrayCounts, count_systolic
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import HALO, Scene, View, new_figure, number, percent
 
@@ -26,7 +26,7 @@ _PARTS = (
 )
 
 
-def cycle_shares(counts: Counts) -> dict[str, float]:
+def cycle_shares(counts: ArrayCounts) -> dict[str, float]:
     """Return the share of the cycles that multiply, stream past idle PEs, and only load, fill or drain.
 
     Examples
@@ -136,7 +136,7 @@ class SystolicScene(Scene):
             left += share
 
 
-def _summary(counts: Counts, side: int) -> str:
+def _summary(counts: ArrayCounts, side: int) -> str:
     folds, shares = counts.folds, cycle_shares(counts)
     largest = max(shares, key=lambda part: shares[part])
     many = f"{folds.count:,} folds" if folds.count > 1 else "one fold"
@@ -149,7 +149,7 @@ def _summary(counts: Counts, side: int) -> str:
     )
 
 
-def _times(reads: int, counts: Counts) -> str:
+def _times(reads: int, counts: ArrayCounts) -> str:
     uses = counts.macs / reads
     return "once" if uses == 1 else f"{number(uses)} times"
 
