@@ -22,9 +22,9 @@ WRITTEN = [entry.name for entry in map(zoo.entry, zoo.networks()) if entry.code 
 
 
 def everything(work: Workload) -> list[object]:
-    """What is counted of each operator, and of the whole."""
+    """What is counted of each operator, and of the whole; how many nodes only look depends on which sizes are free."""
     rows = [(op.kind, op.precision, op.counts, dict(op.shape), op.target) for op in work]
-    return [rows, work.held, work.views, work.flops, work.macs, work.data]
+    return [rows, work.held, work.flops, work.macs, work.data]
 
 
 def captured_anew(name: str, precision: str, **sizes: int) -> Workload:
