@@ -177,6 +177,9 @@ def _of_device(device: Device, suffix: str) -> Quantity:
     return device.peak(precision, sparsity, unit)
 
 
+_RECORDED = {"MEM_BW": "bandwidth", "MEM_CAPACITY": "capacity"}
+
+
 def _device_has(name: str, suffix: str) -> bool:
     """Tell, without reading a fact, whether a flat name leads somewhere."""
     try:
@@ -185,11 +188,11 @@ def _device_has(name: str, suffix: str) -> bool:
         return False
     if suffix in _RATES:
         precision, unit, sparsity = _RATES[suffix]
-        units = (unit,) if unit else ("matrix", "vector")
-        return any((precision, candidate, sparsity) in device._peaks for candidate in units)
-    level = device.memory[device.main_memory]
-    fields = {"MEM_BW": level._bandwidth, "MEM_CAPACITY": level._capacity, "TDP": device._tdp}
-    return fields[suffix] is not None
+        return device.has_peak(precision, sparsity, unit)
+    from mlsys.hardware import view
+
+    machine = view(device)
+    return machine.has("tdp") if suffix == "TDP" else machine.main.has(_RECORDED[suffix])
 
 
 def _has_nvlink(name: str) -> bool:

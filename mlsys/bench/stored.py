@@ -9,6 +9,7 @@ from typing import Any
 
 from mlsys.bench.passes import PassResult
 from mlsys.bench.result import CompileResult
+from mlsys.provenance import traced
 
 __all__ = ["stored_compile_results", "stored_pass_results"]
 
@@ -20,6 +21,7 @@ def _rows(file: str) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=1)
+@traced
 def stored_compile_results() -> tuple[CompileResult, ...]:
     """Return eager against compiled, as measured when this version was made.
 
@@ -33,6 +35,7 @@ def stored_compile_results() -> tuple[CompileResult, ...]:
 
 
 @lru_cache(maxsize=1)
+@traced
 def stored_pass_results() -> tuple[PassResult, ...]:
     """Return networks under one compiler pass more at a time, as measured when this version was made.
 

@@ -8,6 +8,7 @@ table that closes the page.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,12 +17,13 @@ import numpy as np
 
 from mlsys import provenance
 from mlsys.claims import render
+from mlsys.claims.slicing import Basis, bases_of
 from mlsys.formatting import natural
 from mlsys.units import Quantity
 
 __all__ = ["Claim", "Page", "claim", "claims_table", "current_page", "end_chapter", "given", "start_chapter"]
 
-GIVEN = "given: this page sets it"
+GIVEN, OWN_CODE = "given: this page sets it", "this page's own code"
 _DIGITS = 6  # what the table pins; prose shows fewer
 
 
@@ -156,6 +158,9 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     if not values:
         raise ValueError("claim(): name at least one value. Write e.g. claim(ridge=chip.ridge_point('fp16'))")
     made = [_make(name, value, unit, precision) for name, value in values.items()]
+    if any(item.formula == OWN_CODE for item in made):
+        bases = bases_of(sys._getframe(1))
+        made = [_told(item, bases.get(item.name)) for item in made]
     for item in made:
         _page.add(item)
     sources = {name: fact.source for name, fact in _page.facts.items()}
@@ -209,9 +214,17 @@ def _given(name: str, value: Any, unit: str | None, precision: int | None) -> Cl
     return replace(filed, formula=GIVEN, facts=())
 
 
+def _told(item: Claim, basis: Basis | None) -> Claim:
+    """Return a claim with what its expression stands on, where its value alone does not tell."""
+    formula = basis.formula(GIVEN) if basis is not None and item.formula == OWN_CODE else None
+    if basis is None or formula is None:
+        return item
+    return replace(item, formula=formula, facts=basis.facts)
+
+
 def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
     origin = provenance.origin_of(value)
-    formula = origin.expression() if origin is not None else "this page's own code"
+    formula = origin.expression() if origin is not None else OWN_CODE
     facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
     if isinstance(value, (str, bool, np.bool_)):
         return Claim(name, str(value), "", str(value), "a word this page computes", facts)

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import io
 import json
+import linecache
 import os
 import re
 import sys
@@ -47,7 +48,8 @@ def run_and_look(notebook: str | Path) -> tuple[pages.Page, tuple[str, ...]]:
         show the same give the same texts.
     """
     cells = json.loads(Path(notebook).read_text("utf-8"))["cells"]
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    cells_run: list[str] = []  # what IPython calls In: claims look up there what their values stand on
+    namespace: dict[str, Any] = {"__name__": "__main__", "In": cells_run}
     shown: list[str] = []
     pages.start_chapter("")  # forget the claims of whatever ran before
     backend = os.environ.get("MPLBACKEND")
@@ -60,7 +62,10 @@ def run_and_look(notebook: str | Path) -> tuple[pages.Page, tuple[str, ...]]:
                 source = "".join(cell["source"])
                 expected = "raises-exception" in cell.get("metadata", {}).get("tags", [])
                 try:
-                    last = _run_cell(source, str(notebook), namespace)
+                    cells_run.append(source)
+                    name = f"<{notebook}, cell {len(cells_run)}>"
+                    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+                    last = _run_cell(source, name, namespace)
                 except Exception:
                     if not expected:
                         raise

@@ -77,6 +77,7 @@ def analyze(
     gain is an upper limit.
     """
     from mlsys.models.analysis import analyse
+    from mlsys.models.analysis.record import rows
 
     if as_json and as_csv:
         raise ValueError("give either --json or --csv, not both")
@@ -96,9 +97,9 @@ def analyze(
 
         analysis_figure(found, twin).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
     if as_json:
-        click.echo(json.dumps(_report(found, work), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(_sized(found.record(), work), indent=1, ensure_ascii=False))
     elif as_csv:
-        write_csv(_rows(found))
+        write_csv(rows(found))
     else:
         click.echo(f"{found.explain(top)}\n{sizes_in_words(work)}")
         for written in filter(None, (page_file, figure)):
@@ -128,6 +129,7 @@ def compare(
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
+    from mlsys.models.analysis.record import summary
     from mlsys.tables import Table
 
     if as_json and as_csv:
@@ -141,14 +143,14 @@ def compare(
     kernels, samples = as_kernels_if(fusion, work), work.sizes.get("batch", 1)
     analyses = [analyse(twin, kernels, precision=precision, setting=setting, samples=samples) for twin in twins]
     if as_json or as_csv:
-        rows = [_summary(found, analyses[0], work) for found in analyses]
+        lines = [_sized(summary(found, analyses[0]), work) for found in analyses]
         if as_json:
-            click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+            click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
         else:
-            write_csv(rows)
+            write_csv(lines)
         return
     heads = ("device", "at least", "estimate", "samples/s", "speed", "of peak", "FLOP/byte", "ridge", "held by")
-    lines = [
+    table = [
         (
             found.device,
             f"{found.bound.to_compact():.3g}",
@@ -163,7 +165,7 @@ def compare(
         for found in analyses
     ]
     first = analyses[0]
-    click.echo(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, lines))
+    click.echo(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
     click.echo(sizes_in_words(work))
 
 
@@ -181,70 +183,6 @@ def _twin(name: str, precision: str) -> Any:
     return twin
 
 
-def _report(found: Any, work: Any) -> dict[str, Any]:
-    return {
-        **_summary(found, found, work),
-        "operators": _rows(found),
-        "groups": [
-            {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
-            for group in found.groups
-        ],
-        "first": found.first,
-        "changes": [
-            {
-                "operators": change.target,
-                "if": change.change,
-                "share": change.share,
-                "seconds": change.time.m_as("s"),
-                "speedup": change.speedup if change.speedup != float("inf") else None,
-                "limit": change.limit if change.limit != float("inf") else None,
-            }
-            for change in found.changes
-        ],
-        "assumptions": list(found.assumptions),
-    }
-
-
-def _summary(found: Any, first: Any, work: Any) -> dict[str, Any]:
-    return {
-        "model": found.workload,
-        "device": found.device,
-        **sizes_used(work),
-        "precision": found.precision,
-        "batch": found.samples,
-        "setting": found.setting,
-        "calibration": found.calibration,
-        "bound_seconds": found.bound.m_as("s"),
-        "bound_by": found.roofline.bound_by,
-        "estimate_seconds": found.estimate.m_as("s"),
-        "held_by": found.held_by,
-        "samples_per_second": found.rate.m_as("1/s"),
-        "speed_over_first": (first.estimate / found.estimate).m_as(""),
-        "flops": found.flops.m_as("FLOP"),
-        "product_flops": work.product_flops.m_as("FLOP"),
-        "bytes": found.data.m_as("byte"),
-        "weight_bytes": found.weights.m_as("byte"),
-        "flop_per_byte": found.intensity.m_as("FLOP/byte"),
-        "ridge_flop_per_byte": found.ridge.m_as("FLOP/byte"),
-        "utilisation": found.utilisation,
-    }
-
-
-def _rows(found: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": one.name,
-            "kind": one.kind,
-            "share": one.share,
-            "estimate_seconds": one.estimate.m_as("s"),
-            "bound_seconds": one.bound.m_as("s"),
-            "flops": one.flops.m_as("FLOP"),
-            "bytes": one.data.m_as("byte"),
-            "weight_bytes": one.weights.m_as("byte"),
-            "flop_per_byte": one.intensity.m_as("FLOP/byte"),
-            "utilisation": one.utilisation,
-            "bound_by": one.bound_by,
-            "held_by": one.held_by,
-        }
-        for one in found.operators
-    ]
+def _sized(record: dict[str, Any], work: Any) -> dict[str, Any]:
+    """Return a record with the sizes that the network was made with, and the work of its products."""
+    return {**sizes_used(work), **record, "product_flops": work.product_flops.m_as("FLOP")}

@@ -104,6 +104,11 @@ class Device:
         asked = " ".join(filter(None, (unit, kind)))
         raise UnknownNameError(f"{self.name} has no {asked} peak for {wanted}. It has: {have}")
 
+    def has_peak(self, precision: str, sparsity: str | None = None, unit: str | None = None) -> bool:
+        """Tell whether :meth:`peak` would answer; notes no use."""
+        wanted, kind = precision_name(precision), sparsity or "dense"
+        return any((wanted, each, kind) in self._peaks for each in ((unit,) if unit else ("matrix", "vector")))
+
     @property
     def peak_flops(self) -> Quantity:
         """The headline rate: dense, highest of the headline precision."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlsys.door import Argument, checked_number, count
 from mlsys.errors import ArgumentError
+from mlsys.provenance import traced
 from mlsys.units import Q_, Quantity, ureg
 
 __all__ = ["SECTOR", "WARP", "WarpAccess", "layout_strides", "strided_access", "warp_access"]
@@ -53,6 +54,7 @@ def _whole_bytes(where: str, name: str, value: Any) -> int:
     return int(checked_number(where, name, value, _BYTES, {}))
 
 
+@traced
 def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, sector: Quantity = SECTOR) -> WarpAccess:
     """Return the sectors that the lanes of a warp touch when they load together.
 
@@ -94,6 +96,7 @@ def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, s
     return WarpAccess(sectors, ureg.Quantity(len(useful), "byte"), ureg.Quantity(sectors * block, "byte"))
 
 
+@traced
 def strided_access(
     stride: int, element_size: Quantity, lanes: int = WARP, sector: Quantity = SECTOR, offset: int = 0
 ) -> WarpAccess:

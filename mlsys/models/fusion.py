@@ -10,6 +10,7 @@ from mlsys.mapping import Mapping
 from mlsys.mapping.fusion import FusedWorkload
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
+from mlsys.provenance import traced
 from mlsys.units import Quantity
 
 __all__ = ["FusionGain", "fusion_gain"]
@@ -53,6 +54,7 @@ class FusionGain:
         return "\n".join(lines)
 
 
+@traced
 def fusion_gain(
     device: Device,
     workload: FusedWorkload,

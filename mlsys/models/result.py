@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mlsys.frozen import FrozenDict
+from mlsys.models.record import VERSION, amount, amounts, facts_of
+from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity
 
 __all__ = ["Result"]
@@ -41,6 +44,39 @@ class Result:
     figures: FrozenDict[str, Quantity]
     assumptions: tuple[str, ...]
     children: tuple[Result, ...] = field(default=(), repr=False)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact that the result leans on, each once: those its model read, and those of its quantities."""
+        own = origin_of(self)
+        read = () if own is None else own.facts()
+        return tuple(dict.fromkeys((*read, *facts_of(self.time, self.parts, self.figures))))
+
+    def record(self) -> dict[str, Any]:
+        """Return the result as plain data, for JSON: numbers with their units, and the names of its facts.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> from mlsys.models import roofline
+        >>> from mlsys.workloads import dense
+        >>> record = roofline(Hardware.Cloud.A100, dense(32, 2048, 2048)).record()
+        >>> record["time"]["unit"], record["facts"]
+        ('s', ['A100_80GB/peaks/fp16/matrix/dense', 'A100_80GB/memory/HBM/bandwidth'])
+        """
+        return {
+            "record": VERSION,
+            "model": self.model,
+            "device": self.device,
+            "workload": self.workload,
+            "bound_by": self.bound_by,
+            "time": amount(self.time),
+            "parts": amounts(self.parts),
+            "figures": amounts(self.figures),
+            "assumptions": list(self.assumptions),
+            "facts": [fact.name for fact in self.facts],
+            "children": [child.record() for child in self.children],
+        }
 
     def explain(self) -> str:
         """Return the result in sentences and a small table, for people."""

@@ -14,6 +14,7 @@ from mlsys.door import checked_number, count, nonnegative
 from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.models.result import Result
 from mlsys.planner.memory.liveness import graph_of
+from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def _tails(graph: OperatorGraph, times: Sequence[float]) -> np.ndarray:
     return tails
 
 
+@traced
 def schedule_streams(
     workload: Workload | OperatorGraph,
     times: Result | Quantity | Sequence[Quantity],

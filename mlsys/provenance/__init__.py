@@ -19,19 +19,23 @@ from mlsys.provenance.reading import (
     remembered,
     unrecorded,
 )
+from mlsys.provenance.trace import label_of, origins_within, traced
 
 __all__ = [
     "Fact",
     "Origin",
     "Step",
     "active_whatifs",
+    "label_of",
     "listen",
     "number",
     "origin_of",
+    "origins_within",
     "perturbed",
     "read",
     "recording",
     "remembered",
+    "traced",
     "unrecorded",
     "used_facts",
 ]

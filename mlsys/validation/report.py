@@ -10,6 +10,7 @@ import numpy as np
 from mlsys.models.calibrated import Stack, bound, predict
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.provenance import traced
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
 from mlsys.validation.rows import Row
@@ -106,6 +107,7 @@ class Score:
     width: float | None = None
 
 
+@traced
 def score(predictions: Iterable[Prediction]) -> Score:
     """Return the errors of a set of predictions; None where no row is expressible."""
     chosen = list(predictions)
@@ -215,6 +217,7 @@ class Validation:
         ]
 
 
+@traced
 def validate(rows: Sequence[Row]) -> Validation:
     """Return every row beside its bound and its prediction; nothing is fitted.
 

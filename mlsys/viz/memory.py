@@ -10,6 +10,7 @@ import numpy as np
 from mlsys.errors import UnknownNameError
 from mlsys.formulas import bytes_in_flight
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
 from mlsys.units import Quantity
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 
@@ -106,9 +107,9 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     apply_style(ax)
     for place, (device, color, marker) in enumerate(zip(devices, CYCLE, MARKERS, strict=False)):
         offset = 5 if place else -13
-        levels = [
-            level for level in device.memory.values() if level._latency is not None and level._bandwidth is not None
-        ]
+        machine = view(device)
+        recorded = [each for each in (*machine.outer, *machine.levels) if each.has("latency") and each.has("bandwidth")]
+        levels = [each.level for each in recorded]
         if not levels:
             raise UnknownNameError(f"level_map(): {device.name} has no memory level with both latency and bandwidth")
         xs = [level.latency.m_as("ns") for level in levels]

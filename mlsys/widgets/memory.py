@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlsys import Hardware
 from mlsys.formulas import bytes_in_flight, flight_time, kv_cache_bytes
-from mlsys.hardware import Device
+from mlsys.hardware import Device, view
 from mlsys.models.access import strided_access
 from mlsys.units import Q_
 from mlsys.viz.views.memory import MemoryScene, memory_view
@@ -29,7 +29,7 @@ def _machines() -> dict[str, Device]:
     chosen = {
         device_name(device): device
         for device in Hardware.Cloud
-        if device.vendor == "NVIDIA" and device.level()._latency is not None and "units" in device._chip
+        if device.vendor == "NVIDIA" and view(device).main.has("latency") and view(device).has("units")
     }
     return dict(sorted(chosen.items()))
 

@@ -69,7 +69,18 @@ def test_the_text_names_the_bound_the_estimate_and_what_to_fix() -> None:
 
 def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:
     found = analysed("resnet50", "--device", "A100", "--batch", 4)
-    assert set(found) == SUMMARY | {"operators", "groups", "first", "changes", "assumptions"}
+    assert set(found) == SUMMARY | {
+        "operators",
+        "groups",
+        "first",
+        "changes",
+        "assumptions",
+        "record",
+        "facts",
+        "units",
+    }
+    assert found["record"] == 1 and found["units"]["bound_seconds"] == "s"
+    assert "A100_80GB/memory/HBM/bandwidth" in found["facts"]
     rows = found["operators"]
     assert all(set(row) == ROW for row in rows)
     for part, whole in (("estimate_seconds",) * 2, ("bound_seconds",) * 2, ("flops",) * 2, ("bytes",) * 2):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mlsys.formatting import natural
 from mlsys.models.result import Result
+from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity, total
 
 __all__ = ["AT_PEAK", "NO_TIME", "Analysis", "Group", "OperatorTime", "Repeated", "WhatIf"]
@@ -174,6 +176,18 @@ class Analysis:
     groups: tuple[Group, ...] = field(repr=False)
     changes: tuple[WhatIf, ...] = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact that the analysis read, each once."""
+        own = origin_of(self)
+        return tuple(dict.fromkeys((*(own.facts() if own is not None else ()), *self.roofline.facts)))
+
+    def record(self) -> dict[str, Any]:
+        """Return the analysis as plain data, for JSON: a line in SI units, operators, groups and changes."""
+        from mlsys.models.analysis.record import report
+
+        return report(self)
 
     @property
     def bound(self) -> Quantity:

@@ -21,6 +21,7 @@ from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
 from mlsys.precision import element_size, precision_name
+from mlsys.provenance import traced
 from mlsys.units import ureg
 from mlsys.workloads.operator import Network, Operator
 
@@ -31,6 +32,7 @@ _USUAL = {"MCU": "microcontroller runtime on MCU"}
 _S = ureg.Unit("s")
 
 
+@traced
 def analyse(
     device: Device,
     network: Network,

@@ -19,7 +19,7 @@ from mlsys.models.architecture.plan import TilingStrategy
 from mlsys.models.architecture.result import ArchitectureResult
 from mlsys.models.architecture.spending import ENERGY_PARTS, Spending
 from mlsys.models.energy import Energies
-from mlsys.provenance import Step
+from mlsys.provenance import Step, traced
 from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Network, Operator
 
@@ -71,6 +71,7 @@ def _rows(network: Network) -> _Rows:
     return rows
 
 
+@traced
 def architecture(
     device: Device,
     workload: Operator | Network,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mlsys.frozen import FrozenDict
 from mlsys.models.architecture.plan import TilePlan
+from mlsys.models.record import amounts, facts_of
 from mlsys.models.result import Result
+from mlsys.provenance import Fact
 from mlsys.units import Quantity
 
 __all__ = ["ArchitectureResult"]
@@ -41,6 +44,15 @@ class ArchitectureResult(Result):
     def power(self) -> Quantity:
         """Average power, W."""
         return self.figures["average power"]
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact that the result leans on, each once."""
+        return tuple(dict.fromkeys((*super().facts, *facts_of(self.energy, self.moved))))
+
+    def record(self) -> dict[str, Any]:
+        """Return the result as plain data, with energy and bytes."""
+        return {**super().record(), "energy": amounts(self.energy), "moved": amounts(self.moved)}
 
     def explain(self) -> str:
         """Return the result in sentences and small tables, for people."""

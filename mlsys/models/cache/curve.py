@@ -11,6 +11,7 @@ from mlsys.errors import ArgumentError
 from mlsys.models.cache.geometry import whole_bytes
 from mlsys.models.cache.simulate import dense_lines
 from mlsys.models.cache.trace import Trace
+from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 __all__ = ["MissCurve", "miss_curve"]
@@ -69,6 +70,7 @@ class MissCurve:
         return capacity
 
 
+@traced
 def miss_curve(trace: Trace, line: Quantity) -> MissCurve:
     """Return the misses of every capacity of a fully associative cache, in one pass.
 

@@ -11,6 +11,7 @@ from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.models.cache.geometry import Cache
 from mlsys.models.cache.trace import Trace
+from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 __all__ = ["CacheResult", "LevelCounts", "dense_lines", "simulate"]
@@ -110,6 +111,7 @@ class CacheResult:
         return "\n".join(lines)
 
 
+@traced
 def simulate(trace: Trace, *caches: Cache) -> CacheResult:
     """Run a trace through one or more levels of cache.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mlsys.mapping.iteration import Axis, IterationSpace, Operand
 from mlsys.mapping.loopnest import LoopNest
+from mlsys.provenance import traced
 
 __all__ = ["Movement", "movements"]
 
@@ -61,6 +62,7 @@ class Movement:
         return self.drains - self.writes
 
 
+@traced
 def movements(space: IterationSpace, nest: LoopNest) -> tuple[Movement, ...]:
     """Return what moves at every level, for every operand that is kept there.
 

@@ -12,6 +12,7 @@ from mlsys.errors import ArgumentError
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.models.dataflow.counts import movements
+from mlsys.provenance import traced
 
 __all__ = ["order_words", "orders", "walked_words"]
 
@@ -28,6 +29,7 @@ def orders(space: IterationSpace) -> list[tuple[str, ...]]:
     return list(itertools.permutations(dim for dim, size in space.sizes.items() if size > 1))
 
 
+@traced
 def order_words(
     space: IterationSpace, order: Sequence[str], room: AnyMapping[str, int] | None = None
 ) -> dict[str, int]:

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.machine import Run, Trace, operands
+from mlsys.provenance import traced
 
 __all__ = ["dram_accesses_fast", "simulate_fast"]
 
 
+@traced
 def simulate_fast(
     left: npt.ArrayLike,
     right: npt.ArrayLike,

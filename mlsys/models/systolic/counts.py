@@ -11,10 +11,12 @@ from typing import Any
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, checked_name, choose, folds, whole
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
+from mlsys.provenance import traced
 
 __all__ = ["activity", "count_systolic", "physical_counts"]
 
 
+@traced
 def count_systolic(
     m: Any,
     n: Any,

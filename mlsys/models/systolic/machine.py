@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mlsys.errors import ArgumentError
 from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, checked_name, folds
+from mlsys.provenance import traced
 
 __all__ = ["Frame", "Run", "Trace", "dram_accesses", "simulate"]
 
@@ -60,6 +61,7 @@ class Run:
     frames: tuple[Frame, ...]
 
 
+@traced
 def simulate(
     left: npt.ArrayLike,
     right: npt.ArrayLike,

@@ -31,7 +31,7 @@ from mlsys.models.systolic.lowering import lowered
 from mlsys.models.systolic.scalesim import scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
 from mlsys.precision import element_size
-from mlsys.provenance import Step
+from mlsys.provenance import Step, traced
 from mlsys.units import Q_, Quantity, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
@@ -42,6 +42,7 @@ _BUFFER = 32 * 1024  # bytes
 _PARTS = ("multiplying", "idle PEs", "load, fill and drain", "exposed memory")
 
 
+@traced
 def systolic(
     device: Device | SystolicArray,
     workload: Operator | Network,

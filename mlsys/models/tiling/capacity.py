@@ -9,8 +9,10 @@ from mlsys.door import Argument, checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
 from mlsys.models.tiling.traffic import gemm_tile, whole
 from mlsys.precision import element_size as size_of
+from mlsys.provenance import traced
 from mlsys.units import Quantity
 
 __all__ = [
@@ -121,6 +123,7 @@ def _at_least_one(where: str, edge: int, words: int, needed: int) -> int:
     return edge
 
 
+@traced
 def tile_sizes(device: Device, precision: str = "fp16", buffers: int = 1) -> FrozenDict[str, int]:
     """Return the edge of the largest square tile for each level inside the main memory.
 
@@ -153,9 +156,9 @@ def tile_sizes(device: Device, precision: str = "fp16", buffers: int = 1) -> Fro
     """
     size = size_of(precision)
     inside = {
-        level.name: largest_square_tile(level.usable, size, buffers)
-        for level in device.inner_levels
-        if level._capacity is not None
+        level.name: largest_square_tile(level.quantity("usable"), size, buffers)
+        for level in view(device).inner
+        if level.has("capacity")
     }
     if not inside:
         raise UnknownNameError(

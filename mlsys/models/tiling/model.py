@@ -13,6 +13,7 @@ from mlsys.models.roofline import roofline
 from mlsys.models.tiling.capacity import checked_buffers, gemm_tile_words, largest_square_tile
 from mlsys.models.tiling.traffic import gemm_tile, gemm_traffic, loop_order
 from mlsys.precision import element_size
+from mlsys.provenance import traced
 from mlsys.units import Q_
 from mlsys.workloads.operator import Operator
 
@@ -52,6 +53,7 @@ class Tiling:
         loop_order("Tiling", self.order)
 
 
+@traced
 def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
     """Return the time of a product whose tiles pass between main memory and one level.
 

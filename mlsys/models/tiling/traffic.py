@@ -15,6 +15,7 @@ import numpy as np
 from mlsys.door import Argument, checked_number, count, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
+from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 __all__ = ["ConvTile", "Traffic", "conv2d_traffic", "gemm_tile", "gemm_traffic", "loop_order"]
@@ -101,6 +102,7 @@ def loop_order(where: str, order: str, letters: str = "mnk") -> str:
     return order
 
 
+@traced
 def gemm_traffic(m: int, n: int, k: int, tile: int | tuple[int, int, int], order: str = "mnk") -> Traffic:
     """Return the words that a blocked product C = A·B moves, edge tiles counted exactly.
 
@@ -187,6 +189,7 @@ class ConvTile:
             object.__setattr__(self, name, whole("ConvTile", name, getattr(self, name)))
 
 
+@traced
 def conv2d_traffic(
     batch: int,
     in_channels: int,

@@ -14,6 +14,7 @@ from mlsys.hardware.device import Device
 from mlsys.planner.layout.formats import checked_layout
 from mlsys.planner.layout.problem import LayoutProblem, TrafficRule, members, turning_bytes
 from mlsys.planner.memory.liveness import graph_of
+from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _on_matrix_unit(work: Operator) -> bool:
     return not work.products.copies == work.shape.get("in_channels", 0) > 1
 
 
+@traced
 def choose_layouts(
     workload: Workload | OperatorGraph,
     device: Device | Quantity,

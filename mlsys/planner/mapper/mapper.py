@@ -24,6 +24,7 @@ from mlsys.planner.mapper import cache
 from mlsys.planner.mapper.costs import costs_of
 from mlsys.planner.mapper.hierarchy import Best, search
 from mlsys.planner.mapper.two_level import safe_bound
+from mlsys.provenance import traced
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["OBJECTIVES", "MappedLayer", "Objective", "best_mapping", "map_network"]
@@ -116,6 +117,7 @@ def _count(number: int) -> str:
     return f"{number:,}" if number < 10**9 else f"{number:.2e}"
 
 
+@traced
 def best_mapping(
     device: Device | Hierarchy,
     workload: Operator | IterationSpace,

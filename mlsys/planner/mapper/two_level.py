@@ -24,6 +24,7 @@ from fractions import Fraction
 
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.provenance import traced
 
 __all__ = ["TILE_SETS", "TwoLevelMapping", "best_two_level", "safe_bound", "smallest_tiles", "two_level_words"]
 
@@ -148,6 +149,7 @@ def safe_bound(m: int, n: int, k: int, capacity: int) -> int:
     return max(m * k + k * n + m * n, root - 2 * capacity + (not exact))
 
 
+@traced
 def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: str = "all") -> TwoLevelMapping:
     """Return the tile and loop order that move the fewest words.
 

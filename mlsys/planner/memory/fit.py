@@ -10,6 +10,7 @@ from mlsys.formatting import compact
 from mlsys.hardware.device import Device
 from mlsys.hardware.parts import MemoryLevel
 from mlsys.planner.memory.plan import MemoryPlan
+from mlsys.provenance import traced
 from mlsys.units import Quantity, total
 
 __all__ = ["MemoryFit", "fits_on"]
@@ -70,6 +71,7 @@ class MemoryFit:
         return ", ".join(lines) + "."
 
 
+@traced
 def fits_on(plan: MemoryPlan, device: Device, *, reserved: Quantity | None = None) -> MemoryFit:
     """Return whether activations, inputs and weights of a plan fit the memories of a device.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.errors import ArgumentError
+from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def checked_order(where: str, graph: OperatorGraph, order: Sequence[int] | None)
     return given
 
 
+@traced
 def liveness(
     workload: Workload | OperatorGraph,
     *,

@@ -14,6 +14,7 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.formatting import compact
 from mlsys.planner.memory.liveness import Liveness, live_bytes, liveness
 from mlsys.planner.memory.offsets import STRATEGIES, exact_offsets, peak_of
+from mlsys.provenance import traced
 from mlsys.tables import Table
 from mlsys.units import Q_, Quantity, ureg
 
@@ -163,6 +164,7 @@ class MemoryPlan:
         return "\n".join([*lines, "", str(self.table(largest))])
 
 
+@traced
 def plan_memory(
     workload: Workload | OperatorGraph,
     *,

@@ -1,0 +1,251 @@
+"""What a number on a page was computed from, read off the page's own cells.
+
+A quantity knows its origin; a share or a speed-up is a plain number and does not. The expression
+that a page claims does: its names lead to results that know their model, arguments and facts, or
+through the assignments above it to values that the page sets.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsys.hardware import Device
+from mlsys.hardware.catalogue import Catalogue
+from mlsys.provenance import Origin, origins_within, recording, unrecorded
+
+__all__ = ["Basis", "bases_of"]
+
+_DEPTH = 12
+_LONG = 70  # characters of an expression that a table still shows whole
+_SHOWN = 3
+_PLAIN = ("math", "mlsys", "numpy")  # modules whose functions add nothing to their arguments
+
+
+@dataclass
+class Basis:
+    """What an expression of a page stands on.
+
+    Attributes
+    ----------
+    text
+        The expression, as the page writes it.
+    origins
+        Of the results and quantities that it names.
+    functions
+        Of the package, that it or the lines above it call.
+    constants
+        Of the package, that it names.
+    computed
+        Whether it names something that the cells do not tell the making of.
+    literal
+        Whether it is made of numbers alone.
+    """
+
+    text: str
+    origins: dict[str, Origin] = field(default_factory=dict)
+    functions: dict[str, None] = field(default_factory=dict)
+    constants: dict[str, None] = field(default_factory=dict)
+    computed: bool = False
+    literal: bool = False
+
+    def add(self, origins: Iterable[Origin]) -> None:
+        """Note origins, each once."""
+        for origin in origins:
+            self.origins.setdefault(origin.expression(), origin)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Names of the facts that it leans on."""
+        return tuple(dict.fromkeys(fact.name for origin in self.origins.values() for fact in origin.facts()))
+
+    def formula(self, given: str) -> str | None:
+        """Return where the value comes from, in words; None where the cells do not tell.
+
+        Parameters
+        ----------
+        given
+            What a value is called that the page itself sets.
+        """
+        known = list(self.origins)
+        known += [f"{name}()" for name in self.functions if not any(text.startswith(f"{name}(") for text in known)]
+        known += self.constants
+        if known:
+            rest = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+            return f"{self.text}, of {'; '.join(known[:_SHOWN])}{rest}"
+        if self.computed:
+            return None
+        return given if self.literal else f"{self.text}, of values that the page sets"
+
+
+def bases_of(frame: types.FrameType | None) -> dict[str, Basis]:
+    """Return what each keyword of the call that runs in ``frame`` stands on; empty where no source is at hand."""
+    from executing import Source
+
+    if frame is None:
+        return {}
+    try:
+        running = Source.executing(frame)
+    except Exception:  # a frame without source, or one that the library cannot read: the page tells less
+        return {}
+    call = running.node
+    if not isinstance(call, ast.Call):
+        return {}
+    space = {**frame.f_globals, **frame.f_locals}
+    earlier = [tree for tree in map(_tree, _cells(space)) if tree is not None]
+    own = getattr(running.source, "tree", None)
+    lines = [*earlier, *([own] if isinstance(own, ast.Module) else [])]
+    statements = [statement for tree in lines for statement in ast.walk(tree) if isinstance(statement, ast.stmt)]
+    found = {}
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            found[keyword.arg] = _basis(keyword.value, space, statements)
+    return found
+
+
+def _cells(space: dict[str, Any]) -> Sequence[str]:
+    cells = space.get("In")  # what a notebook has run so far
+    return [cell for cell in cells if isinstance(cell, str)] if isinstance(cells, list) else []
+
+
+@functools.lru_cache(maxsize=512)
+def _tree(cell: str) -> ast.Module | None:
+    try:
+        return ast.parse(cell)
+    except SyntaxError:
+        return None
+
+
+def _basis(expression: ast.expr, space: dict[str, Any], statements: list[ast.stmt]) -> Basis:
+    shown: ast.AST = expression
+    if isinstance(expression, ast.Name):
+        lines = _assigned(expression.id, statements)
+        if lines and not any(True for _ in origins_within(space.get(expression.id))):
+            shown = lines[-1]
+    text = ast.unparse(shown)
+    basis = Basis(text if len(text) <= _LONG else f"{text[: _LONG - 1]}…")
+    if len(text) > _LONG:
+        basis.text = ast.unparse(expression) if len(ast.unparse(expression)) <= _LONG else "an expression of this page"
+    basis.literal = not _names(shown)
+    _follow(expression, space, statements, basis, set(), _DEPTH)
+    return basis
+
+
+def _names(tree: ast.AST) -> list[str]:
+    names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return list(dict.fromkeys(name for name in names if name != "Q_"))
+
+
+def _follow(
+    tree: ast.AST, space: dict[str, Any], statements: list[ast.stmt], basis: Basis, seen: set[str], depth: int
+) -> None:
+    """Collect what the names of an expression lead to."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = space.get(node.value.id)
+            if isinstance(owner, types.ModuleType) and owner.__name__ == "mlsys.constants":
+                basis.add(origins_within(getattr(owner, node.attr, None)))
+    basis.add(_read_from_devices(tree, space))
+    for name in _names(tree):
+        if name in seen or depth == 0:
+            continue
+        seen.add(name)
+        value = space.get(name)
+        origins = list(origins_within(value))
+        if origins:
+            basis.add(origins)
+        elif _of_the_package(value):
+            basis.functions[name] = None
+        elif isinstance(value, types.ModuleType):
+            basis.computed |= value.__name__.partition(".")[0] not in _PLAIN
+        elif not isinstance(value, (type, types.BuiltinFunctionType, Device, Catalogue)):
+            lines = _assigned(name, statements)
+            home = "" if lines else _imported(name, statements)
+            if home:
+                basis.constants[f"{home}.{name}"] = None
+            basis.computed |= name in space and not lines and not home
+            for line in lines[-1:] if not isinstance(value, types.FunctionType) else lines:
+                _follow(line, space, statements, basis, seen, depth - 1)
+
+
+def _read_from_devices(tree: ast.AST, space: dict[str, Any]) -> list[Origin]:
+    """Return the facts that an expression asks devices for, such as ``h100.peak("fp16")``."""
+    found: list[Origin] = []
+    for names in _bindings(tree, space):
+        for node in ast.walk(tree):
+            if not isinstance(node, (ast.Attribute, ast.Call)) or not isinstance(names.get(_root(node)), Device):
+                continue
+            with (
+                contextlib.suppress(Exception),
+                unrecorded(),
+                recording() as seen,
+            ):  # half of a call may not stand alone
+                eval(compile(ast.Expression(node), "<claim>", "eval"), names)
+                found += [quantity._origin for quantity in seen.values()]
+    return found
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _bindings(tree: ast.AST, space: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the names that hold in an expression; once for each device that it runs over."""
+    yield space
+    for node in ast.walk(tree):
+        if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name):
+            with contextlib.suppress(Exception):
+                for device in eval(compile(ast.Expression(node.iter), "<claim>", "eval"), dict(space)):
+                    if isinstance(device, Device):
+                        yield {**space, node.target.id: device}
+
+
+def _imported(name: str, statements: list[ast.stmt]) -> str:
+    """Return the module of the package that a name was imported from."""
+    for statement in statements:
+        if not isinstance(statement, ast.ImportFrom) or not str(statement.module).startswith("mlsys"):
+            continue
+        if any((alias.asname or alias.name) == name for alias in statement.names):
+            return str(statement.module)
+    return ""
+
+
+def _of_the_package(value: Any) -> bool:
+    home = str(getattr(value, "__module__", "") or getattr(type(value), "__module__", ""))
+    return callable(value) and home.startswith("mlsys.") and not hasattr(value, "magnitude")
+
+
+def _assigned(name: str, statements: list[ast.stmt]) -> list[ast.AST]:
+    """Return what the lines of the page assign to a name, in order: expressions, or the body of a function."""
+    return [value for statement in statements for value in _values(name, statement)]
+
+
+def _values(name: str, statement: ast.stmt) -> Iterator[ast.AST]:
+    if isinstance(statement, ast.FunctionDef) and statement.name == name:
+        yield statement
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _matched(name, target, statement.value)
+    elif isinstance(statement, (ast.AugAssign, ast.AnnAssign)) and statement.value is not None:
+        yield from _matched(name, statement.target, statement.value)
+    elif isinstance(statement, ast.For):
+        yield from _matched(name, statement.target, statement.iter)
+
+
+def _matched(name: str, target: ast.expr, value: ast.expr) -> Iterator[ast.AST]:
+    if isinstance(target, ast.Name):
+        if target.id == name:
+            yield value
+    elif isinstance(target, ast.Tuple):
+        pairs = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+        for index, part in enumerate(target.elts):
+            yield from _matched(name, part, value.elts[index] if pairs else value)  # type: ignore[attr-defined]
+    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == name:
+        yield value

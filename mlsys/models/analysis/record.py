@@ -1,0 +1,91 @@
+"""An analysis as plain data: what ``mlsys analyze`` and ``mlsys compare`` print for other programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsys.models.record import VERSION
+
+if TYPE_CHECKING:
+    from mlsys.models.analysis.answer import Analysis
+
+__all__ = ["UNITS_BY_NAME", "report", "rows", "summary"]
+
+# What the names of a record are counted in; shares, speeds and utilisation are parts of one.
+UNITS_BY_NAME = {
+    "bound_seconds": "s", "estimate_seconds": "s", "seconds": "s", "samples_per_second": "1/s", "flops": "FLOP",
+    "bytes": "byte", "weight_bytes": "byte", "flop_per_byte": "FLOP/byte", "ridge_flop_per_byte": "FLOP/byte",
+}  # fmt: skip
+
+
+def report(found: Analysis) -> dict[str, Any]:
+    """Return an analysis as plain data: :func:`summary`, operators, groups and changes."""
+    return {
+        "record": VERSION,
+        **summary(found),
+        "operators": rows(found),
+        "groups": [
+            {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
+            for group in found.groups
+        ],
+        "first": found.first,
+        "changes": [
+            {
+                "operators": change.target,
+                "if": change.change,
+                "share": change.share,
+                "seconds": change.time.m_as("s"),
+                "speedup": change.speedup if change.speedup != float("inf") else None,
+                "limit": change.limit if change.limit != float("inf") else None,
+            }
+            for change in found.changes
+        ],
+        "assumptions": list(found.assumptions),
+        "facts": [fact.name for fact in found.facts],
+        "units": dict(UNITS_BY_NAME),
+    }
+
+
+def summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:
+    """Return one line of an analysis; its speed is that over ``first``."""
+    return {
+        "model": found.workload,
+        "device": found.device,
+        "precision": found.precision,
+        "batch": found.samples,
+        "setting": found.setting,
+        "calibration": found.calibration,
+        "bound_seconds": found.bound.m_as("s"),
+        "bound_by": found.roofline.bound_by,
+        "estimate_seconds": found.estimate.m_as("s"),
+        "held_by": found.held_by,
+        "samples_per_second": found.rate.m_as("1/s"),
+        "speed_over_first": ((first or found).estimate / found.estimate).m_as(""),
+        "flops": found.flops.m_as("FLOP"),
+        "bytes": found.data.m_as("byte"),
+        "weight_bytes": found.weights.m_as("byte"),
+        "flop_per_byte": found.intensity.m_as("FLOP/byte"),
+        "ridge_flop_per_byte": found.ridge.m_as("FLOP/byte"),
+        "utilisation": found.utilisation,
+    }
+
+
+def rows(found: Analysis) -> list[dict[str, Any]]:
+    """Return one line for each operator."""
+    return [
+        {
+            "name": one.name,
+            "kind": one.kind,
+            "share": one.share,
+            "estimate_seconds": one.estimate.m_as("s"),
+            "bound_seconds": one.bound.m_as("s"),
+            "flops": one.flops.m_as("FLOP"),
+            "bytes": one.data.m_as("byte"),
+            "weight_bytes": one.weights.m_as("byte"),
+            "flop_per_byte": one.intensity.m_as("FLOP/byte"),
+            "utilisation": one.utilisation,
+            "bound_by": one.bound_by,
+            "held_by": one.held_by,
+        }
+        for one in found.operators
+    ]

@@ -1,0 +1,146 @@
+"""What a model answers remembers the model, its arguments and the facts that it read.
+
+A model computes with plain floats. :func:`traced` notes the facts that are read while it runs, and
+gives its answer, and every quantity of it that has no origin of its own, one step that names them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from mlsys.frozen import FrozenDict
+from mlsys.provenance.origin import Origin, Step, origin_of
+from mlsys.provenance.reading import recording
+
+__all__ = ["label_of", "origins_within", "traced"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_FEW = 4
+_LONGEST = 60  # characters of an argument in words
+
+
+def label_of(value: Any) -> str:
+    """Return an argument in few words: its name, its number, or what it is.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> label_of(Hardware.Cloud.T4), label_of(3), label_of((1, 2)), label_of(len)
+    ('NVIDIA T4', '3', '(1, 2)', 'len')
+    """
+    name = getattr(value, "name", None) or getattr(value, "__name__", None)
+    if isinstance(name, str) and name:
+        return name
+    if hasattr(value, "magnitude"):
+        return "an array" if getattr(value.magnitude, "ndim", 0) else str(value)
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return str(value)
+    short = isinstance(value, (tuple, list)) and len(value) <= _FEW
+    if short and all(isinstance(one, (int, float, str)) for one in value):
+        return str(value)
+    if isinstance(value, (tuple, list, Mapping)):
+        return f"{len(value)} values"
+    text = repr(value)
+    return text if len(text) <= _LONGEST and " at 0x" not in text else type(value).__name__
+
+
+class TracedInt(int):
+    """A whole number that knows what it was computed from; sums of it are plain numbers."""
+
+    _origin: Origin
+
+
+class TracedFloat(float):
+    """A number that knows what it was computed from; sums of it are plain numbers."""
+
+    _origin: Origin
+
+
+def traced(model: Callable[P, T]) -> Callable[P, T]:
+    """Let what ``model`` answers remember the model, its arguments and the facts read meanwhile.
+
+    Parameters
+    ----------
+    model
+        A function that answers with a dataclass, with quantities, or with a few of them.
+
+    Returns
+    -------
+    callable
+        The same function. Quantities in its answer that have an origin keep it.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.units import Q_
+    >>> @traced
+    ... def drain(device, share):
+    ...     return Q_(share * device.memory_capacity.m_as("GB") / device.memory_bw.m_as("GB/s"), "s")
+    >>> drain(Hardware.Cloud.A100, 0.5).origin.expression()
+    'drain(device=NVIDIA A100 80 GB SXM4, share=0.5)'
+    >>> [fact.name for fact in drain(Hardware.Cloud.A100, 0.5).facts]
+    ['A100_80GB/memory/HBM/capacity', 'A100_80GB/memory/HBM/bandwidth']
+    """
+    signature = inspect.signature(model)
+
+    @functools.wraps(model)
+    def answer(*args: P.args, **named: P.kwargs) -> T:
+        with recording() as seen:
+            result = model(*args, **named)
+        bound = signature.bind(*args, **named).arguments
+        given = {name: value for name, value in bound.items() if value is not None}
+        origins = [*map(origin_of, seen.values()), *origins_within(tuple(given.values()))]
+        facts = dict.fromkeys(fact for origin in origins if origin is not None for fact in origin.facts())
+        words = tuple(label_of(value) for value in given.values())
+        step = Step(model.__name__, words, tuple(given), _facts=[tuple(facts)])
+        return _marked(result, step, ".".join(model.__module__.split(".")[:2]))  # type: ignore[no-any-return]
+
+    return answer
+
+
+def _marked(value: Any, step: Step, room: str) -> Any:
+    """Return an answer whose quantities have an origin: their own, or else ``step``.
+
+    Plain numbers become traced ones, but in a dataclass, which knows by itself. Of dataclasses,
+    those of the model's own room are entered: what the answer hands back of its arguments, such as
+    a network's operators, stays as it is.
+    """
+    if hasattr(value, "magnitude"):
+        if value._origin is None:
+            value = value.__copy__()
+            value._origin = step
+    elif type(value) in (int, float):
+        value = TracedInt(value) if type(value) is int else TracedFloat(value)
+        value._origin = step
+    elif isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_marked(part, step, room) for part in value)
+    elif isinstance(value, (dict, FrozenDict)):
+        return type(value)({name: _marked(part, step, room) for name, part in value.items()})
+    elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
+        for field in fields(value):
+            part = getattr(value, field.name)
+            marked = part if type(part) in (int, float) else _marked(part, step, room)
+            if marked is not part:
+                object.__setattr__(value, field.name, marked)
+        if hasattr(value, "__dict__"):
+            object.__setattr__(value, "_origin", step)
+    return value
+
+
+def origins_within(value: Any, depth: int = 2) -> Iterator[Origin]:
+    """Yield the origins of a value, or of what a container holds, up to a few levels deep."""
+    origin = origin_of(value)
+    if origin is not None:
+        yield origin
+    elif depth and isinstance(value, Mapping):
+        for part in value.values():
+            yield from origins_within(part, depth - 1)
+    elif depth and isinstance(value, (tuple, list)):
+        for part in value:
+            yield from origins_within(part, depth - 1)
