@@ -13,6 +13,7 @@ from mlsys.models.cache import Cache, gemm_trace, miss_curve, simulate
 WORD, LINE = Q_(4, "byte"), Q_(64, "byte")
 L1 = Cache(Q_(32, "KiB"), LINE, ways=8, name="L1")
 L2 = Cache(Q_(256, "KiB"), LINE, ways=8, name="L2")
+WHOLE = Cache(Q_(32, "KiB"), LINE, name="any way")
 TRACE = gemm_trace(96, 96, 96, WORD, 16)
 LONG = gemm_trace(192, 192, 192, WORD, 16)
 MISSES = simulate(TRACE, L1).last.misses
@@ -33,6 +34,12 @@ def test_one_level(benchmark: Any) -> None:
 def test_one_level_of_a_longer_trace(benchmark: Any) -> None:
     note(benchmark, "cache, 28 million accesses", len(LONG))
     benchmark(simulate, LONG, L1)
+
+
+@pytest.mark.benchmark(group="cache")
+def test_fully_associative(benchmark: Any) -> None:
+    note(benchmark, "cache, fully associative, 28 million accesses", len(LONG))
+    benchmark(simulate, LONG, WHOLE)
 
 
 @pytest.mark.benchmark(group="cache")
