@@ -252,7 +252,7 @@ def test_convolutions_that_fit_move_what_they_must() -> None:
 def test_bad_input_is_refused_in_words() -> None:
     with pytest.raises(UnknownNameError, match="must be one of traffic, energy, latency, edp, got 'enrgy'.*'energy'"):
         best_mapping(A100, gemm(8, 8, 8), "enrgy")
-    with pytest.raises(ArgumentError, match="must be a gemm or a conv2d"):
+    with pytest.raises(ArgumentError, match="must be a matrix product or lower to one"):
         best_mapping(A100, relu(64))
     with pytest.raises(ArgumentError, match="Scratchpad of small holds 2 words in int8; it must hold one word"):
         best_mapping(small_machine(inner=2), gemm_space(4, 4, 4))
