@@ -300,4 +300,4 @@ def _ride_along(name: str, given: dict[str, Any]) -> Network:
     from mlsys.workloads import zoo
 
     entry = zoo.entry(name)
-    return replace(entry.build(**given), name=entry.title)
+    return replace(entry.build(**given, whole=True), name=entry.title)

@@ -84,6 +84,17 @@ def test_work_is_products_and_the_rest_fused_or_not(name: str) -> None:
     assert as_kernels(work).macs == work.macs
 
 
+@pytest.mark.parametrize("phase", [None, "decode"])
+def test_kernels_do_all_the_work_of_every_network(phase: str | None) -> None:
+    for entry in map(zoo.entry, zoo.networks()):
+        if entry.written and (entry.model or phase is None):
+            apart = entry.build(phase=phase, fused=False)
+            together = entry.build(phase=phase, whole=True)
+            assert together.flops.magnitude == pytest.approx(apart.flops.magnitude, rel=1e-12), entry.name
+            assert (together.macs, together.parameters) == (apart.macs, apart.parameters)
+            assert together.data == entry.build(phase=phase).data
+
+
 def test_sizes_and_recipe_are_reported() -> None:
     assert dict(load("resnet50").sizes) == {"batch": 1, "image": 224}
     assert dict(load("llama-7b").sizes) == {"batch": 1, "sequence": 512}

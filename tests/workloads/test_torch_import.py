@@ -262,7 +262,7 @@ def test_another_size_is_what_capturing_it_anew_gives(name: str) -> None:
         again, anew = free.at(**sizes), load(name, **sizes)
         assert (again.flops, again.elementwise_flops, again.read) == (anew.flops, anew.elementwise_flops, anew.read)
         assert (again.activation_bytes, again.input_bytes) == (anew.activation_bytes, anew.input_bytes)
-        assert dict(again.sizes) == sizes
+        assert again.sizes == anew.sizes and sizes.items() <= dict(again.sizes).items()
 
 
 def test_sizes_are_kept_until_changed() -> None:
@@ -394,7 +394,7 @@ def test_results_cannot_be_changed_and_say_what_they_are() -> None:
     network = Workload.from_torch(nn.Linear(128, 256), torch.zeros(4, 50, 128), name="projection")
     with pytest.raises(FrozenInstanceError):
         network.name = "other"
-    assert repr(network) == "<workload projection: 1 operators, 13.11 MFLOP, 33.02 kparam, 100.0% understood>"
+    assert repr(network) == "<workload projection: 1 operators, 13.16 MFLOP, 33.02 kparam, 100.0% understood>"
     assert "captured by torch.export; 100.0% of 1 nodes understood" in network.explain()
     (row,) = network.by_kind()
     assert (row.kind, row.count, row.flops, row.product_flops) == ("gemm", 1, network.flops, network.product_flops)

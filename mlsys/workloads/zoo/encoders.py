@@ -73,13 +73,13 @@ def bert(tape: Tape, batch: int, tokens: int, shape: TextEncoder) -> None:
         embedding = shape.embedding or width
         table = (shape.vocabulary + shape.positions + shape.types) * embedding + 2 * embedding
         tape.embedding("embedding", rows, embedding, table, tables=3 if shape.types else 2)
-        tape.norm("embedding norm", rows, embedding)
+        tape.norm_after("embedding norm", rows, embedding)
         if shape.embedding:
             tape.dense("embedding to width", rows, embedding, width)
     first = len(tape.operators)
     block(tape, batch, tokens, width, shape.heads, shape.inner)
     if shape.shared:
-        later = Tape(tape.precision, tape.fused)
+        later = Tape(tape.precision, tape.fused, whole=tape.whole)
         block(later, batch, tokens, width, shape.heads, shape.inner)
         tape.operators += [tape.without_parameters(operator) for operator in later.operators] * (shape.layers - 1)
     else:

@@ -93,8 +93,12 @@ class Entry:
         phase: str | None = None,
         weight_format: str | None = None,
         fused: bool = True,
+        whole: bool = False,
     ) -> Network:
-        """Return the network; :func:`mlsys.workloads.zoo.network` explains the arguments."""
+        """Return the network; :func:`mlsys.workloads.zoo.network` explains the arguments.
+
+        ``whole`` counts the work of what rides along with the products, which else is left out.
+        """
         if not self.written:
             raise ArgumentError(
                 f"network(): {self.name!r} is known by its PyTorch code alone. "
@@ -110,18 +114,18 @@ class Entry:
             if value is not None and not fits:
                 raise ArgumentError(f"network(): `{name}` is the {of}, which {self.name!r} does not have. Leave it out")
         if self.model:
-            return self._language(self.model, batch, precision, sequence, phase, weight_format, fused)
+            return self._language(self.model, batch, precision, sequence, phase, weight_format, fused, whole)
         if self.image:
             channels, height, width = self.image
             if image is not None:
                 side = self._count("image", image)
                 height, width = side, side * width // height
-            net = Picture(batch, (channels, height, width), precision, fused, self.normalised)
+            net = Picture(batch, (channels, height, width), precision, fused, self.normalised, whole)
             assert self.draw is not None
             self.draw(net)
             return Network(self.title, tuple(net.operators))
         assert self.write is not None
-        tape = Tape(precision, fused)
+        tape = Tape(precision, fused, whole=whole)
         tokens = self._count("sequence", self.sequence if sequence is None else sequence) if self.sequence else 0
         self.write(tape, batch, tokens)
         return Network(self.title, tuple(tape.operators))
@@ -135,12 +139,13 @@ class Entry:
         phase: str | None,
         weight_format: str | None,
         fused: bool,
+        whole: bool,
     ) -> Network:
         tokens = self._count("sequence", self.sequence if sequence is None else sequence)
         if phase in (None, "prefill"):
-            return model.prefill(batch, tokens, precision, weight_format=weight_format, fused=fused)
+            return model.prefill(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
         if phase == "decode":
-            return model.decode(batch, tokens, precision, weight_format=weight_format, fused=fused)
+            return model.decode(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
         raise ArgumentError(
             f"network(): `phase` must be 'prefill' or 'decode', got {phase!r}. Write e.g. phase='decode'"
         )

@@ -191,6 +191,7 @@ class LanguageModel:
         causal: bool = False,
         last_logits: bool = False,
         fused: bool = True,
+        whole: bool = False,
     ) -> Network:
         """Return one pass over prompts that are all of one length.
 
@@ -206,7 +207,7 @@ class LanguageModel:
             Count only the scores that a causal mask keeps; by default all, as most counters do.
         last_logits
             Compare only the last token with the vocabulary, as generating needs.
-        fused
+        fused, whole
             As in :class:`~mlsys.workloads.zoo.tape.Tape`.
 
         Raises
@@ -222,7 +223,7 @@ class LanguageModel:
         experts that at least one token visits, when tokens choose evenly.
         """
         batch, prompt = _count("prefill", "batch", batch), _count("prefill", "prompt", prompt)
-        tape = self._tape(precision, weight_format, None, fused)
+        tape = self._tape(precision, weight_format, None, fused, whole)
         self._write(tape, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
         return Network(f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators))
 
@@ -235,6 +236,7 @@ class LanguageModel:
         weight_format: str | None = None,
         cache_precision: str | None = None,
         fused: bool = True,
+        whole: bool = False,
     ) -> Network:
         """Return one decoding step: one new token for each sequence.
 
@@ -246,7 +248,7 @@ class LanguageModel:
             Number format of activations.
         weight_format, cache_precision
             Formats in which weights and the key-value cache are stored; by default ``precision``.
-        fused
+        fused, whole
             As in :class:`~mlsys.workloads.zoo.tape.Tape`.
 
         Raises
@@ -264,12 +266,12 @@ class LanguageModel:
         4.68 GB, 3.32 FLOP/B
         """
         batch, context = _count("decode", "batch", batch), _count("decode", "context", context)
-        tape = self._tape(precision, weight_format, cache_precision, fused)
+        tape = self._tape(precision, weight_format, cache_precision, fused, whole)
         self._write(tape, batch, 1, context, True, batch)
         return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators))
 
-    def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool) -> Tape:
-        return Tape(precision, fused, None if weight_format is None else weight_bits(weight_format), cache)
+    def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool) -> Tape:
+        return Tape(precision, fused, None if weight_format is None else weight_bits(weight_format), cache, whole)
 
     def _write(self, tape: Tape, batch: int, queries: int, keys: int, causal: bool, judged: int) -> None:
         rows = batch * queries

@@ -46,8 +46,10 @@ class Picture(Tape):
         Whether convolutions are followed by a normalisation unless they say otherwise.
     """
 
-    def __init__(self, batch: int, shape: Shape, precision: str, fused: bool, norm: bool = True) -> None:
-        super().__init__(precision, fused)
+    def __init__(
+        self, batch: int, shape: Shape, precision: str, fused: bool, norm: bool = True, whole: bool = False
+    ) -> None:
+        super().__init__(precision, fused, whole=whole)
         self.batch, self.shape, self.norm_by_default = batch, shape, norm
 
     @property
@@ -166,6 +168,8 @@ class Picture(Tape):
         if not self.fused:
             moved = (before + self.elements) * self.size
             self.write(name, "elementwise", operations, moved, shape={"elements": before})
+        else:
+            self.work_along(operations)
 
     def upsample(self, factor: int = 2) -> None:
         """Repeat pixels: only the shape changes."""

@@ -55,6 +55,8 @@ class Tape:
         Leave out what can ride along with a product.
     weight_bits
         Bits that one stored weight takes, scales of its block included.
+    whole
+        Whether the work of what rides along counts with the operator that it rides on.
     cache_precision
         Number format of keys and values kept from earlier steps; by default ``precision``.
     """
@@ -65,7 +67,9 @@ class Tape:
         fused: bool = True,
         weight_bits: float | None = None,
         cache_precision: str | None = None,
+        whole: bool = False,
     ) -> None:
+        self.whole, self._waiting = whole, 0
         self.precision = precision_name(precision)
         self.fused = fused
         self.size = PRECISIONS[self.precision] / 8
@@ -84,6 +88,7 @@ class Tape:
         shape: dict[str, int] | None = None,
     ) -> None:
         """Append an operator of ``flops`` that moves ``moved`` bytes, ``weights`` of them parameters."""
+        flops, self._waiting = flops + self._waiting, 0
         self.operators.append(
             Operator(
                 name=name,
@@ -178,7 +183,10 @@ class Tape:
 
     def norm(self, name: str, rows: int, width: int) -> None:
         """Append a layer normalisation, whose parameters the product that reads it counts as ``extra``."""
-        self.ride_along(name, rows * width, _LAYER_NORM)
+        if self.fused and self.whole:  # it is done by whoever reads it
+            self._waiting += rows * width * _LAYER_NORM
+        else:
+            self.ride_along(name, rows * width, _LAYER_NORM)
 
     def add(self, name: str, elements: int) -> None:
         """Add a shortcut."""
@@ -188,6 +196,10 @@ class Tape:
         """Append an activation; a gate multiplies it with a second input."""
         self.ride_along(name, elements, ACTIVATION_OPERATIONS[kind] + inputs - 1, inputs)
 
+    def norm_after(self, name: str, rows: int, width: int) -> None:
+        """Append a layer normalisation that whoever makes its input does."""
+        self.ride_along(name, rows * width, _LAYER_NORM)
+
     def ride_along(self, name: str, elements: int, per_element: int, inputs: int = 1, parameters: int = 0) -> None:
         """Append an element-wise operator; fused, only its parameters stay, with the operator before it."""
         if not self.fused:
@@ -195,6 +207,14 @@ class Tape:
             self.write(
                 name, "elementwise", elements * per_element, moved, parameters=parameters, shape={"elements": elements}
             )
-        elif parameters:
+            return
+        self.work_along(elements * per_element)
+        if parameters:
             last = self.operators[-1]
             self.operators[-1] = replace(last, parameters=last.parameters + parameters)
+
+    def work_along(self, flops: int) -> None:
+        """Count work with the operator before it, where the whole work is asked for."""
+        if self.whole and flops:
+            last = self.operators[-1]
+            self.operators[-1] = replace(last, operations=ureg.Quantity(last.operations.magnitude + flops, _FLOP))
