@@ -13,6 +13,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentUnitError",
     "DeviceFileError",
+    "ScenarioFileError",
     "SweepFileError",
     "UnknownNameError",
     "did_you_mean",
@@ -37,6 +38,10 @@ class UnknownNameError(AttributeError, KeyError, ValueError):
 
 class DeviceFileError(ValueError):
     """A device file is not acceptable; the message lists every fault with file and line."""
+
+
+class ScenarioFileError(ValueError):
+    """A scenario or instance of placement is not acceptable; the message lists every fault with its place."""
 
 
 class SweepFileError(ValueError):

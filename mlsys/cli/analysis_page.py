@@ -9,9 +9,9 @@ from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 from mlsys.tables import html_table
 
-__all__ = ["page"]
+__all__ = ["STYLE", "page"]
 
-_STYLE = """
+STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; max-width: 64rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .25rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
@@ -50,7 +50,7 @@ def page(analysis: Analysis, device: Device) -> str:
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<dl>{listed}</dl>\n"
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<dl>{listed}</dl>\n"
         f"<p class='first'>{html.escape(analysis.first)}</p>\n<h2>Every layer under the roof</h2>\n"
         f"<figure>{figure}</figure>\n<h2>What if</h2>\n<div class='wide'>{_changes(analysis)}</div>\n"
         f"<h2>Operators</h2>\n<div class='wide'>{_operators(analysis)}</div>\n"

@@ -12,6 +12,7 @@ from mlsys.cli.devices import check, device, devices
 from mlsys.cli.flops import flops
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
+from mlsys.cli.plan import plan
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
@@ -47,6 +48,7 @@ for command in (
     compile_bench,
     mapper,
     memory,
+    plan,
     sweep,
     systolic,
     tiles,

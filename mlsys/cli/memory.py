@@ -17,7 +17,7 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 
 
 @click.command()
-@click.argument("model", shell_complete=complete_model)
+@click.argument("model", required=False, shell_complete=complete_model)
 @network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
 @click.option("--strategy", type=click.Choice(_STRATEGIES), default="best", show_default=True)
 @click.option("--alignment", type=click.IntRange(min=1), default=64, show_default=True, help="Of offsets, bytes.")
@@ -28,11 +28,16 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 @click.option("--device", "name", help="A device that should hold it, such as A100.", shell_complete=complete_device)
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Buffers listed as text.")
 @click.option("--figure", type=click.Path(path_type=Path), help="Write what lies where, when: .png, .svg, .pdf.")
+@click.option("--buffers", type=click.Path(path_type=Path), help="Instead of MODEL: a CSV of id, lower, upper, size.")
+@click.option("--capacity", type=click.IntRange(min=1), help="Bytes below which the --buffers must lie.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=55.0, show_default=True, help="At most, for --buffers."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each buffer.")
 @speak_plainly
 def memory(
-    model: str,
+    model: str | None,
     strategy: str,
     alignment: int,
     fused: bool,
@@ -42,11 +47,16 @@ def memory(
     name: str | None,
     top: int,
     figure: Path | None,
+    buffers: Path | None,
+    capacity: int | None,
+    seconds: float,
     as_json: bool,
     as_csv: bool,
     **options: Any,
 ) -> None:
     """Give every activation of MODEL a place in one block of memory.
+
+    With --buffers, place buffers of given lifetimes below --capacity instead, or prove that they do not fit.
 
     MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the
     config.json of a transformers model, or an ONNX file. Networks of the catalogue without PyTorch
@@ -62,6 +72,15 @@ def memory(
 
     if as_json and as_csv:
         raise ValueError("give either --json or --csv, not both")
+    if (model is None) == (buffers is None) or (buffers is None) != (capacity is None):
+        raise ValueError(
+            "give either MODEL, or --buffers with --capacity. Write e.g. mlsys "
+            "memory --buffers A.csv --capacity 1048576"
+        )
+    if buffers is not None and capacity is not None:
+        _below(buffers, capacity, seconds, as_json, as_csv)
+        return
+    assert model is not None
     if figure is not None:
         checked_picture(figure)
     twin = None if name is None else _twin(name)
@@ -98,6 +117,49 @@ def memory(
         click.echo(f"\n{sizes_in_words(work)}")
         if figure is not None:
             click.echo(f"written: {figure}", err=True)
+
+
+def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: bool) -> None:
+    """Place buffers of a file below a capacity: exit code 3 says that none fit, 4 that it is not known."""
+    import sys
+
+    from mlsys.planner.memory.fixed import FixedBuffers, plan_below
+
+    read = FixedBuffers.load(path)
+    found = plan_below(read, capacity, seconds=seconds)
+    offsets = [] if found.offsets is None else found.offsets.tolist()
+    if as_json:
+        report = {
+            "fits": found.fits,
+            "proved": found.proved,
+            "capacity": capacity,
+            "lower_bound_bytes": read.largest_live,
+            "offsets": dict(zip(read.ids, offsets, strict=False)) if found.fits else None,
+        }
+        click.echo(json.dumps(report, indent=1))
+    elif found.fits and as_csv:
+        write_csv([{"id": name, "offset": offset} for name, offset in zip(read.ids, offsets, strict=True)])
+    elif found.fits:
+        top = max(offset + size for offset, size in zip(offsets, read.size.tolist(), strict=True))
+        click.echo(
+            f"{path}: {len(offsets)} buffers lie below {top:,} of {capacity:,} "
+            f"B; {read.largest_live:,} B are live at once"
+        )
+    if found.fits:
+        return
+    if found.proved:
+        more = (
+            f"{read.largest_live:,} B are live at once"
+            if read.largest_live > capacity
+            else "every packing was ruled out"
+        )
+        click.echo(f"{path}: proved: the {len(read.ids)} buffers do not fit below {capacity:,} B: {more}", err=True)
+        sys.exit(3)
+    click.echo(
+        f"{path}: no offsets found within {seconds:g} s, and no proof that there are none; give more --seconds",
+        err=True,
+    )
+    sys.exit(4)
 
 
 def _twin(name: str) -> Any:

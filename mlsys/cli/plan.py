@@ -1,0 +1,213 @@
+"""``mlsys plan``: which device runs which stage of a pipeline, or which operator of a published instance."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import checked_picture, speak_plainly
+
+__all__ = ["edge_planner", "plan"]
+
+_FORMATS = ("text", "csv", "html", "json")
+_INFEASIBLE = 3
+
+
+@click.command()
+@click.argument("scenario", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--goal",
+    type=click.Choice(("latency", "efficiency", "balanced", "throughput")),
+    default="latency",
+    show_default=True,
+)
+@click.option(
+    "--top-k", "top", type=click.IntRange(min=1, max=1000), default=1, show_default=True, help="Placements listed."
+)
+@click.option("--weight", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
+@click.option(
+    "--switch-penalty", type=click.FloatRange(min=0), default=0.0, help="Added to the score for every switch."
+)
+@click.option("--strategy", type=click.Choice(("auto", "exact", "beam")), default="auto", show_default=True)
+@click.option("--width", type=click.IntRange(min=1), default=64, show_default=True, help="Of the beam.")
+@click.option("--max-exact-states", type=click.IntRange(min=1), default=1_000_000, show_default=True)
+@click.option("--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Write there, folders included, not to the screen.")
+@click.option("--figure", type=click.Path(path_type=Path), help="Write when what runs where: .png, .svg, .pdf.")
+@click.option("--example", is_flag=True, help="Print the scenario of a mobile vision pipeline.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of scenarios, with an example of each field.")
+@click.option("--profiles-from", "network", help="Make a scenario of this network from our models; needs --devices.")
+@click.option("--devices", help="Names of the catalogue with commas, for --profiles-from.")
+@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="For --profiles-from.")
+@click.option("--precision", default="fp16", show_default=True, help="For --profiles-from.")
+@click.option("--profiles", "measured", type=click.Path(path_type=Path), help="CSV of measured profiles for SCENARIO.")
+@click.option("--save-scenario", type=click.Path(path_type=Path), help="Write the scenario that was made.")
+@click.option("--instance", type=click.Path(path_type=Path), help="A published instance, format mlsys-placement-1.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help="At most, for --instance."
+)
+@click.option("--rounds", type=click.IntRange(min=1), default=12, show_default=True, help="Of search, for --instance.")
+@click.option("--seed", type=click.IntRange(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
+@speak_plainly
+def plan(
+    scenario: Path | None,
+    kind: str,
+    output: Path | None,
+    figure: Path | None,
+    example: bool,
+    schema: bool,
+    network: str | None,
+    devices: str | None,
+    batch: int,
+    precision: str,
+    measured: Path | None,
+    save_scenario: Path | None,
+    instance: Path | None,
+    seconds: float,
+    rounds: int,
+    seed: int,
+    goal: str,
+    **options: Any,
+) -> None:
+    """Place the stages of SCENARIO, a JSON or YAML file, on its devices.
+
+    A stage runs on one device that it has a profile for. Between two devices its input is carried over a link,
+    which costs time and energy, billed to the stage that receives. Exit code 3 says that no placement meets
+    the caps; the report then names those that bar all of them.
+    """
+    given = [name for name, value in (("SCENARIO", scenario), ("--example", example), ("--schema", schema),
+                                      ("--profiles-from", network), ("--instance", instance)) if value]  # fmt: skip
+    if len(given) != 1:
+        raise ValueError(
+            "give one of SCENARIO, --profiles-from, --instance, --example, "
+            f"--schema; got {', '.join(given) or 'none'}. "
+            "Write e.g. mlsys plan --example --output pipeline.json"
+        )
+    if figure is not None:
+        checked_picture(figure)
+    if example or schema:
+        from mlsys.planner.placement import example as data
+        from mlsys.planner.placement.schema import SCHEMA
+
+        _write(json.dumps(SCHEMA if schema else data(), indent=1, ensure_ascii=False), output)
+        return
+    if instance is not None:
+        _write(_instance(instance, kind, seconds, rounds, seed), output)
+        return
+    from mlsys.planner.placement import plan as best
+    from mlsys.planner.placement.report import as_csv, as_text, record
+
+    result = best(_scenario(scenario, network, devices, batch, precision, measured, save_scenario), goal, **options)  # type: ignore[arg-type]
+    if kind == "html":
+        from mlsys.cli.plan_page import page
+
+        text = page(result)
+    else:
+        text = {
+            "text": as_text,
+            "csv": as_csv,
+            "json": lambda found: json.dumps(record(found), indent=1, ensure_ascii=False, allow_nan=False),
+        }[kind](result)
+    _write(text, output)
+    if figure is not None and result.placements:
+        from mlsys.viz.placement import plan_figure
+
+        figure.parent.mkdir(parents=True, exist_ok=True)
+        plan_figure(result).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
+        click.echo(f"written: {figure}", err=True)
+    if not result.placements:
+        for text in result.binding:
+            click.echo(f"infeasible: {text}", err=True)
+        sys.exit(_INFEASIBLE)
+
+
+def _scenario(
+    path: Path | None,
+    network: str | None,
+    devices: str | None,
+    batch: int,
+    precision: str,
+    measured: Path | None,
+    save: Path | None,
+) -> Any:
+    from mlsys.planner.placement import Scenario
+    from mlsys.planner.placement.profiles import scenario_of, with_measured
+
+    if path is not None:
+        scenario = Scenario.load(path) if measured is None else with_measured(path, measured)
+    else:
+        if not devices:
+            raise ValueError(
+                "--profiles-from needs --devices. Write e.g. --profiles-from mobilenet-v2 --devices A100,T4"
+            )
+        names = [name.strip() for name in devices.split(",") if name.strip()]
+        assert network is not None
+        from mlsys.mapping.fusion import fuse
+        from mlsys.workloads.resolve import load
+
+        model = fuse(load(network, batch=batch, precision=precision))
+        scenario = Scenario(scenario_of(model, names, precision=precision, samples=batch))
+    if save is not None:
+        _write(json.dumps(scenario.data, indent=1, ensure_ascii=False), save)
+    return scenario
+
+
+def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> str:
+    from mlsys.planner.placement.instances.instance import Instance
+    from mlsys.planner.placement.instances.solve import solve
+
+    if kind not in ("text", "json"):
+        raise ValueError(f"--instance prints text or json, got --format {kind}")
+    read = Instance.load(path)
+
+    def told(done: int, best: float) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"round {done}: {best:.6g} ms", err=True)
+
+    found = solve(read, seconds=seconds, rounds=rounds, seed=seed, told=told)
+    if kind == "json":
+        return json.dumps(found.record(), indent=1)
+    if found.placement is None:
+        return f"{read.name}: no placement that is allowed was found"
+    known = "proven optimal" if found.proven else f"none is below {found.lower_bound_ms:.6g} ms"
+    end = "" if found.complete else "; stopped by the clock, so another machine may answer otherwise"
+    used = len({device for device in found.placement if device})
+    return (
+        f"{read.name}: {read.objective} {found.objective_ms:.6g} ms ({known}), {len(read.ids)} operators on {used} of "
+        f"{read.accelerators} accelerators, {sum(not device for device in found.placement)} on the CPU; "
+        f"{found.rounds} rounds{end}"
+    )
+
+
+def _write(text: str, output: Path | None) -> None:
+    """Write a text to the screen, or to a file that is there whole or not at all."""
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    import os
+    import tempfile
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text if text.endswith("\n") else text + "\n")
+        os.chmod(name, 0o644)
+        os.replace(name, output)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    click.echo(f"written: {output}", err=True)
+
+
+@click.group()
+@click.version_option(package_name="mlsys")
+def edge_planner() -> None:
+    """Place the stages of a pipeline on the devices of an edge system."""
+
+
+edge_planner.add_command(plan)

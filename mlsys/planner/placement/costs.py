@@ -1,0 +1,197 @@
+"""What a placement costs, in exact decimals, and what it may not exceed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from mlsys.planner.placement.scenario import Choice, Scenario
+
+__all__ = ["Caps", "Placed", "StageCost", "caps_of", "price"]
+
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """One stage of a placement; what it costs to fetch its input is billed to it: ms, mJ, MB."""
+
+    stage: str
+    choice: Choice
+    transfer_latency: Fraction
+    transfer_energy: Fraction
+
+    @property
+    def latency(self) -> Fraction:
+        """Transfer and run, ms."""
+        return self.choice.latency + self.transfer_latency
+
+    @property
+    def energy(self) -> Fraction:
+        """Transfer and run, mJ."""
+        return self.choice.energy + self.transfer_energy
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A chain whose every stage has a device.
+
+    Attributes
+    ----------
+    stages
+        In their order.
+    peak
+        Whether only the stage that runs holds memory.
+    """
+
+    stages: tuple[StageCost, ...]
+    peak: bool
+
+    @cached_property
+    def latency(self) -> Fraction:
+        """From end to end, ms."""
+        return sum((stage.latency for stage in self.stages), ZERO)
+
+    @cached_property
+    def energy(self) -> Fraction:
+        """Of one run, mJ."""
+        return sum((stage.energy for stage in self.stages), ZERO)
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """Accuracy lost, percentage points; losses of stages add up."""
+        return sum((stage.choice.loss for stage in self.stages), ZERO)
+
+    @cached_property
+    def switches(self) -> int:
+        """Changes of device along the chain."""
+        devices = [stage.choice.device for stage in self.stages]
+        return sum(one != other for one, other in itertools.pairwise(devices))
+
+    @cached_property
+    def key(self) -> tuple[tuple[str, str], ...]:
+        """Devices and formats, which tell placements apart and order those that are equally good."""
+        return tuple((stage.choice.device, stage.choice.format) for stage in self.stages)
+
+    @cached_property
+    def memory(self) -> dict[str, Fraction]:
+        """Memory held on each device that is used, MB."""
+        held: dict[str, Fraction] = {}
+        for stage in self.stages:
+            device, more = stage.choice.device, stage.choice.memory
+            held[device] = max(held.get(device, ZERO), more) if self.peak else held.get(device, ZERO) + more
+        return dict(sorted(held.items()))
+
+    @cached_property
+    def busy(self) -> dict[str, Fraction]:
+        """Time that each device is taken by its stages and what they fetch, ms."""
+        taken: dict[str, Fraction] = {}
+        for stage in self.stages:
+            taken[stage.choice.device] = taken.get(stage.choice.device, ZERO) + stage.latency
+        return dict(sorted(taken.items()))
+
+    @cached_property
+    def heat(self) -> dict[str, Fraction]:
+        """Energy that each device turns to heat in one run, mJ."""
+        taken: dict[str, Fraction] = {}
+        for stage in self.stages:
+            taken[stage.choice.device] = taken.get(stage.choice.device, ZERO) + stage.energy
+        return dict(sorted(taken.items()))
+
+    @property
+    def bottleneck(self) -> Fraction:
+        """Time of the busiest device, ms: as a pipeline, one result comes out in each such time."""
+        return max(self.busy.values())
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What adds up along the chain and may not exceed a limit.
+
+    Attributes
+    ----------
+    entries
+        Names and limits: ``latency_ms``, ``energy_mj``, ``loss``, and ``memory_mb``, ``heat_mj`` or ``busy_ms``
+        with a device, such as ``memory_mb gpu``.
+    """
+
+    entries: tuple[tuple[str, Fraction], ...]
+
+    def without(self, name: str) -> Caps:
+        """Return the caps but one."""
+        return Caps(tuple(entry for entry in self.entries if entry[0] != name))
+
+    def step(self, scenario: Scenario, before: Choice | None, choice: Choice) -> dict[str, Fraction] | None:
+        """Return what the step to a choice uses; None where it is forbidden."""
+        latency, energy, switches = ZERO, ZERO, ZERO
+        if before is not None and before.device != choice.device:
+            link = scenario.links.get((before.device, choice.device))
+            if link is None:
+                return None
+            latency, energy = link.cost(before.output)
+            switches = Fraction(1)
+        latency, energy = latency + choice.latency, energy + choice.energy
+        if scenario.peak and any(
+            name == f"memory_mb {choice.device}" and choice.memory > limit for name, limit in self.entries
+        ):
+            return None
+        return {
+            "latency_ms": latency,
+            "energy_mj": energy,
+            "switches": switches,
+            "loss": choice.loss,
+            f"memory_mb {choice.device}": ZERO if scenario.peak else choice.memory,
+            f"heat_mj {choice.device}": energy,
+            f"busy_ms {choice.device}": latency,
+        }
+
+    def allow(self, scenario: Scenario, placed: Placed) -> bool:
+        """Whether a placement meets every cap, exactly met included."""
+        use = {"latency_ms": placed.latency, "energy_mj": placed.energy, "loss": placed.loss}
+        for name, table in (("memory_mb", placed.memory), ("heat_mj", placed.heat), ("busy_ms", placed.busy)):
+            use |= {f"{name} {device}": amount for device, amount in table.items()}
+        if any(use.get(name, ZERO) > limit for name, limit in self.entries):
+            return False
+        rate = scenario.cap("rate_hz")
+        if rate is None or not any(name.startswith("heat_mj") for name, _ in self.entries):
+            return True
+        from mlsys.planner.placement.thermal import holds_rate
+
+        return holds_rate(scenario, placed, float(rate))
+
+
+def caps_of(scenario: Scenario) -> Caps:
+    """Return the caps of a scenario: its constraints, the memory of each device, and what heat allows."""
+    entries = [(name, cap) for name in ("latency_ms", "energy_mj") if (cap := scenario.cap(name)) is not None]
+    if scenario.most_loss is not None:
+        entries.append(("loss", scenario.most_loss))
+    entries += [(f"memory_mb {device.name}", device.memory) for device in scenario.devices]
+    rate = scenario.cap("rate_hz")
+    if rate is not None:
+        for device in scenario.devices:
+            entries.append((f"busy_ms {device.name}", 1000 / rate))
+            if device.resistance is not None and device.limit is not None:
+                # at the average power P = rate × energy the chip settles at ambient + P × resistance
+                entries.append(
+                    (f"heat_mj {device.name}", 1000 * (device.limit - scenario.ambient) / device.resistance / rate)
+                )
+    return Caps(tuple(entries))
+
+
+def price(scenario: Scenario, choices: Sequence[Choice]) -> Placed | None:
+    """Return what a placement of a chain costs, or None if it needs a link that does not exist."""
+    stages: list[StageCost] = []
+    before: Choice | None = None
+    for stage, choice in zip(scenario.stages, choices, strict=True):
+        latency, energy = ZERO, ZERO
+        if before is not None and before.device != choice.device:
+            link = scenario.links.get((before.device, choice.device))
+            if link is None:
+                return None
+            latency, energy = link.cost(before.output)
+        stages.append(StageCost(stage.name, choice, latency, energy))
+        before = choice
+    return Placed(tuple(stages), scenario.peak)

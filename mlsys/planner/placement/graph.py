@@ -1,0 +1,389 @@
+"""Graphs of stages: which device runs which stage, and when, on devices that run several at once.
+
+A stage starts when its inputs have arrived and a stream of its device is free. An input arrives when its
+producer has ended and, from another device, the link has carried it; links carry any number of outputs at
+once, and carrying keeps no stream busy. Some order of starting in which starts never fall leads to a best
+schedule, so the search appends stages in such orders, under bounds on what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from mlsys.errors import ArgumentError
+from mlsys.planner.placement.costs import Caps, Placed, StageCost, caps_of
+from mlsys.planner.placement.plan import PlanResult, Ranked
+from mlsys.planner.placement.scenario import Choice, Scenario, exact
+from mlsys.planner.placement.words import cap_in_words
+
+__all__ = ["Scheduled", "critical_path", "plan_graph", "schedule"]
+
+ZERO = Fraction(0)
+_NEAR = 1e-9
+
+
+@dataclass(frozen=True)
+class Scheduled(Placed):
+    """A graph whose every stage has a device and a time.
+
+    Attributes
+    ----------
+    spans
+        When each stage starts to fetch the input that comes last, and when it ends, ms.
+    streams
+        Stages that each device runs at once.
+    changes
+        Inputs that come from another device.
+    """
+
+    spans: tuple[tuple[Fraction, Fraction], ...]
+    streams: tuple[tuple[str, int], ...]
+    changes: int
+
+    @cached_property
+    def latency(self) -> Fraction:  # type: ignore[override]
+        """Until the last stage ends, ms."""
+        return max(end for _, end in self.spans)
+
+    @cached_property
+    def switches(self) -> int:  # type: ignore[override]
+        """Inputs that come from another device."""
+        return self.changes
+
+    @cached_property
+    def busy(self) -> dict[str, Fraction]:  # type: ignore[override]
+        """Time that the stages on each device take, over its streams, ms."""
+        taken: dict[str, Fraction] = {}
+        for stage in self.stages:
+            taken[stage.choice.device] = taken.get(stage.choice.device, ZERO) + stage.choice.latency
+        streams = dict(self.streams)
+        return {device: time / streams[device] for device, time in sorted(taken.items())}
+
+    @cached_property
+    def memory(self) -> dict[str, Fraction]:  # type: ignore[override]
+        """Memory held on each device, MB; of the stages that run at once, if only those hold any."""
+        held: dict[str, list[Fraction]] = {}
+        for stage in self.stages:
+            held.setdefault(stage.choice.device, []).append(stage.choice.memory)
+        streams = dict(self.streams)
+        return {
+            device: sum(sorted(sizes, reverse=True)[: streams[device] if self.peak else None], ZERO)
+            for device, sizes in sorted(held.items())
+        }
+
+
+def schedule(scenario: Scenario, choices: Sequence[Choice], order: Sequence[int]) -> Scheduled | None:
+    """Return the times of stages that are started in an order, each as soon as it can be; None if a link is missing.
+
+    Parameters
+    ----------
+    scenario
+        Whose stages.
+    choices
+        Of each stage.
+    order
+        Places of the stages, producers first.
+    """
+    stages = scenario.stages
+    place = {stage.name: number for number, stage in enumerate(stages)}
+    streams = {device.name: device.streams for device in scenario.devices}
+    free = {name: [ZERO] * count for name, count in streams.items()}
+    costs: dict[int, StageCost] = {}
+    spans: dict[int, tuple[Fraction, Fraction]] = {}
+    changes = 0
+    for one in order:
+        choice = choices[one]
+        ready, wait, energy = ZERO, ZERO, ZERO
+        for name in stages[one].after:
+            other = place[name]
+            arrives, hop = spans[other][1], ZERO
+            if choices[other].device != choice.device:
+                link = scenario.links.get((choices[other].device, choice.device))
+                if link is None:
+                    return None
+                hop, fee = link.cost(choices[other].output)
+                energy += fee
+                changes += 1
+            if arrives + hop > ready or (arrives + hop == ready and hop > wait):
+                ready, wait = arrives + hop, hop
+        stream = min(range(len(free[choice.device])), key=lambda which: free[choice.device][which])
+        start = max(ready, free[choice.device][stream])
+        free[choice.device][stream] = start + choice.latency
+        costs[one] = StageCost(stages[one].name, choice, wait, energy)
+        spans[one] = (start - wait, start + choice.latency)
+    numbers = range(len(stages))
+    return Scheduled(
+        tuple(costs[one] for one in numbers),
+        scenario.peak,
+        tuple(spans[one] for one in numbers),
+        tuple(streams.items()),
+        changes,
+    )
+
+
+def critical_path(scenario: Scenario) -> Fraction:
+    """Return the longest chain of stages with each on its fastest device and nothing carried: none is faster, ms."""
+    ends: dict[str, Fraction] = {}
+    for stage in scenario.stages:
+        ends[stage.name] = min(choice.latency for choice in stage.choices) + max(
+            (ends[name] for name in stage.after), default=ZERO
+        )
+    return max(ends.values())
+
+
+class _Search:
+    """Depth first over orders of starting and choices: weighs latency, energy, changes and bottleneck."""
+
+    def __init__(
+        self, scenario: Scenario, caps: Caps, weights: tuple[float, float, float, float], top: int, most: int
+    ) -> None:
+        self.scenario, self.caps, self.weights, self.top, self.most = scenario, caps, weights, top, most
+        stages = scenario.stages
+        self.number = len(stages)
+        place = {stage.name: number for number, stage in enumerate(stages)}
+        self.before = [[place[name] for name in stage.after] for stage in stages]
+        self.after: list[list[int]] = [[] for _ in stages]
+        for one, earlier in enumerate(self.before):
+            for other in earlier:
+                self.after[other].append(one)
+        self.devices = [device.name for device in scenario.devices]
+        index = {name: number for number, name in enumerate(self.devices)}
+        self.streams = [device.streams for device in scenario.devices]
+        self.choices = [
+            [
+                (index[c.device], float(c.latency), float(c.energy), float(c.memory), float(c.loss), float(c.output))
+                for c in stage.choices
+            ]
+            for stage in stages
+        ]
+        self.hops = {
+            (index[a], index[b]): (float(link.latency), float(1 / link.bandwidth), float(link.energy_per_mb))
+            for (a, b), link in scenario.links.items()
+        }
+        self.least_time = [min(choice[1] for choice in choices) for choices in self.choices]
+        self.least_energy = [min(choice[2] for choice in choices) for choices in self.choices]
+        self.least_loss = [min(choice[4] for choice in choices) for choices in self.choices]
+        self.tails = self.least_time[:]
+        for one in reversed(range(self.number)):
+            self.tails[one] += max((self.tails[later] for later in self.after[one]), default=0.0)
+        limits = dict(caps.entries)
+        self.cap = {
+            kind: float(limits[kind]) * (1 + _NEAR) if kind in limits else math.inf
+            for kind in ("latency_ms", "energy_mj", "loss")
+        }
+        self.room = {
+            kind: [float(limits.get(f"{kind} {name}", math.inf)) * (1 + _NEAR) for name in self.devices]
+            for kind in ("memory_mb", "heat_mj", "busy_ms")
+        }
+        self.kept: dict[tuple[tuple[str, str], ...], tuple[Fraction, Scheduled]] = {}
+        self.spent, self.stopped = 0, False
+
+    def score(self, placed: Scheduled) -> Fraction:
+        parts = (placed.latency, placed.energy, Fraction(placed.switches), placed.bottleneck)
+        return sum((exact(weight) * part for weight, part in zip(self.weights, parts, strict=True)), ZERO)
+
+    def ranked(self) -> list[tuple[Fraction, Scheduled]]:
+        entries = sorted(self.kept.values(), key=lambda entry: (entry[0], entry[1].switches, entry[1].key))
+        return entries[: self.top]
+
+    def ceiling(self) -> float:
+        ranked = self.ranked()
+        return float(ranked[-1][0]) * (1 + _NEAR) + 1e-12 if len(ranked) >= self.top else math.inf
+
+    def offer(self, picks: Sequence[int], order: Sequence[int]) -> bool:
+        """Keep a whole placement if it is allowed and better than the same one in another order."""
+        choices = [stage.choices[pick] for stage, pick in zip(self.scenario.stages, picks, strict=True)]
+        placed = schedule(self.scenario, choices, order)
+        if placed is None or not self.caps.allow(self.scenario, placed):
+            return False
+        score = self.score(placed)
+        old = self.kept.get(placed.key)
+        if old is None or score < old[0]:
+            self.kept[placed.key] = (score, placed)
+            self.limit = self.ceiling()
+        return True
+
+    def run(self) -> None:
+        """Search all that the bounds leave, beginning from what lists by the longest tail find."""
+        self.limit = math.inf
+        self._improve()
+        number = self.number
+        self.pick = [-1] * number
+        self.end = [0.0] * number
+        self.free = [[0.0] * count for count in self.streams]
+        self.memory = [[] for _ in self.devices]  # type: list[list[float]]
+        self.heat = [0.0] * len(self.devices)
+        self.busy = [0.0] * len(self.devices)
+        self.order: list[int] = []
+        self._extend(0.0, -1, 0.0, 0.0, 0, 0.0)
+
+    def _improve(self) -> None:
+        """Offer placements by list scheduling, changed one stage at a time while that helps."""
+        order = sorted(range(self.number), key=lambda one: (-self.tails[one], one))
+        done: list[int] = []
+        while len(done) < self.number:
+            done.append(
+                next(one for one in order if one not in done and all(other in done for other in self.before[one]))
+            )
+        starts = [[min(range(len(c)), key=lambda place: c[place][key]) for c in self.choices] for key in (1, 2)]
+        starts += [
+            [next((place for place, choice in enumerate(c) if choice[0] == device), 0) for c in self.choices]
+            for device in range(len(self.devices))
+        ]
+        for picks in starts:
+            best = self._worth(picks, done)
+            for _ in range(4):
+                changed = False
+                for one in range(self.number):
+                    for other in range(len(self.choices[one])):
+                        trial = [*picks[:one], other, *picks[one + 1 :]]
+                        worth = self._worth(trial, done) if other != picks[one] else math.inf
+                        if worth < best - 1e-12:
+                            best, picks, changed = worth, trial, True
+                if not changed:
+                    break
+            self.offer(picks, done)
+
+    def _worth(self, picks: Sequence[int], order: Sequence[int]) -> float:
+        choices = [stage.choices[pick] for stage, pick in zip(self.scenario.stages, picks, strict=True)]
+        placed = schedule(self.scenario, choices, order)
+        if placed is None:
+            return math.inf
+        over = 0 if self.caps.allow(self.scenario, placed) else 1
+        return float(self.score(placed)) * (1 + over) + 1e6 * over
+
+    def _extend(self, last: float, last_one: int, energy: float, loss: float, changes: int, makespan: float) -> None:
+        self.spent += 1
+        if self.spent > self.most:
+            self.stopped = True
+        if self.stopped:
+            return
+        if len(self.order) == self.number:
+            self.offer(self.pick, self.order)
+            return
+        rest = [one for one in range(self.number) if self.pick[one] < 0]
+        bound = makespan
+        for one in rest:
+            known = [self.end[other] for other in self.before[one] if self.pick[other] >= 0]
+            bound = max(bound, max(known, default=0.0) + self.tails[one])
+        open_time = sum(map(sum, self.free)) + sum(self.least_time[one] for one in rest)
+        bound = max(bound, open_time / sum(self.streams))
+        rest_energy = energy + sum(self.least_energy[one] for one in rest)
+        rest_loss = loss + sum(self.least_loss[one] for one in rest)
+        if (
+            bound > self.cap["latency_ms"]
+            or rest_energy > self.cap["energy_mj"]
+            or rest_loss > self.cap["loss"] + 1e-12
+        ):
+            return
+        a, b, c, d = self.weights
+        if a * bound + b * rest_energy + c * changes + d * max(self.busy) > self.limit:
+            return
+        ready = [one for one in rest if all(self.pick[other] >= 0 for other in self.before[one])]
+        moves = []
+        for one in ready:
+            for place, (device, time, cost, size, lost, _) in enumerate(self.choices[one]):
+                found = self._arrival(one, device)
+                if found is None:
+                    continue
+                arrives, fee, crossed = found
+                start = max(arrives, min(self.free[device]))
+                if start < last - 1e-12 or (abs(start - last) <= 1e-12 and one < last_one):
+                    continue
+                moves.append((start + time, start, one, place, device, time, cost + fee, size, lost, crossed))
+        for end, start, one, place, device, time, cost, size, lost, crossed in sorted(moves):
+            held = self.memory[device]
+            many = sorted([*held, size], reverse=True)[: self.streams[device] if self.scenario.peak else None]
+            share = time / self.streams[device]
+            if (
+                sum(many) > self.room["memory_mb"][device] + 1e-12
+                or self.heat[device] + cost > self.room["heat_mj"][device]
+                or self.busy[device] + share > self.room["busy_ms"][device]
+            ):
+                continue
+            stream = min(range(len(self.free[device])), key=lambda which: self.free[device][which])
+            old = self.free[device][stream]
+            self.free[device][stream], self.pick[one], self.end[one] = end, place, end
+            held.append(size)
+            self.heat[device] += cost
+            self.busy[device] += share
+            self.order.append(one)
+            self._extend(start, one, energy + cost, loss + lost, changes + crossed, max(makespan, end))
+            self.order.pop()
+            self.busy[device] -= share
+            self.heat[device] -= cost
+            held.pop()
+            self.free[device][stream], self.pick[one] = old, -1
+
+    def _arrival(self, one: int, device: int) -> tuple[float, float, int] | None:
+        arrives, fee, crossed = 0.0, 0.0, 0
+        for other in self.before[one]:
+            chosen = self.choices[other][self.pick[other]]
+            wait = 0.0
+            if chosen[0] != device:
+                hop = self.hops.get((chosen[0], device))
+                if hop is None:
+                    return None
+                wait = hop[0] + chosen[5] * hop[1]
+                fee += chosen[5] * hop[2]
+                crossed += 1
+            arrives = max(arrives, self.end[other] + wait)
+        return arrives, fee, crossed
+
+    def bound(self) -> float:
+        """Return a score that nothing beats, without any search."""
+        work = sum(self.least_time) / sum(self.streams)
+        a, b, _, d = self.weights
+        return a * max(*self.tails, work) + b * sum(self.least_energy) + d * work
+
+
+def plan_graph(
+    scenario: Scenario, goal: str, *, top: int, weight: float, switch_penalty: float, strategy: str, most_states: int
+) -> PlanResult:
+    """Return the best placements of a graph; see :func:`mlsys.planner.placement.plan`, which calls it."""
+    caps = caps_of(scenario)
+    most = min(most_states, 300_000) if strategy != "beam" else 1
+    proven, spent = True, 0
+
+    def best(weights: tuple[float, float, float, float], within: Caps, count: int) -> _Search:
+        nonlocal proven, spent
+        search = _Search(scenario, within, weights, count, most)
+        search.run()
+        proven &= not search.stopped
+        spent += search.spent
+        return search
+
+    weights = {
+        "latency": (1.0, 0.0, switch_penalty, 0.0),
+        "efficiency": (0.0, 1.0, switch_penalty, 0.0),
+        "throughput": (0.0, 0.0, switch_penalty, 1.0),
+    }.get(goal)
+    if weights is None:
+        quickest, thriftiest = best((1.0, 0, 0, 0), caps, 1).ranked(), best((0, 1.0, 0, 0), caps, 1).ranked()
+        least = [float(found[0][0]) if found else 1.0 for found in (quickest, thriftiest)]
+        weights = (weight / least[0], (1 - weight) / least[1], switch_penalty, 0.0)
+    search = best(weights, caps, top)
+    ranked = search.ranked()
+    if strategy == "exact" and not proven:
+        raise ArgumentError(
+            f"plan(): `strategy` 'exact' found no proof within {most:,} partial schedules of {search.number} stages. "
+            "Write e.g. strategy='auto'"
+        )
+    score = float(ranked[0][0]) if ranked else math.inf
+    bound = score if proven else min(score, search.bound())
+    binding: list[str] = []
+    if not ranked:
+        kept = caps
+        for name, _ in caps.entries:
+            if not best((1.0, 0, 0, 0), kept.without(name), 1).ranked():
+                kept = kept.without(name)
+        binding = [cap_in_words(scenario, name, limit, None) for name, limit in kept.entries]
+        binding = binding or ["no link: some stage cannot be reached from where what it waits for may run"]
+    placements = tuple(Ranked(float(value), placed) for value, placed in ranked)
+    return PlanResult(
+        scenario, goal, "exact" if proven else "beam", proven, placements, bound, tuple(binding), spent, weight
+    )

@@ -1,0 +1,328 @@
+"""A published instance of operator placement, and what a placement of it is worth.
+
+The format is ``mlsys-placement-1``: a graph of operators, one class of accelerators with a memory cap each
+and one of CPUs, and what it costs to carry the output of an operator between memories. The instances come
+from J. M. Tarnawski et al., Efficient algorithms for device placement of DNN graph operators, NeurIPS 2020.
+
+:func:`evaluate` is plain Python and shares nothing with the search: it is what checks the search.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import ScenarioFileError
+
+__all__ = ["FORMAT", "Instance", "Score", "evaluate"]
+
+FORMAT = "mlsys-placement-1"
+OBJECTIVES = ("max_load", "latency")
+_NODE = ("id", "cpu_ms", "acc_ms", "bytes", "acc_ok", "colour")
+_EDGE = ("src", "dst", "transfer_ms")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Operators, what they cost on either class of device, and the devices.
+
+    Attributes
+    ----------
+    name, objective
+        ``"max_load"``, the largest load of a device, whose inverse is the throughput of a pipeline; or
+        ``"latency"``, the end of one sample.
+    ids
+        Of the operators, in the order of the file; all further sequences are in this order.
+    cpu_ms, acc_ms
+        Time on a CPU and on an accelerator, ms.
+    size
+        Bytes that the operator needs in the memory of an accelerator.
+    acc_ok
+        Whether it may run on an accelerator at all.
+    colour
+        Operators of one colour share a device; -1 for none.
+    transfer_ms
+        What it costs to carry the output between an accelerator and the outside, ms.
+    edges
+        Pairs of places, from producer to consumer, each once.
+    accelerators, memory
+        How many there are, and the bytes of each (infinite for no cap).
+    cpus
+        How many CPU cores there are.
+    """
+
+    name: str
+    objective: str
+    ids: tuple[Any, ...]
+    cpu_ms: tuple[float, ...]
+    acc_ms: tuple[float, ...]
+    size: tuple[float, ...]
+    acc_ok: tuple[bool, ...]
+    colour: tuple[int, ...]
+    transfer_ms: tuple[float, ...]
+    edges: tuple[tuple[int, int], ...]
+    accelerators: int
+    memory: float
+    cpus: int
+
+    @classmethod
+    def load(cls, path: str | Path) -> Instance:
+        """Read an instance.
+
+        Raises
+        ------
+        ScenarioFileError
+            If the file is unreadable or has faults; each is told with its place.
+        """
+        path = Path(path)
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
+        except (ValueError, RecursionError) as error:
+            raise ScenarioFileError(f"{path}: not readable as JSON: {error}") from None
+        try:
+            return cls.from_data(data)
+        except ScenarioFileError as error:
+            raise ScenarioFileError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None
+
+    @classmethod
+    def from_data(cls, data: Any) -> Instance:
+        """Read an instance from plain data; see :meth:`load`."""
+        found = _Faults()
+        if not isinstance(data, Mapping):
+            raise ScenarioFileError("an instance is a mapping of keys to values")
+        if data.get("format") != FORMAT:
+            found.add("format", f"must be {FORMAT!r}, got {data.get('format')!r}")
+        if data.get("objective") not in OBJECTIVES:
+            found.add("objective", f"must be one of {', '.join(OBJECTIVES)}, got {data.get('objective')!r}")
+        nodes = _rows(data, "node", _NODE, found)
+        edges = _rows(data, "edge", _EDGE, found)
+        accelerators, memory, cpus = _devices(data.get("devices"), found)
+        places: dict[Any, int] = {}
+        for row, node in enumerate(nodes):
+            if isinstance(node["id"], (list, dict)) or node["id"] is None:
+                found.add(f"nodes.{row}", f"id must be a number or a text, got {node['id']!r}")
+            elif node["id"] in places:
+                found.add(f"nodes.{row}", f"node {node['id']!r} is there twice")
+            else:
+                places[node["id"]] = row
+            for key in ("cpu_ms", "acc_ms", "bytes"):
+                found.amount(f"nodes.{row}.{key}", node[key])
+        transfer = [0.0] * len(nodes)
+        pairs: dict[tuple[int, int], None] = {}
+        for row, edge in enumerate(edges):
+            ends = [places.get(edge[key]) if isinstance(edge[key], (int, str)) else None for key in ("src", "dst")]
+            for key, place in zip(("src", "dst"), ends, strict=True):
+                if place is None:
+                    found.add(f"edges.{row}.{key}", f"there is no node {edge[key]!r}")
+            if found.amount(f"edges.{row}.transfer_ms", edge["transfer_ms"]) and None not in ends:
+                source, target = ends
+                assert source is not None and target is not None
+                if source == target:
+                    found.add(f"edges.{row}", f"node {edge['src']!r} feeds itself")
+                transfer[source] = max(transfer[source], float(edge["transfer_ms"]))
+                pairs[source, target] = None
+        if not nodes:
+            found.add("nodes", "there is no node")
+        if not found.lines and not _acyclic(len(nodes), pairs):
+            found.add("edges", "the graph has a cycle")
+        if found.lines:
+            raise ScenarioFileError("\n".join(found.lines))
+        colours: dict[Any, int] = {}
+        return cls(
+            str(data.get("name", "instance")),
+            str(data["objective"]),
+            tuple(node["id"] for node in nodes),
+            tuple(float(node["cpu_ms"]) for node in nodes),
+            tuple(float(node["acc_ms"]) for node in nodes),
+            tuple(float(node["bytes"]) for node in nodes),
+            tuple(bool(node["acc_ok"]) for node in nodes),
+            tuple(
+                -1 if node["colour"] is None else colours.setdefault(str(node["colour"]), len(colours))
+                for node in nodes
+            ),
+            tuple(transfer),
+            tuple(pairs),
+            accelerators,
+            memory,
+            cpus,
+        )
+
+
+class _Faults:
+    """Faults with their places, all of one pass."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, place: str, text: str) -> None:
+        self.lines.append(f"{place}: {text}")
+
+    def amount(self, place: str, value: Any) -> bool:
+        sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+        if not sound:
+            self.add(place, f"must be a finite number that is not negative, got {value!r}")
+        return sound
+
+
+def _rows(data: Mapping[str, Any], what: str, needed: Sequence[str], found: _Faults) -> list[dict[str, Any]]:
+    heads, rows = data.get(f"{what}_columns"), data.get(f"{what}s")
+    if not isinstance(heads, list) or not isinstance(rows, list):
+        found.add(f"{what}s", f"`{what}s` and `{what}_columns` must be lists")
+        return []
+    missing = [name for name in needed if name not in heads]
+    if missing:
+        found.add(f"{what}_columns", f"missing: {', '.join(missing)}")
+        return []
+    good = []
+    for number, row in enumerate(rows):
+        if isinstance(row, list) and len(row) == len(heads):
+            good.append(dict(zip(heads, row, strict=True)))
+        else:
+            found.add(f"{what}s.{number}", f"must be a list of {len(heads)} values, one for each column")
+    return good
+
+
+def _devices(devices: Any, found: _Faults) -> tuple[int, float, int]:
+    counts, memory = {"accelerator": 0, "cpu": 0}, math.inf
+    if not isinstance(devices, list) or not devices:
+        found.add("devices", "must be a list of classes of devices")
+        return 0, memory, 0
+    for number, one in enumerate(devices):
+        place = f"devices.{number}"
+        kind = one.get("class") if isinstance(one, Mapping) else None
+        if not isinstance(kind, str) or kind not in counts:
+            found.add(place, f"class must be accelerator or cpu, got {kind!r}")
+            continue
+        count, room = one.get("count"), one.get("memory_bytes")
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 1000:
+            found.add(f"{place}.count", f"must be a whole number from 0 to 1000, got {count!r}")
+        else:
+            counts[kind] += count
+        if room is not None and found.amount(f"{place}.memory_bytes", room) and kind == "accelerator":
+            memory = min(memory, float(room))
+    return counts["accelerator"], memory, counts["cpu"]
+
+
+def _acyclic(number: int, edges: Mapping[tuple[int, int], None] | Sequence[tuple[int, int]]) -> bool:
+    after: list[list[int]] = [[] for _ in range(number)]
+    waiting = [0] * number
+    for source, target in edges:
+        after[source].append(target)
+        waiting[target] += 1
+    ready = [one for one in range(number) if not waiting[one]]
+    for one in ready:
+        for later in after[one]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                ready.append(later)
+    return len(ready) == number
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a placement is worth.
+
+    Attributes
+    ----------
+    value_ms
+        The objective, ms.
+    loads_ms
+        Load of each device, the CPU first, ms.
+    broken
+        Rules that the placement breaks, in words; empty for a placement that is allowed.
+    """
+
+    value_ms: float
+    loads_ms: tuple[float, ...]
+    broken: tuple[str, ...]
+
+
+def evaluate(instance: Instance, placement: Sequence[int]) -> Score:
+    """Return what a placement is worth, and which rules it breaks.
+
+    Parameters
+    ----------
+    instance
+        What is placed.
+    placement
+        Device of each operator in the order of the file: 0 is a CPU, 1 and more an accelerator.
+
+    Returns
+    -------
+    Score
+
+    Raises
+    ------
+    ScenarioFileError
+        If there is not one known device for each operator.
+    """
+    number = len(instance.ids)
+    known = range(instance.accelerators + 1)
+    if len(placement) != number or any(device not in known for device in placement):
+        raise ScenarioFileError(
+            f"evaluate(): `placement` must be a device from 0 to {instance.accelerators} for each of {number} operators"
+        )
+    broken = []
+    loads = [0.0] * (instance.accelerators + 1)
+    held = [0.0] * (instance.accelerators + 1)
+    by_colour: dict[int, set[int]] = {}
+    for one, device in enumerate(placement):
+        loads[device] += instance.acc_ms[one] if device else instance.cpu_ms[one]
+        held[device] += instance.size[one]
+        if device and not instance.acc_ok[one]:
+            broken.append(f"node {instance.ids[one]!r} may not run on an accelerator")
+        if not device and not instance.cpus:
+            broken.append(f"node {instance.ids[one]!r} runs on a CPU, and there is none")
+        if instance.colour[one] >= 0:
+            by_colour.setdefault(instance.colour[one], set()).add(device)
+    broken += [f"colour {colour} is on several devices" for colour, on in by_colour.items() if len(on) > 1]
+    broken += [
+        f"accelerator {device} holds {held[device]:,.0f} B, more than {instance.memory:,.0f} B"
+        for device in known
+        if device and held[device] > instance.memory
+    ]
+    carried: set[tuple[int, int]] = set()
+    for source, target in instance.edges:
+        if placement[source] != placement[target]:
+            carried |= {(source, placement[source]), (source, placement[target])}
+    for source, device in sorted(carried):
+        if device:
+            loads[device] += instance.transfer_ms[source]
+    if instance.objective == "max_load":
+        return Score(max(loads), tuple(loads), tuple(broken))
+    end = _latest_end(instance, placement, loads)
+    if end is None:
+        broken.append("the blocks of the accelerators wait for each other in a circle")
+    return Score(math.inf if end is None else end, tuple(loads), tuple(broken))
+
+
+def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[float]) -> float | None:
+    """Return the end of one sample: every accelerator is one block, every operator of a CPU is one of its own."""
+    number = len(instance.ids)
+    block = [number + device if device else one for one, device in enumerate(placement)]
+    takes = {number + device: loads[device] for device in range(1, instance.accelerators + 1)}
+    takes |= {one: instance.cpu_ms[one] for one, device in enumerate(placement) if not device}
+    after: dict[int, set[int]] = {one: set() for one in takes}
+    waiting = dict.fromkeys(takes, 0)
+    for source, target in instance.edges:
+        first, then = block[source], block[target]
+        if first != then and then not in after[first]:
+            after[first].add(then)
+            waiting[then] += 1
+    starts = dict.fromkeys(takes, 0.0)
+    ready = [one for one in takes if not waiting[one]]
+    for one in ready:
+        for later in after[one]:
+            starts[later] = max(starts[later], starts[one] + takes[one])
+            waiting[later] -= 1
+            if not waiting[later]:
+                ready.append(later)
+    if len(ready) < len(takes):
+        return None
+    return max((starts[one] + takes[one] for one in takes), default=0.0)

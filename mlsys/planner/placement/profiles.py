@@ -1,0 +1,164 @@
+"""Profiles for a scenario: from our models, or from measurements."""
+
+from __future__ import annotations
+
+import copy
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import ArgumentError, ScenarioFileError
+from mlsys.planner.placement.scenario import Scenario
+from mlsys.workloads.workload import Workload
+
+__all__ = ["scenario_of", "with_measured"]
+
+_NEEDED = ("stage", "device", "latency_ms", "energy_mj", "memory_mb")
+
+
+def scenario_of(
+    network: Workload, devices: Sequence[str], *, precision: str = "fp16", samples: int = 1
+) -> dict[str, Any]:
+    """Return a scenario whose stages are the operators of a network, as a file would say it.
+
+    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyse`. Assumed: it
+    draws the rated power meanwhile; its memory is its weights; it hands on half of the bytes that are not
+    weights; operators run one after the other; any two devices are joined by PCI Express 4.0 with 16 lanes in
+    either direction, at the energy of no more than the time on the devices.
+
+    Parameters
+    ----------
+    network
+        What `mlsys analyze` runs, from the catalogue or captured.
+    devices
+        Names of the catalogue; those without a rated power are refused.
+    precision, samples
+        As `mlsys analyze` takes them.
+
+    Raises
+    ------
+    ArgumentError
+        If no device is named, one twice, or one has no rated power.
+    UnknownNameError
+        If there is no such device or precision.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.zoo import network
+    >>> data = scenario_of(network("resnet50"), ["A100", "T4"])
+    >>> len(data["stages"]), data["links"][0]["bandwidth_gb_s"]
+    (57, 31.5)
+    """
+    from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
+    from mlsys.hardware import Hardware
+    from mlsys.models.analysis import analyse
+
+    if not devices or len(set(devices)) < len(devices):
+        raise ArgumentError(
+            f"scenario_of(): `devices` must be names of the catalogue, each once, got {list(devices)}. "
+            "Write e.g. devices=['A100', 'T4']"
+        )
+    twins = {name: Hardware[name] for name in devices}
+    powers = {}
+    for name, twin in twins.items():
+        power = getattr(twin, "tdp", None)
+        if power is None or not power.m_as("W") > 0:
+            raise ArgumentError(
+                f"scenario_of(): `devices`: {name!r} has no rated power, so no energy can be said. Leave it out"
+            )
+        powers[name] = float(power.m_as("W"))
+    analyses = {name: analyse(twin, network, precision=precision, samples=samples) for name, twin in twins.items()}
+    operators = next(iter(analyses.values())).operators
+    often = Counter(operator.name for operator in operators)
+    stages = []
+    for place, operator in enumerate(operators):
+        weights, data = float(operator.weights.m_as("MB")), float(operator.data.m_as("MB"))
+        profiles = {}
+        for name, found in analyses.items():
+            time = float(found.operators[place].estimate.m_as("ms"))
+            profiles[name] = {"latency_ms": time, "energy_mj": time * powers[name], "memory_mb": weights}
+        unique = operator.name if often[operator.name] == 1 else f"{operator.name} #{place}"
+        stages.append({"name": unique, "output_mb": max(0.0, data - weights) / 2, "profiles": profiles})
+    links = [
+        {
+            "from": one,
+            "to": other,
+            "latency_ms": float(LATENCY_PCIE_GEN3.m_as("ms")),
+            "bandwidth_gb_s": float(PCIE_GEN4_BW.m_as("GB/s")),
+            "energy_mj_per_mb": 0,
+        }
+        for one in devices
+        for other in devices
+        if one != other
+    ]
+    return {
+        "name": f"{network.name} on {', '.join(devices)}, {precision}",
+        "devices": [
+            {"name": name, "memory_mb": float(twin.memory_capacity.m_as("MB"))} for name, twin in twins.items()
+        ],
+        "links": links,
+        "stages": stages,
+        "constraints": {},
+    }
+
+
+def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
+    """Return a scenario in which measured profiles take the place of those that the file has.
+
+    Parameters
+    ----------
+    scenario
+        Path of the scenario.
+    measured
+        Path of a CSV file with the columns stage, device, latency_ms, energy_mj and memory_mb.
+
+    Raises
+    ------
+    ScenarioFileError
+        If either file has faults; those of the measurements are told with their line.
+    """
+    data = copy.deepcopy(dict(Scenario.load(scenario).data))
+    stages = {stage["name"]: stage for stage in data["stages"]}
+    path = Path(measured)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            table = list(csv.reader(stream))
+    except OSError as error:
+        raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ScenarioFileError(f"{path}: not readable as CSV: {error}") from None
+    heads = [head.strip() for head in table[0]] if table else []
+    missing = [name for name in _NEEDED if name not in heads]
+    if missing:
+        raise ScenarioFileError(f"{path}:1: columns missing: {', '.join(missing)}. Wanted: {', '.join(_NEEDED)}")
+    faults: list[str] = []
+    seen: dict[tuple[str, str], int] = {}
+    for line, row in enumerate(table[1:], start=2):
+        if not row:
+            continue
+        if len(row) != len(heads):
+            faults.append(f"{path}:{line}: wanted {len(heads)} cells, got {len(row)}")
+            continue
+        cells = dict(zip(heads, (cell.strip() for cell in row), strict=True))
+        key = (cells["stage"], cells["device"])
+        if cells["stage"] not in stages:
+            faults.append(f"{path}:{line}: stage: the scenario has no stage {cells['stage']!r}")
+            continue
+        if key in seen:
+            faults.append(f"{path}:{line}: a second profile of {key[0]!r} on {key[1]!r}, first on line {seen[key]}")
+        seen.setdefault(key, line)
+        costs = {}
+        for name in _NEEDED[2:]:
+            try:
+                costs[name] = float(cells[name])
+            except ValueError:
+                faults.append(f"{path}:{line}: {name}: must be a number, got {cells[name]!r}")
+        stages[cells["stage"]]["profiles"][cells["device"]] = costs
+    if faults:
+        raise ScenarioFileError("\n".join(faults))
+    try:
+        return Scenario(data)
+    except ScenarioFileError as error:
+        raise ScenarioFileError("\n".join(f"{path}: {text}" for text in str(error).splitlines())) from None

@@ -1,0 +1,184 @@
+"""A plan as text, CSV and plain data for JSON: always the same bytes for the same scenario."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from mlsys.planner.placement.plan import PlanResult
+from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
+from mlsys.planner.placement.words import amount
+
+__all__ = ["COLUMNS", "as_csv", "as_text", "record", "rows"]
+
+COLUMNS = (
+    "rank",
+    "stage",
+    "device",
+    "format",
+    "exec_ms",
+    "xfer_ms",
+    "total_ms",
+    "exec_mj",
+    "xfer_mj",
+    "memory_mb",
+    "start_ms",
+    "end_ms",
+)
+
+
+def _plain(value: Any) -> float | int:
+    number = round(float(value), 9)
+    return int(number) if number == int(number) else number
+
+
+def rows(result: PlanResult) -> list[dict[str, Any]]:
+    """Return one row for each stage of each placement, the best placement first."""
+    found = []
+    for rank, one in enumerate(result.placements, start=1):
+        spans = _spans(one.placed)
+        for stage, (start, end) in zip(one.placed.stages, spans, strict=True):
+            choice = stage.choice
+            values = (choice.latency, stage.transfer_latency, stage.latency, choice.energy, stage.transfer_energy)
+            found.append(
+                {
+                    "rank": rank,
+                    "stage": stage.stage,
+                    "device": choice.device,
+                    "format": choice.format,
+                    **dict(zip(COLUMNS[4:9], map(_plain, values), strict=True)),
+                    "memory_mb": _plain(choice.memory),
+                    "start_ms": _plain(start),
+                    "end_ms": _plain(end),
+                }
+            )
+    return found
+
+
+def _spans(placed: Any) -> list[tuple[Any, Any]]:
+    """Return when each stage begins to fetch its input and when it ends, ms."""
+    if hasattr(placed, "spans"):
+        return list(placed.spans)
+    found, now = [], 0
+    for stage in placed.stages:
+        found.append((now, now + stage.latency))
+        now = now + stage.latency
+    return found
+
+
+def record(result: PlanResult) -> dict[str, Any]:
+    """Return what `mlsys plan --format json` prints."""
+    scenario = result.scenario
+    listed = rows(result)
+    placements = []
+    for rank, one in enumerate(result.placements, start=1):
+        placed = one.placed
+        held = [
+            {
+                "device": device.name,
+                "memory_mb": _plain(placed.memory.get(device.name, 0)),
+                "budget_mb": _plain(device.memory),
+            }
+            for device in scenario.devices
+        ]
+        entry: dict[str, Any] = {
+            "score": _plain(one.score),
+            "latency_ms": _plain(placed.latency),
+            "energy_mj": _plain(placed.energy),
+            "switches": placed.switches,
+            "stages": [
+                {key: value for key, value in row.items() if key != "rank"} for row in listed if row["rank"] == rank
+            ],
+            "memory": held,
+            "bottleneck_ms": _plain(placed.bottleneck),
+            "throughput_hz": _plain(1000 / placed.bottleneck),
+        }
+        if any(device.resistance is not None for device in scenario.devices):
+            rate = sustained_rate(scenario, placed)
+            entry["sustained_hz"] = rate
+            entry["peak_c"] = peak_temperatures(scenario, placed, rate) if rate else {}
+        if scenario.most_loss is not None or placed.loss:
+            entry["accuracy_loss"] = _plain(placed.loss)
+        placements.append(entry)
+    return {
+        "pipeline": scenario.name,
+        "goal": result.goal,
+        "strategy": result.strategy,
+        "optimal": result.optimal,
+        "lower_bound": _plain(result.bound) if result.placements else None,
+        "gap": _plain(result.gap),
+        "placements": placements,
+        "binding": list(result.binding),
+    }
+
+
+def as_csv(result: PlanResult) -> str:
+    """Return one line for each stage of each placement."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(result))
+    return stream.getvalue()
+
+
+def as_text(result: PlanResult) -> str:
+    """Return the header, a table for each placement, and what speaks for the best one."""
+    if not result.placements:
+        known = "proven" if result.optimal else "not proven: the search gave up"
+        return "\n".join(
+            (
+                f"{result.scenario.name}: no placement is allowed ({known}). What bars all of them:",
+                *(f"  {text}" for text in result.binding),
+            )
+        )
+    known = "proven optimal" if result.optimal else f"gap at most {100 * result.gap:.3g} %"
+    blocks = [f"pipeline  {result.scenario.name}\ngoal      {result.goal}\nstrategy  {result.strategy}, {known}"]
+    listed = rows(result)
+    for rank, one in enumerate(result.placements, start=1):
+        placed = one.placed
+        head = (
+            f"#{rank}  score {one.score:.6g}   latency {amount(placed.latency)} "
+            f"ms   energy {amount(placed.energy)} mJ   "
+            f"switches {placed.switches}"
+        )
+        blocks.append(head + "\n" + _table([row for row in listed if row["rank"] == rank]))
+        held = ", ".join(
+            f"{device.name} {amount(placed.memory[device.name])} of {amount(device.memory)} MB"
+            for device in result.scenario.devices
+            if device.name in placed.memory
+        )
+        lines = [f"memory: {held}", f"as a pipeline: one result every {amount(placed.bottleneck)} ms"]
+        if any(device.resistance is not None for device in result.scenario.devices):
+            rate = sustained_rate(result.scenario, placed)
+            warm = peak_temperatures(result.scenario, placed, rate) if rate else {}
+            told = ", ".join(f"{name} {degrees:.1f} °C" for name, degrees in warm.items())
+            lines.append(f"for ever: {rate:.4g} runs/s{f', at most {told}' if told else ''}")
+        if placed.loss:
+            lines.append(f"accuracy lost: {amount(placed.loss)} percentage points")
+        blocks.append("\n".join(lines))
+    blocks.append("\n".join(result.why))
+    return "\n\n".join(blocks)
+
+
+def _table(listed: list[dict[str, Any]]) -> str:
+    formats = any(row["format"] for row in listed)
+    heads = ["stage", "device", *(["format"] if formats else []), *COLUMNS[4:10]]
+    titles = {
+        "exec_ms": "exec ms",
+        "xfer_ms": "xfer ms",
+        "total_ms": "total ms",
+        "exec_mj": "exec mJ",
+        "xfer_mj": "xfer mJ",
+        "memory_mb": "memory MB",
+    }
+    cells = [[titles.get(head, head) for head in heads]]
+    cells += [[row[head] if isinstance(row[head], str) else f"{row[head]:,.2f}" for head in heads] for row in listed]
+    wide = [max(len(line[place]) for line in cells) for place in range(len(heads))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(size) if place < len(heads) - 6 else cell.rjust(size)
+            for place, (cell, size) in enumerate(zip(line, wide, strict=True))
+        ).rstrip()
+        for line in cells
+    )

@@ -1,0 +1,261 @@
+"""A scenario of placement: devices, links, stages and caps, read from JSON or YAML with every fault told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import ScenarioFileError
+from mlsys.planner.placement.schema import faults
+
+__all__ = ["Choice", "Device", "Link", "Scenario", "Stage", "exact"]
+
+_MOST_BYTES = 20_000_000
+
+
+def exact(value: float) -> Fraction:
+    """Return a decimal number as it is written: 0.1 is a tenth, so that sums meet caps exactly.
+
+    Examples
+    --------
+    >>> exact(0.1) + exact(0.2) == exact(0.3), 0.1 + 0.2 == 0.3
+    (True, False)
+    """
+    return Fraction(repr(value) if isinstance(value, float) else value)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A place where stages run.
+
+    Attributes
+    ----------
+    name, memory
+        What it is called, and the memory that its stages may hold, MB.
+    streams
+        Stages of a graph that run at once.
+    resistance, capacity, limit
+        Thermal resistance, K/W, heat capacity, J/K, and highest temperature, °C; None without a limit.
+    """
+
+    name: str
+    memory: Fraction
+    streams: int = 1
+    resistance: Fraction | None = None
+    capacity: Fraction | None = None
+    limit: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two devices: ms, GB/s (that is MB/ms), mJ/MB."""
+
+    latency: Fraction
+    bandwidth: Fraction
+    energy_per_mb: Fraction
+
+    def cost(self, megabytes: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the time, ms, and energy, mJ, of carrying some megabytes."""
+        return self.latency + megabytes / self.bandwidth, megabytes * self.energy_per_mb
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A device and number format that a stage may take, with its costs: ms, mJ, MB, percentage points, MB."""
+
+    device: str
+    format: str
+    latency: Fraction
+    energy: Fraction
+    memory: Fraction
+    loss: Fraction
+    output: Fraction
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the pipeline: what it may run on, and what it waits for."""
+
+    name: str
+    choices: tuple[Choice, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that a plan depends on.
+
+    Attributes
+    ----------
+    data
+        What a file would say; all else is read from it.
+
+    Raises
+    ------
+    ScenarioFileError
+        If anything is wrong; every fault is listed, with its place.
+
+    Examples
+    --------
+    >>> from mlsys.planner.placement import example
+    >>> scenario = Scenario(example())
+    >>> len(scenario.stages), [device.name for device in scenario.devices]
+    (7, ['cpu', 'gpu', 'npu'])
+    >>> Scenario({"devices": [{"name": "gpu", "memory_mb": 0}], "stages": []})
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ScenarioFileError: devices.0.memory_mb: must be a number above 0 to 1e+12, got 0
+    stages: must not be empty
+    """
+
+    data: Mapping[str, Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        found = faults(self.data)
+        if found:
+            raise ScenarioFileError("\n".join(f"{_dotted(place)}{text}" for place, text in found))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scenario:
+        """Read a scenario from a file: YAML if it ends in .yaml or .yml, else JSON.
+
+        Raises
+        ------
+        ScenarioFileError
+            If the file is unreadable or has faults; every fault is told with its place.
+        """
+        path = Path(path)
+        if path.suffix.lower() in (".yaml", ".yml"):
+            from mlsys.hardware.document import Document
+
+            document = Document(path, "scenario", ScenarioFileError)
+            told = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
+            if told:
+                raise ScenarioFileError("\n".join(told))
+            return cls(document.data)
+        try:
+            if path.stat().st_size > _MOST_BYTES:
+                raise ScenarioFileError(f"{path}: too large; a scenario has at most {_MOST_BYTES:,} bytes")
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError as error:
+            raise ScenarioFileError(f"{path}: not readable as text: {error}") from None
+        doubles: list[str] = []
+        try:
+            data = json.loads(text, object_pairs_hook=lambda pairs: _mapping(pairs, doubles))
+        except (ValueError, RecursionError) as error:
+            line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+            problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            raise ScenarioFileError(f"{path}{line}: not readable as JSON: {problem}") from None
+        told = [*doubles, *(f"{_dotted(place)}{text}" for place, text in faults(data))]
+        if told:
+            raise ScenarioFileError("\n".join(f"{path}: {line}" for line in told))
+        return cls(data)
+
+    @property
+    def name(self) -> str:
+        """What the report is headed with."""
+        return str(self.data.get("name", "scenario"))
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Devices by name, so that the order of the file changes nothing."""
+        found = []
+        for entry in self.data["devices"]:
+            heat = entry.get("thermal") or {}
+            thermal = [
+                exact(heat[key]) if heat else None for key in ("resistance_k_per_w", "capacity_j_per_k", "limit_c")
+            ]
+            found.append(Device(entry["name"], exact(entry["memory_mb"]), int(entry.get("streams", 1)), *thermal))
+        return tuple(sorted(found, key=lambda device: device.name))
+
+    @cached_property
+    def links(self) -> dict[tuple[str, str], Link]:
+        """Links by sender and receiver."""
+        return {
+            (entry["from"], entry["to"]): Link(
+                exact(entry["latency_ms"]), exact(entry["bandwidth_gb_s"]), exact(entry["energy_mj_per_mb"])
+            )
+            for entry in self.data.get("links", ())
+        }
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages; of a pipeline in its order, of a graph in an order in which producers come first."""
+        entries = self.data["stages"]
+        graph = self.is_graph
+        found = []
+        for place, entry in enumerate(entries):
+            before = [entries[place - 1]["name"]] if place and not graph else []
+            found.append(Stage(entry["name"], _choices(entry), tuple(sorted(entry.get("after", before)))))
+        if not graph:
+            return tuple(found)
+        done: dict[str, Stage] = {}
+        left = {stage.name: stage for stage in found}
+        while left:
+            name = min(name for name, stage in left.items() if all(other in done for other in stage.after))
+            done[name] = left.pop(name)
+        return tuple(done.values())
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether any stage says what it waits for."""
+        return any("after" in entry for entry in self.data["stages"])
+
+    @property
+    def peak(self) -> bool:
+        """Whether only the stage that runs holds memory."""
+        return self.data.get("memory", "cumulative") == "peak"
+
+    def cap(self, name: str) -> Fraction | None:
+        """Return a constraint, or None if there is none."""
+        value = (self.data.get("constraints") or {}).get(name)
+        return None if value is None else exact(value)
+
+    @property
+    def most_loss(self) -> Fraction | None:
+        """Percentage points of accuracy that all stages together may lose."""
+        floor = self.cap("accuracy")
+        return None if floor is None else exact(self.data["accuracy"]) - floor
+
+    @property
+    def ambient(self) -> Fraction:
+        """Temperature around the chips, °C."""
+        return exact(self.data.get("ambient_c", 25))
+
+
+def _dotted(place: tuple[Any, ...]) -> str:
+    return f"{'.'.join(map(str, place))}: " if place else ""
+
+
+def _mapping(pairs: list[tuple[str, Any]], doubles: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            doubles.append(f"duplicate key {key!r}, in the mapping of {', '.join(dict(pairs))}"[:200])
+        found[key] = value
+    return found
+
+
+def _choices(stage: Mapping[str, Any]) -> tuple[Choice, ...]:
+    found = []
+    for device, profile in stage["profiles"].items():
+        for name, costs in (("", profile), *profile.get("formats", {}).items()):
+            found.append(
+                Choice(
+                    device,
+                    name,
+                    exact(costs["latency_ms"]),
+                    exact(costs["energy_mj"]),
+                    exact(costs["memory_mb"]),
+                    exact(costs.get("accuracy_loss", 0)),
+                    exact(costs.get("output_mb", stage["output_mb"])),
+                )
+            )
+    return tuple(sorted(found, key=lambda choice: (choice.device, choice.format)))

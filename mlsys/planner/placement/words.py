@@ -1,0 +1,80 @@
+"""What a plan says in sentences: caps, reasons, tables of text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mlsys.planner.placement.plan import PlanResult
+    from mlsys.planner.placement.scenario import Scenario
+
+__all__ = ["amount", "cap_in_words", "why"]
+
+_CAPS = {
+    "latency_ms": ("constraints.latency_ms", "ms"),
+    "energy_mj": ("constraints.energy_mj", "mJ"),
+    "loss": ("constraints.accuracy", "percentage points of loss"),
+    "memory_mb": ("memory_mb of {}", "MB"),
+    "heat_mj": ("thermal limit of {}", "mJ a run"),
+    "busy_ms": ("constraints.rate_hz on {}", "ms a run"),
+}
+
+
+def amount(value: float | Fraction) -> str:
+    """Return a number with up to six digits after the point, none of them for show.
+
+    Examples
+    --------
+    >>> amount(Fraction("1030")), amount(27.97)
+    ('1,030', '27.97')
+    """
+    text = f"{float(value):,.6f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def cap_in_words(scenario: Scenario, name: str, limit: Fraction, least: Fraction | None) -> str:
+    """Return which cap it is, what it allows, and the least that is possible where that is known."""
+    kind, _, device = name.partition(" ")
+    place, unit = _CAPS[kind]
+    text = f"{place.format(device)}: at most {amount(limit)} {unit}"
+    if least is not None:
+        text += f", and the least under the other caps is {amount(least)} {unit}"
+    return text
+
+
+def why(result: PlanResult) -> tuple[str, ...]:
+    """Return what speaks for the best placement."""
+    if not result.placements:
+        return tuple(f"No placement is allowed by {text}." for text in result.binding)
+    best, scenario = result.placements[0], result.scenario
+    placed = best.placed
+    words = {
+        "latency": f"No placement within the caps takes less than {amount(placed.latency)} ms.",
+        "efficiency": f"No placement within the caps takes less than {amount(placed.energy)} mJ.",
+        "balanced": f"The score is {result.weight:g} × time / least time + "
+        f"{1 - result.weight:g} × energy / least energy; "
+        "1 is a placement that is best in both.",
+        "throughput": f"No placement within the caps has a busiest device below {amount(placed.bottleneck)} ms.",
+    }
+    if result.optimal:
+        proof = words[result.goal] + (
+            " Proven." if result.goal != "balanced" else " No lower score is possible: proven."
+        )
+    else:
+        proof = (
+            f"Heuristic: no placement scores below {result.bound:.6g}, so the gap is at most {100 * result.gap:.2g} %."
+        )
+    lines = [proof]
+    moved = sum((stage.transfer_latency for stage in placed.stages), Fraction(0))
+    if placed.switches and not scenario.is_graph:
+        lines.append(
+            f"{placed.switches} changes of device cost {amount(moved)} ms, "
+            f"{100 * float(moved / placed.latency):.1f} % of the "
+            "time; what a transfer costs is billed to the stage that receives it."
+        )
+    for cap, used, unit in (("latency_ms", placed.latency, "ms"), ("energy_mj", placed.energy, "mJ")):
+        limit = scenario.cap(cap)
+        if limit is not None:
+            lines.append(f"{cap}: {amount(used)} of {amount(limit)} {unit}, {amount(limit - used)} to spare.")
+    return tuple(lines)
