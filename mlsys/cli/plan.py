@@ -146,10 +146,10 @@ def _scenario(
             )
         names = [name.strip() for name in devices.split(",") if name.strip()]
         assert network is not None
-        from mlsys.mapping.fusion import fuse
+        from mlsys.mapping.fusion import as_kernels
         from mlsys.workloads.resolve import load
 
-        model = fuse(load(network, batch=batch, precision=precision))
+        model = as_kernels(load(network, batch=batch, precision=precision))
         scenario = Scenario(scenario_of(model, names, precision=precision, samples=batch))
     if save is not None:
         _write(json.dumps(scenario.data, indent=1, ensure_ascii=False), save)

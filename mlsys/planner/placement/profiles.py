@@ -46,10 +46,10 @@ def scenario_of(
 
     Examples
     --------
-    >>> from mlsys.workloads.zoo import network
-    >>> data = scenario_of(network("resnet50"), ["A100", "T4"])
-    >>> len(data["stages"]), data["links"][0]["bandwidth_gb_s"]
-    (57, 31.5)
+    >>> from mlsys.workloads import load
+    >>> data = scenario_of(load("resnet50", precision="fp16"), ["A100", "T4"])
+    >>> len(data["stages"]) > 50, data["links"][0]["bandwidth_gb_s"]
+    (True, 31.5)
     """
     from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
     from mlsys.hardware import Hardware

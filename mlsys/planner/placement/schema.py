@@ -238,7 +238,8 @@ def faults(data: Any) -> list[tuple[Place, str]]:
                 ((*place, "thermal", "limit_c"), f"must lie above the {ambient!r} °C around it, got {limit!r}")
             )
     return sorted(
-        dict.fromkeys(found), key=lambda fault: [(isinstance(key, str), str(key).zfill(9)) for key in fault[0]]
+        dict.fromkeys(found),
+        key=lambda fault: [(isinstance(key, str), key if isinstance(key, str) else f"{key:09d}") for key in fault[0]],
     )
 
 
