@@ -41,7 +41,7 @@ mutants: setup ## Run in full what `make test` draws a few of: each fact of each
 	$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q
 
 labs: setup ## Open the labs in JupyterLab
-	@$(BIN)/jupyter lab --ServerApp.root_dir=labs $(if $(filter 0,$(shell id -u)),--allow-root)
+	@$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/labs $(if $(filter 0,$(shell id -u)),--allow-root)
 
 notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 	@$(PYTHON) tools/notebooks.py

@@ -50,6 +50,7 @@ def read_page(path: Path) -> Any:
 def prepare_environment() -> None:
     """Let every kernel started from here print and draw the same way each time."""
     os.environ["PYTHONHASHSEED"] = "0"
+    os.environ["MLSYS_LAB_STATE"] = "nowhere"  # what somebody answered in labs/ must not get into the pages
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
 
@@ -62,6 +63,7 @@ def run_page(notebook: Any, folder: Path) -> Any:
             attempt,
             timeout=TIMEOUT,
             record_timing=False,
+            store_widget_state=False,  # of no use without the kernel, and it holds what labs have not shown yet
             resources={"metadata": {"path": str(folder)}},
             extra_arguments=["--log-level=ERROR"],  # no note about TCP on this machine
         )

@@ -1,7 +1,9 @@
 // What core widgets lack: names and roles for screen readers, keys that stay in the lab, focus after locking.
 (() => {
-  if (window.mlsysLabs) return;
-  window.mlsysLabs = true;
+  // A saved notebook may carry the script of an older version; only the very same one need not run again.
+  const running = (window.mlsysLabs ||= new Set());
+  if (running.has("VERSION")) return;
+  running.add("VERSION");
   const put = (node, name, value) => {
     if (value && node.getAttribute(name) !== value) node.setAttribute(name, value);
   };
@@ -30,11 +32,15 @@
     watch.observe(readout, { childList: true, characterData: true, subtree: true });
     watch.observe(handle, { attributes: true, attributeFilter: ["aria-valuetext"] });
   };
+  let groups = 0;
   const nameRadios = (group) => {
     const box = group.querySelector(".widget-radio-box");
     const asked = group.querySelector(".mlsys-prompt");
     if (!box || !asked) return;
     put(box, "role", "radiogroup");
+    // One name makes one group of them: Tab goes past it, arrow keys go through it.
+    const name = (box.id ||= `mlsys-radio-${++groups}`);
+    box.querySelectorAll("input[type=radio]").forEach((input) => put(input, "name", name));
     put(box, "aria-label", text(asked));
   };
   const tend = () => {
@@ -57,13 +63,10 @@
   const hold = () => {
     if (!locking || !locking.isConnected) return;
     const told = locking.querySelector(".mlsys-comparison .widget-html-content");
-    const closed = locking.querySelector(".mlsys-lock:disabled");
-    if (!told || !text(told)) return;
-    if (closed) {
-      put(told, "tabindex", "-1");
-      put(told, "data-lm-suppress-shortcuts", "true");
-      told.focus({ preventScroll: true });
-    }
+    if (!told || !locking.querySelector(".mlsys-lock:disabled")) return;
+    put(told, "tabindex", "-1");
+    put(told, "data-lm-suppress-shortcuts", "true");
+    told.focus({ preventScroll: true });
     locking = null;
   };
   document.addEventListener("click", pressed, true);

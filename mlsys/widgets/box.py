@@ -25,6 +25,8 @@ def answer_field(question: Question) -> Any:
     # A text field: an empty one means no answer, which a number field cannot say.
     return ipywidgets.Text(
         value="",
+        # Sent when the field is left: keystroke by keystroke, a press of the button could overtake the last ones.
+        continuous_update=False,
         placeholder="a number, such as 12.5",
         description=f"Your answer ({unit})" if unit else "Your answer",
         style={"description_width": "initial"},

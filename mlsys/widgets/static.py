@@ -114,6 +114,7 @@ def _marks(question: Question) -> dict[str, Any]:
         marks |= {
             "answer": question.answer,
             "unit": question.unit,
+            "gap": "" if question.unit in ("%", "×") else " ",
             "tolerance": question.tolerance,
             "least": question.least,
             "most": None if question.most == float("inf") else question.most,

@@ -48,7 +48,7 @@
     const near = ([value]) => Math.abs(given - value) <= question.slip * Math.abs(value);
     const slip = question.slips.find(near);
     const size = given > question.answer ? "too large" : "too small";
-    return { right, hint: `${given} is ${size}. ${slip ? slip[1] : question.hint}`, given: `${given} ${question.unit}` };
+    return { right, hint: `${given} is ${size}. ${slip ? slip[1] : question.hint}`, given: `${given}${question.gap}${question.unit}` };
   };
 
   // Radio buttons or a field in the place of the printed list; returns a function that reads them.
