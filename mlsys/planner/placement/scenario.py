@@ -211,7 +211,7 @@ class Scenario:
     @property
     def peak(self) -> bool:
         """Whether only the stage that runs holds memory."""
-        return self.data.get("memory", "cumulative") == "peak"
+        return bool(self.data.get("memory", "cumulative") == "peak")
 
     def cap(self, name: str) -> Fraction | None:
         """Return a constraint, or None if there is none."""

@@ -284,12 +284,13 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
     for place, stage in _entries(data, "stages"):
         after = stage.get("after")
         name = stage.get("name")
-        for index, other in enumerate(after if isinstance(after, list) else ()):
+        listed = after if isinstance(after, list) else []
+        for index, other in enumerate(listed):
             if not isinstance(other, str):
                 continue
             if other not in stages:
                 found.append(((*place, "after", index), f"there is no stage {other!r}.{did_you_mean(other, stages)}"))
-            elif other in after[:index]:
+            elif other in listed[:index]:
                 found.append(((*place, "after", index), f"{other!r} is there twice"))
             elif isinstance(name, str):
                 before[name].append(other)
