@@ -464,7 +464,8 @@ class TestCatalogue:
             try:
                 found = architecture(device, network)
             except ArgumentError as error:
-                wanted = "with a capacity inside its" if str(error).startswith("CpuTiling") else "array of multipliers"
+                told = {"CpuTiling": "with a capacity inside its", "GpuTiling": "shared memory of one multiprocessor"}
+                wanted = told.get(str(error).partition("(")[0], "array of multipliers")
                 assert f"`device` {device.name} " in str(error) and wanted in str(error)
                 assert re.search(r" Add .* to (its|the device's) YAML file", str(error))
                 refused.append(device.id)
@@ -489,6 +490,46 @@ class TestCatalogue:
             except ArgumentError:
                 continue
             assert found.power <= device.tdp * (1 + 1e-9), device.id
+
+
+MICROCONTROLLERS = [device for device in Hardware.Tiny if device.kind == "MCU"]
+
+
+class TestMicrocontrollers:
+    """Machines whose main memory is on the chip, most of them with nothing between it and the registers."""
+
+    @pytest.mark.parametrize("device", MICROCONTROLLERS, ids=lambda device: device.id)
+    def test_each_runs_a_small_network(self, device: Device) -> None:
+        precision = device.headline
+        network = Network(
+            "small",
+            (
+                conv2d(1, 3, 8, 24, 3, precision=precision),
+                depthwise_conv2d(1, 8, 24, precision=precision),
+                relu(8 * 24 * 24, precision),
+                dense(1, 64, 10, precision),
+            ),
+        )
+        found = architecture(device, network)
+        assert found.energy["off-chip"].magnitude == 0
+        assert found.energy["on-chip"].magnitude > 0
+        for operator, child in zip(network, found.children, strict=True):
+            assert child.time >= roofline(device, operator).time * (1 - 1e-12)
+            assert child.plan.buffer <= child.plan.capacity  # type: ignore[attr-defined]
+
+    def test_words_are_fetched_for_each_block_of_results_in_registers(self) -> None:
+        device, (m, n, k) = Hardware.Tiny.nRF52840, (8, 12, 5)
+        plan = CpuTiling(device).plan(gemm(m, n, k, "fp32"))
+        # 4 × 4 results at a time: each takes a strip of 4 rows and one of 4 columns; stored once.
+        fetched = (m // 4) * (n // 4) * (4 * k + 4 * k) * 4
+        assert plan.moved["SRAM"].m_as("byte") == max(fetched, (m * k + k * n + m * n) * 4)
+        assert plan.tile[:2] == (4, 4)
+        wider = CpuTiling(device, registers=(8, 12)).plan(gemm(m, n, k, "fp32"))
+        assert wider.moved["SRAM"] < plan.moved["SRAM"]
+
+    def test_a_processor_whose_caches_are_unknown_is_still_refused(self) -> None:
+        with pytest.raises(ArgumentError, match="has no memory level with a capacity inside"):
+            architecture(Hardware.Mobile.Apple_M4, gemm(8, 8, 8))
 
 
 class TestErrors:

@@ -27,7 +27,8 @@ class CpuTiling(TilingStrategy):
     ----------
     registers
         Rows and columns of results that a core keeps in registers: each word from the innermost
-        cache is used that often.
+        memory is used that often. By default 6 × 16, of vector registers, and 4 × 4 on a core that has
+        no memory of its own between its registers and a main memory on the chip: a microcontroller.
 
     References
     ----------
@@ -43,7 +44,7 @@ class CpuTiling(TilingStrategy):
     ((147, 147, 147), (7, 7, 7), 'L2')
     """
 
-    registers: tuple[int, int] = (6, 16)
+    registers: tuple[int, int] | None = None
 
     name: ClassVar[str] = "cpu"
 
@@ -55,7 +56,7 @@ class CpuTiling(TilingStrategy):
             for level in self.machine.inner
             if level.has("capacity") and level.technology is not Technology.REGISTER
         )
-        if not found:
+        if not found and self.machine.main.technology is not Technology.SRAM:
             raise self.missing(
                 f"memory level with a capacity inside its {self.device.main_memory}",
                 "Add one, such as L2 with `scope: unit`, to the device's YAML file",
@@ -63,8 +64,20 @@ class CpuTiling(TilingStrategy):
         return found
 
     @cached_property
+    def block_in_registers(self) -> tuple[int, int]:
+        """Rows and columns of results that a core keeps in registers."""
+        return self.registers or ((6, 16) if self.levels else (4, 4))
+
+    @property
+    def outermost(self) -> LevelView:
+        """The memory whose blocks decide what the main memory moves."""
+        return self.levels[0] if self.levels else self.machine.main
+
+    @cached_property
     def holding(self) -> LevelView:
         """The outermost level that each core has for itself, else the innermost."""
+        if not self.levels:
+            return self.machine.main
         return next((level for level in self.levels if level.scope == "unit"), self.levels[-1])
 
     def counted(self, work: Demand) -> Counted:
@@ -80,26 +93,38 @@ class CpuTiling(TilingStrategy):
                 raise self.too_small(level, work)
             blocks.append(found)
         moved = [work.data + block.words * work.size for block in blocks]
-        rows, columns = (min(edge, size) for edge, size in zip(self.registers, (product.m, product.n), strict=True))
+        rows, columns = (
+            min(edge, size) for edge, size in zip(self.block_in_registers, (product.m, product.n), strict=True)
+        )
         feeding = work.multiplying / 2 * (1 / rows + 1 / columns) * work.size
-        moved.append(max(feeding, moved[-1]))
+        moved.append(max([feeding, work.data, *moved]))
         moved = [max(moved[: place + 1]) for place in range(len(moved))]
-        tile, outer = blocks[self.levels.index(self.holding)], blocks[0]
+        if blocks:
+            tile, outer = blocks[self.levels.index(self.holding)], blocks[0]
+        else:  # words go straight from the main memory to the registers
+            tile = outer = Block(rows, columns, 1, "mnk", 0.0)
         results = -(-product.m * product.n * product.copies // self.units)  # of the busiest core
         computing = 2.0 * results * product.k * self.units / peak + work.beside / vector
+        held = footprint(tile.m, tile.n, tile.k) if blocks else rows * columns
         tm, tn, tk = tile.counts(product)
         om, on, ok = outer.counts(product)
         return Counted(
             (tile.m, tile.n, tile.k), (tm, tn, tk), product.copies, tile.order, self.holding.name,
-            footprint(tile.m, tile.n, tile.k) * work.size, self.room_of(self.holding),
-            (outer.m, outer.n, outer.k), self.levels[0].name, tuple(moved), 3 * work.multiplying / 2,
+            held * work.size, self.room_of(self.holding),
+            (outer.m, outer.n, outer.k), self.outermost.name, tuple(moved), 3 * work.multiplying / 2,
             om * on * ok * product.copies, -(-tm * tn * product.copies // self.units), computing,
             min(1.0, (work.multiplying + work.beside) / (computing * peak)),
         )  # fmt: skip
 
     def assumptions(self) -> tuple[str, ...]:
         """Return what the discipline takes for granted, in words."""
-        rows, columns = self.registers
+        rows, columns = self.block_in_registers
+        if not self.levels:
+            return (
+                f"words go straight from {self.holding.name}, which is on the chip, to the registers",
+                f"results are shared out evenly among {self.units} cores",
+                f"{rows} × {columns} results in registers; depthwise convolutions stream",
+            )
         return (
             f"three double-buffered cubes in each of {', '.join(level.name for level in self.levels)}, as large as fit",
             f"results are shared out evenly among {self.units} cores; what several cores need at the same time "

@@ -237,7 +237,9 @@ class TilingStrategy(ABC):
 
     @cached_property
     def units(self) -> int:
-        """Cores or multiprocessors."""
+        """Cores or multiprocessors; one, where a microcontroller has no number of cores on record."""
+        if self.device.kind == "MCU" and not self.machine.has("units"):
+            return 1
         return max(1, int(self.machine.require("units")))
 
     @cached_property
