@@ -48,8 +48,8 @@ class Role(Enum):
 # The words before the first comma, whole; what follows it says how wide or how many.
 _KINDS = (
     (Technology.HBM, re.compile(r"HBM(?P<generation>\d?\w?)")),
-    (Technology.GDDR, re.compile(r"GDDR(?P<generation>\d\w?)")),
-    (Technology.LPDDR, re.compile(r"LPDDR(?P<generation>\d\w?)(-\d+)?( at .*| of the .*)?")),
+    (Technology.GDDR, re.compile(r"GDDR(?P<generation>\d\w?)?")),
+    (Technology.LPDDR, re.compile(r"LPDDR(?P<generation>\d\w?)?(-\d+)?( at .*| of the .*)?")),
     (Technology.DDR, re.compile(r"DDR(?P<generation>\d\w?)(-\d+)?( weight memory)?")),
     (Technology.DDR, re.compile(r"MRDIMM-\d+")),
     (Technology.STACKED, re.compile(r"DRAM in stacks|stacked DRAM in the package")),
