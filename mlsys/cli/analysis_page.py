@@ -39,6 +39,10 @@ def page(analysis: Analysis, device: Device) -> str:
         ("Batch", f"{analysis.samples}; {natural(analysis.rate.magnitude)} samples/s at the estimate"),
         ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
         ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),
+        (
+            "80 % range",
+            " to ".join(f"{time.to_compact():.3g}" for time in analysis.range) + f" ({analysis.interval.why})",
+        ),
         ("Held by", causes),
         ("Work", f"{analysis.flops.to_compact():.4g}, {analysis.utilisation:.1%} of {analysis.peak:.4g}"),
         ("Bytes", f"{analysis.data.to_compact():.4g}, weights {analysis.weights.to_compact():.4g}"),

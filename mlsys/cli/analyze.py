@@ -125,7 +125,8 @@ def compare(
 ) -> None:
     """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
-    Speed is that of the estimate, over the first device's.
+    Speed is that of the estimate, over the first device's. Where the 80 % ranges of two estimates overlap,
+    which device is faster cannot be told.
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
@@ -149,14 +150,27 @@ def compare(
         else:
             write_csv(lines)
         return
-    heads = ("device", "at least", "estimate", "samples/s", "speed", "of peak", "FLOP/byte", "ridge", "held by")
+    heads = (
+        "device",
+        "at least",
+        "estimate",
+        "80 % range",
+        "samples/s",
+        "speed",
+        "of peak",
+        "FLOP/byte",
+        "ridge",
+        "held by",
+    )
     table = [
         (
             found.device,
             f"{found.bound.to_compact():.3g}",
             f"{found.estimate.to_compact():.3g}",
+            " to ".join(f"{time.to_compact():.3g}" for time in found.range),
             natural(found.rate.magnitude),
-            f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×",
+            f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×"
+            + ("" if found is analyses[0] or found.apart_from(analyses[0]) else " (cannot be told apart)"),
             f"{found.utilisation:.0%}",
             f"{found.intensity.m_as('FLOP/byte'):.3g}",
             f"{found.ridge.m_as('FLOP/byte'):.3g}",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.formatting import natural
+from mlsys.models.calibrated.ranges import Range
 from mlsys.models.result import Result
 from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity, total
@@ -160,6 +161,8 @@ class Analysis:
         What ifs, largest gain first.
     assumptions
         In words.
+    interval
+        How far the estimate may be off, and what that rests on.
     """
 
     device: str
@@ -176,6 +179,18 @@ class Analysis:
     groups: tuple[Group, ...] = field(repr=False)
     changes: tuple[WhatIf, ...] = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
+    interval: Range = field(repr=False)
+
+    @property
+    def range(self) -> tuple[Quantity, Quantity]:
+        """Between which times four measurements in five should lie, s; neither is below the bound."""
+        low, high = (max(self.estimate * factor, self.bound) for factor in (self.interval.low, self.interval.high))
+        return low, high
+
+    def apart_from(self, other: Analysis) -> bool:
+        """Return whether the ranges of two estimates do not overlap, so that one can be told to be faster."""
+        (low, high), (other_low, other_high) = self.range, other.range
+        return bool(high < other_low or other_high < low)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -280,6 +295,8 @@ class Analysis:
             f"{self.workload} on {self.device}, {self.precision}, batch {self.samples}",
             f"  at least      {self.bound.to_compact():.4g}  (roofline, bound by {self.roofline.bound_by})",
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
+            f"  range         {' to '.join(f'{time.to_compact():.3g}' for time in self.range)}  "
+            f"(80 % interval: {self.interval.why})",
             f"  rate          {natural(self.rate.magnitude)} samples/s",
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",

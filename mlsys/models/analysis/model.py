@@ -17,6 +17,7 @@ from mlsys.models.calibrated.library import fitted, parameters_of
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.calibrated.machine import snapshot
 from mlsys.models.calibrated.model import Parameters
+from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
@@ -127,6 +128,7 @@ def analyse(
             result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
         )
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
+        interval=range_of(whose, device.id),
     )
 
 

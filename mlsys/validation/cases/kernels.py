@@ -155,7 +155,9 @@ def convolution(row: Row) -> Case:
     pixels, volume = s["N"] * high * wide, s["C"] * s["R"] * s["S"]
     weights = s["K"] * volume * fmt.weight
     # Winograd's algorithms shorten the reduction: F(2 × 2, 3 × 3) leaves one multiplication of 2.25.
-    depth = volume / WINOGRAD_SAVING if "WINOGRAD" in row.software.upper() else volume
+    plain = s["R"] == s["S"] == 3 and s.get("stride_v", 1) == s.get("stride_h", 1) == 1
+    picked = "WINOGRAD" in row.software.upper() or (plain and "cuDNN" in row.software and fmt.computes == "fp32")
+    depth = volume / WINOGRAD_SAVING if picked else volume
     kernel = Kernel(
         MATMUL,
         flops=2.0 * pixels * s["K"] * volume,

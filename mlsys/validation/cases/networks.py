@@ -39,9 +39,8 @@ def settled(row: Row) -> str:
     kind = network_software(row.software)
     if "Vulkan" in row.workload:
         return "vulkan"
-    if kind == "compiled" and row.device_class == "CPU":
-        return "processor runtime"
-    return kind
+    # Runtimes of processors, too, compile the graph: OpenVINO, ONNX Runtime.
+    return "compiled" if kind == "processor runtime" else kind
 
 
 def built(name: str, **shape: object) -> Network:
@@ -154,7 +153,43 @@ def inference(row: Row) -> Case:
         seconds, inverse = seconds_each(row)
     else:
         seconds, inverse = seconds_each(row, batch * machines)
-    return Case(row, "network inference", f"{software} network on {kind}", twin, engine, work, seconds, inverse)
+    if software == "Hailo":
+        work = _on_chip(work)
+    way = f"{software}{_format_apart(software, kind, row, fmt)}"
+    return Case(row, "network inference", f"{way} network on {kind}", twin, engine, work, seconds, inverse)
+
+
+def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
+    """Return what sets kernels of one runtime apart: integers, halves, one thread, one stream.
+
+    A runtime of processors or neural processors writes other kernels for each format; on a GPU one
+    compiler makes them all, save where 32 bits mean other units.
+    """
+    words = ""
+    if kind != "GPU":
+        words = {"int8": " int8", "int16": " int16"}.get(fmt.computes, "")
+    elif software == "Paddle TensorRT" and fmt.value > 2:
+        words = " fp32"
+    if software == "ncnn" and "1 thread" in row.workload:
+        words += " 1 thread"
+    if software == "Cloud AI" and "Stream" in row.workload:
+        words += " stream"
+    return words
+
+
+# A dataflow chip without a memory of its own keeps weights of so many bytes, and all between layers.
+KEPT_ON_CHIP = 16e6
+
+
+def _on_chip(work: Work) -> Work:
+    """Return the kernels of a dataflow chip: only weights that it cannot keep move."""
+    columns = work.columns.copy()
+    place = Work.FIELDS.index
+    columns[place("moved")] = work["weights"]
+    if work.weights <= KEPT_ON_CHIP:
+        columns[place("moved")] = 0.0
+        columns[place("weights")] = 0.0
+    return Work(columns)
 
 
 def encoder(row: Row) -> Case:

@@ -15,8 +15,6 @@ _NETWORKS = (
     (r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm", "mobile runtime"),
     (r"hailo", "Hailo"),
     (r"rknn", "RKNN"),
-    (r"ai hub tflite", "AI Hub tflite"),
-    (r"ai hub onnx", "AI Hub onnx"),
     (r"ai hub", "AI Hub"),
     (r"cloud ai|qaic", "Cloud AI"),
     (r"qnn|core ml|edge tpu|genie|dlc|nnapi|snpe|synapse|qualcomm", "npu runtime"),

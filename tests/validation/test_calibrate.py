@@ -1,0 +1,153 @@
+"""Ten measurements of a machine teach the model what it attains, and files that cannot teach are refused."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mlsys.cli import main
+from mlsys.hardware import Hardware
+from mlsys.models.analysis import analyse
+from mlsys.models.calibrated.library import CALIBRATION, calibrated, parameters_of
+from mlsys.models.calibrated.ranges import range_of
+from mlsys.validation import read_rows
+from mlsys.validation.calibrate import calibrate
+from mlsys.validation.cases import interpret
+from mlsys.validation.cases.reading import twin_of
+from mlsys.validation.rows import columns_of
+from mlsys.workloads.zoo import network
+
+HEADS = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit", "software")
+ADD = "STREAM Add (PyTorch eager torch.add)"
+
+
+def written(path: Path, rows: list[tuple[str, ...]], heads: tuple[str, ...] = HEADS) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(heads)
+        writer.writerows(rows)
+    return path
+
+
+def stream_rows(attained: float, device: str = "NVIDIA L4", launch: float = 4e-6) -> list[tuple[str, ...]]:
+    """Return streams of a machine whose memory attains a part of its peak, and whose launches cost so much."""
+    bandwidth = float(Hardware["L4"].memory_bw.m_as("byte/s")) * attained
+    rows = []
+    for size in (100, 200, 400, 600, 800, 1000, 1200, 1600, 2000, 2400):
+        moved = 3e6 * size
+        rate = moved / (moved / bandwidth + launch) / 1e9
+        shape = f"{size} MB per array (2 loads + 1 store)"
+        words = (device, "datacenter GPU", ADD, "fp32", shape, "memory bandwidth", f"{rate:.6g}", "GB/s")
+        rows.append((*words, "PyTorch 2.1 eager"))
+    return rows
+
+
+@pytest.mark.parametrize("attained", [0.55, 0.71, 0.93])
+def test_ten_streams_teach_what_the_memory_attains(tmp_path: Path, attained: float) -> None:
+    """The rows are made by a machine whose attained part is known: it must come out again."""
+    found = calibrate(read_rows(written(tmp_path / "mine.csv", stream_rows(attained))))
+    (machine,) = found.settings.values()
+    assert machine.bandwidth == pytest.approx(attained, rel=0.06)
+    assert found.after < 0.06
+    assert any("your memory attains" in sentence for sentence in found.learned)
+
+
+def test_the_file_is_used_where_it_is_named_and_only_for_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = written(tmp_path / "mine.csv", stream_rows(0.6)), tmp_path / "own.yaml"
+    told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(out)])
+    assert told.exit_code == 0, told.output
+    assert "your memory attains" in told.output
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+    setting, usual = "stream on GPU", parameters_of("stream on GPU", "L4")[0].bandwidth
+    assert calibrated(setting, "L4") is None
+    monkeypatch.setenv(CALIBRATION, str(out))
+    own, whose = parameters_of(setting, "L4")
+    assert own.bandwidth == pytest.approx(0.6, rel=0.06) and own.bandwidth != usual
+    assert whose.endswith("measured on this machine")
+    assert parameters_of(setting, "T4")[1] == setting
+
+
+def refused(tmp_path: Path, rows: list[tuple[str, ...]], heads: tuple[str, ...] = HEADS) -> str:
+    path = written(tmp_path / "bad.csv", rows, heads)
+    found = CliRunner().invoke(main, ["calibrate", str(path), "--out", str(tmp_path / "none.yaml")])
+    assert found.exit_code == 1, found.output
+    assert "Traceback" not in found.output
+    assert not (tmp_path / "none.yaml").exists()
+    return found.output
+
+
+def test_rows_that_cannot_teach_are_refused_with_their_line(tmp_path: Path) -> None:
+    good = stream_rows(0.7)
+    assert "only 1 different measurement" in refused(tmp_path, [good[0]] * 10)
+    assert "at least 3" in refused(tmp_path, good[:2])
+    other = stream_rows(0.7, device="NVIDIA T4")
+    assert "line 4: `device` NVIDIA T4" in refused(tmp_path, [*good[:2], other[2]])
+    wrong_unit = (*good[3][:7], "apples", good[3][8])
+    assert "line 5" in refused(tmp_path, [*good[:3], wrong_unit])
+    zero = (*good[3][:6], "0", *good[3][7:])
+    assert "line 5: `value`" in refused(tmp_path, [*good[:3], zero])
+    twice = (*good[0][:6], str(float(good[0][6]) * 5), *good[0][7:])
+    assert "lines 2 and 7 measure the same and contradict" in refused(tmp_path, [*good[:5], twice])
+    assert "unknown columns: colour" in refused(tmp_path, [(*row, "red") for row in good], (*HEADS, "colour"))
+
+
+def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("colour: red\n")
+    monkeypatch.setenv(CALIBRATION, str(path))
+    with pytest.raises(ValueError, match="no calibration file"):
+        parameters_of("stream on GPU", "L4")
+    monkeypatch.setenv(CALIBRATION, str(tmp_path / "absent.yaml"))
+    with pytest.raises(ValueError, match="no file"):
+        parameters_of("stream on GPU", "L4")
+
+
+def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    out = tmp_path / "mine.csv"
+    found = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
+    assert found.exit_code == 0, found.output
+    rows = read_rows(out)
+    assert len(rows) == 10 and "device" in columns_of(out)
+    assert all(interpret(row).seconds > 0 for row in rows)
+    assert all("middle half" in row.note for row in rows)
+
+
+def test_names_of_two_makers_are_not_mixed_up() -> None:
+    from mlsys.validation.cases import Inexpressible
+
+    with pytest.raises(Inexpressible):
+        twin_of("NVIDIA A16")
+    assert twin_of("Apple A16")[0].id == "Apple_A16"
+    assert twin_of("AWS Inferentia")[0].id == "Inferentia1"
+
+
+def test_the_range_of_an_estimate_holds_it_and_keeps_above_the_bound() -> None:
+    for device in ("A100", "T4", "EdgeTPU", "RaspberryPi5"):
+        twin = Hardware[device]
+        found = analyse(twin, network("mobilenet-v2", batch=1), precision=twin.headline)
+        low, high = found.range
+        assert found.bound <= low <= found.estimate <= high
+        assert found.interval.why
+
+
+def test_what_was_never_measured_has_the_widest_range() -> None:
+    known, unknown = range_of("compiled network on GPU", "A100_80GB"), range_of("telepathy")
+    assert unknown.high / unknown.low > known.high / known.low
+    assert unknown.why == "nothing like it was measured"
+
+
+def test_an_interval_cuts_the_tails_of_a_known_distribution() -> None:
+    """Of normal logarithms with spread s, four in five lie within 1.2816 s of the middle."""
+    from mlsys.validation.intervals import quantiles
+
+    apart = np.random.default_rng(1).normal(0.1, 0.3, 20_000)
+    low, high = quantiles(apart, [str(index % 50) for index in range(len(apart))])
+    assert np.log(low) == pytest.approx(0.1 - 1.2816 * 0.3, abs=0.02)
+    assert np.log(high) == pytest.approx(0.1 + 1.2816 * 0.3, abs=0.02)
