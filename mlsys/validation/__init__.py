@@ -1,5 +1,6 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
+from mlsys.validation.predictors import comparisons, predictor_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
 from mlsys.validation.rows import Row, cited_rows, read_rows, shipped_rows, sources
@@ -12,9 +13,11 @@ __all__ = [
     "Validation",
     "bound_table",
     "cited_rows",
+    "comparisons",
     "error_table",
     "held_out_predictions",
     "held_out_scores",
+    "predictor_table",
     "read_rows",
     "reason_table",
     "score",

@@ -14,7 +14,7 @@ from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, predicted
 from mlsys.validation.rows import EXTRA, Row, columns_of, read_rows
 
-__all__ = ["Calibration", "calibrate", "calibrate_file"]
+__all__ = ["Calibration", "TenBack", "calibrate", "calibrate_file", "ten_rows_back"]
 
 FEWEST = 3
 # Two measurements of the same thing that differ by more contradict each other.
@@ -152,4 +152,52 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
         raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {names}")
     found = calibrate(read_rows(data), str(data))
     save_calibration(out, found.device, found.settings, found.rows)
+    return found
+
+
+@dataclass(frozen=True)
+class TenBack:
+    """A machine left out of the fit, and what ten of its rows, handed back, do to the error of the rest.
+
+    Attributes
+    ----------
+    setting, twin
+        Which rows.
+    rows
+        The rest, that were graded.
+    without, calibrated
+        Median error of the rest, as a part: predicted without the machine, and after ten rows of it.
+    """
+
+    setting: str
+    twin: str
+    rows: int
+    without: float
+    calibrated: float
+
+
+def ten_rows_back(cases: Sequence[Case], ten: int = 10) -> list[TenBack]:
+    """Leave each machine out of a setting, hand ten of its rows back, and grade the rest of its rows.
+
+    Parameters
+    ----------
+    cases
+        Of one setting.
+    ten
+        Rows handed back, evenly spread over the measured times; machines with fewer than 2 × ten are passed over.
+    """
+    found = []
+    for twin in sorted({case.twin for case in cases}):
+        own = sorted((case for case in cases if case.twin == twin), key=lambda case: case.seconds)
+        others = [case for case in cases if case.twin != twin]
+        if len(own) < 2 * ten or len(others) < FEWEST:
+            continue
+        back = set(np.linspace(0, len(own) - 1, ten).round().astype(int).tolist())
+        given = [case for place, case in enumerate(own) if place in back]
+        rest = [case for place, case in enumerate(own) if place not in back]
+        measured = np.array([case.seconds for case in rest])
+        usual = fit(others).parameters
+        machine = fit(given, centre=usual).of(twin)
+        errors = [float(np.median(np.abs(predicted(rest, Fit(way)) / measured - 1))) for way in (usual, machine)]
+        found.append(TenBack(cases[0].setting, twin, len(rest), *errors))
     return found

@@ -21,6 +21,8 @@ __all__ = ["intervals", "quantiles"]
 Array = NDArray[np.float64]
 # With so many sweeps a setting speaks for itself.
 ENOUGH_SWEEPS = 6
+# So few rows of a thin setting are not listened to on their own.
+FEW_ROWS = 8
 NARROWEST = 1.02
 
 
@@ -87,6 +89,10 @@ def intervals(
             machines = [machine for other in like for machine in rests[other][2]]
             unseen = np.concatenate([rests[other][3] for other in like])
         near = quantiles(seen, sweeps) if len(seen) else (0.5, 2.0)
+        own_sweeps, own = rests[name][:2]
+        if len(own) >= FEW_ROWS and len(set(own_sweeps)) < ENOUGH_SWEEPS:  # its own say as much as those of its like
+            alone = quantiles(own, own_sweeps)
+            near = min(near[0], alone[0]), max(near[1], alone[1])
         far = quantiles(unseen, machines) if len(unseen) else near
         found[name] = {
             "seen": near,

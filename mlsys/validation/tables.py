@@ -27,7 +27,17 @@ def error_table(scores: Mapping[str, Score], caption: str) -> Table:
     caption
         Above the table.
     """
-    heads = ("group", "rows", "expressible", "median error", "90th percentile", "bias of time", "within 2×")
+    heads = (
+        "group",
+        "rows",
+        "expressible",
+        "median error",
+        "90th percentile",
+        "bias of time",
+        "within 2×",
+        "in 80 % range",
+        "width",
+    )
     rows = [
         (
             name,
@@ -37,6 +47,8 @@ def error_table(scores: Mapping[str, Score], caption: str) -> Table:
             _percent(part.p90_ape),
             _percent(part.bias, sign=True),
             _percent(part.within_factor_two),
+            _percent(part.coverage),
+            "—" if part.width is None else f"{part.width:.2g}×",
         )
         for name, part in scores.items()
     ]

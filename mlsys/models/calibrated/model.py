@@ -178,9 +178,11 @@ class Stack:
 def bound(stack: Stack) -> tuple[Array, Array]:
     """Return two lower bounds of each case's time: dense arithmetic, and compulsory traffic.
 
-    Arithmetic: FLOP over the dense peak of the unit that does them. Traffic: parameters
-    and the largest other tensor of any kernel, once, over the peak bandwidth: what lies
-    between kernels may stay on the chip.
+    Arithmetic: FLOP over the dense peak of the unit that does them; of a product, those that its
+    shape has, which are fewer than a convolution's where an algorithm such as Winograd's saves
+    multiplications. Traffic: parameters and the largest other tensor of any kernel, once, over
+    the peak bandwidth: what lies between kernels may stay on the chip. What the case says is
+    found in the cache does not come from the main memory.
 
     Returns
     -------
@@ -189,12 +191,14 @@ def bound(stack: Stack) -> tuple[Array, Array]:
     """
     kernels, engines = stack.kernels, stack.engines
     best = np.maximum(engines["matmul"], engines["vector"])
-    arithmetic = stack.total(np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["flops"] / best))
     local = np.where(kernels["kind"] == COLLECTIVE, 0.0, 1.0)
-    weights = stack.total(local * kernels["weights"] / engines["bandwidth"])
-    other = local * (kernels["moved"] - kernels["weights"]) / engines["bandwidth"]
+    shaped = 2 * kernels["m"] * kernels["n"] * kernels["k"] * kernels["batch"]
+    flops = np.where(kernels["kind"] == MATMUL, np.minimum(kernels["flops"], shaped), kernels["flops"])
+    arithmetic = stack.total(local * flops / best)
+    parameters = np.minimum(stack.main, kernels["weights"])
+    weights = stack.total(local * parameters / engines["bandwidth"])
     largest = np.zeros(stack.cases)
-    np.maximum.at(largest, stack.case, other)
+    np.maximum.at(largest, stack.case, local * (stack.main - parameters) / engines["bandwidth"])
     return arithmetic, weights + largest
 
 
