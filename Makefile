@@ -22,8 +22,10 @@ $(STAMP): requirements.txt pyproject.toml
 book: setup ## Run every page and build the HTML book
 	@$(PYTHON) tools/book.py html
 
-pdf: setup ## Build the PDF book (needs xelatex)
-	@$(PYTHON) tools/book.py pdf
+SOLUTIONS ?= yes
+
+pdf: setup ## Build the PDF book (needs xelatex); without solutions: make pdf SOLUTIONS=no
+	@$(PYTHON) tools/book.py pdf --solutions $(SOLUTIONS)
 
 page: setup ## Build one page quickly: make page P=roofline
 	@$(PYTHON) tools/book.py page $(P)

@@ -25,6 +25,7 @@ from jupyter_cache.base import CacheBundleIn
 
 from notebooks import disagreements
 from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
+from printing import edition, missing
 
 BUILD = ROOT / "_build"
 CACHE = BUILD / ".jupyter_cache"
@@ -32,7 +33,7 @@ FINGERPRINT = BUILD / "cache-fingerprint"
 STRICT = ("-W", "-n", "--keep-going")
 TEX_PACKAGES = (
     "texlive-xetex texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended "
-    "latexmk xindy make fonts-freefont-otf lmodern fonts-texgyre fonts-dejavu-core"
+    "latexmk xindy make fontconfig fonts-freefont-otf lmodern fonts-texgyre fonts-dejavu-core"
 )
 
 
@@ -154,16 +155,19 @@ def build_page(name: str) -> Path:
     return BUILD / "_page" / folder / "html" / f"{page.stem}.html"
 
 
-def build_pdf() -> Path:
-    """Build the whole book as a PDF."""
+def build_pdf(solutions: bool = True) -> Path:
+    """Build the whole book as a PDF, on request without the solutions of its exercises."""
     ensure_tex()
+    # What a failed try left there is older than the pages: latexmk would go on from it and fail again.
+    shutil.rmtree(BUILD / "latex", ignore_errors=True)
     forget_stale_outputs()
     run_new_pages()
     print("Setting the pages in TeX", flush=True)
-    jupyter_book(ROOT, "--builder", "pdflatex", *STRICT)
+    settings = edition(ROOT, BUILD, solutions=solutions)
+    jupyter_book(ROOT, "--builder", "pdflatex", "--config", str(settings), *STRICT)
     made = BUILD / "latex" / "book.pdf"
     refuse_missing_characters(made.with_suffix(".log"))
-    return Path(shutil.copy(made, BUILD / "book.pdf"))
+    return Path(shutil.copy(made, BUILD / ("book.pdf" if solutions else "book-without-solutions.pdf")))
 
 
 def refuse_missing_characters(log: Path) -> None:
@@ -175,12 +179,13 @@ def refuse_missing_characters(log: Path) -> None:
 
 
 def ensure_tex() -> None:
-    """Find xelatex, or install Debian's where that is possible."""
-    if shutil.which("xelatex") and shutil.which("latexmk"):
+    """Find TeX and the fonts of the book, or install Debian's where that is possible."""
+    lost = missing()
+    if not lost:
         return
     if not (shutil.which("apt-get") and os.geteuid() == 0):
         raise BookError(
-            "The PDF needs xelatex and latexmk, and they are not on the PATH.\n"
+            f"The PDF needs what is not there: {', '.join(lost)}.\n"
             f"On Debian or Ubuntu: sudo apt-get install --no-install-recommends {TEX_PACKAGES}"
         )
     print("Installing TeX, once (about 130 MB)", flush=True)
@@ -189,6 +194,8 @@ def ensure_tex() -> None:
     for command in (["apt-get", "update", "-qq"], install):
         if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
             raise BookError(f"apt-get could not install TeX: {' '.join(command)}")
+    if lost := missing():
+        raise BookError(f"Still not there after the installation: {', '.join(lost)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -196,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["html", "committed", "pdf", "page"])
     parser.add_argument("name", nargs="?", help="the page, for `page`")
+    parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="whether to print them, for `pdf`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
         parser.error("which page? For example: make page P=roofline")
@@ -205,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
         "committed": lambda: build_html(committed=True),
-        "pdf": build_pdf,
+        "pdf": lambda: build_pdf(options.solutions == "yes"),
         "page": lambda: build_page(options.name),
     }
     try:
