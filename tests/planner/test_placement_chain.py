@@ -317,9 +317,9 @@ def test_every_fault_is_told_with_its_place() -> None:
         "devices.0.memory_mb: must be a number above 0 to 1e+12, got 0",
         "devices.2.name: device 'gpu' is there twice, first as devices.1",
         "links.0.bandwidth_gb_s: must be finite, got nan",
-        "links.0.to: there is no device 'npu'. Did you mean 'cpu'?",
+        "links.0.to: there is no device 'npu'. Did you mean 'gpu'?",
         "stages.1.name: stage 'resize' is there twice, first as stages.0",
         "stages.3.profiles.npu.energy_mj: must be a number above 0 to 1e+12, got -1",
-        "stages.3.profiles.npu: there is no device 'npu'. Did you mean 'cpu'?",
+        "stages.3.profiles.npu: there is no device 'npu'. Did you mean 'gpu'?",
     ):
         assert line in lines
