@@ -254,7 +254,7 @@ def test_formats_under_a_floor_of_accuracy() -> None:
     for place in (2, 3, 4):
         costs = data["stages"][place]["profiles"]["npu"]
         costs["formats"] = {
-            "int8": {key: value / 2 for key, value in costs.items()} | {"accuracy_loss": 0.1 * (place - 1)}
+            "int8": {key: value / 2 for key, value in costs.items()} | {"accuracy_loss": (place - 1) / 10}
         }
     best = {}
     for floor in (76.0, 75.9, 75.7, 75.6, 75.4, 70.0):
