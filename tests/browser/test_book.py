@@ -154,7 +154,7 @@ def test_pages_fit_a_telephone(context: BrowserContext, book: dict[str, Seen]) -
 def test_search_finds(site: str, context: BrowserContext) -> None:
     page = context.new_page()
     page.goto(f"{site}/search.html?q=roofline")
-    expect(page.locator("#search-results li a").first).to_be_visible(timeout=20_000)
+    expect(page.locator("#search-results li a").first).to_be_visible(timeout=600_000)
     page.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,7 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page
 }
+PATIENCE = 600_000  # milliseconds until a thing that does not come counts as missing, however busy the machine is
 READY = "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.isReady === true"
 IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
 
@@ -68,17 +70,15 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait()
 
 
 def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the server answers."""
-    for _ in range(240):
+    while server.poll() is None:
         try:
             urllib.request.urlopen(address, timeout=5).close()
         except OSError:
-            if server.poll() is not None:
-                break
             time.sleep(0.25)
         else:
             return
@@ -89,12 +89,12 @@ def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
 def lab(request: pytest.FixtureRequest, jupyter: str, context: BrowserContext) -> Iterator[Page]:
     """Return a lab with all its cells run."""
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE)
     page.goto(f"{jupyter}/lab/tree/{request.param}.ipynb?reset")
     page.wait_for_function(READY)
     page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait_for_function(IDLE)
-    expect(page.locator(".mlsys-lock").first).to_be_visible(timeout=60_000)
+    expect(page.locator(".mlsys-lock").first).to_be_visible(timeout=PATIENCE)
     page.wait_for_function(IDLE)  # cells below the lab may still compute
     yield page
     page.close()
@@ -126,15 +126,15 @@ def test_predict_explore_check(lab: Page) -> None:
     button.click()
     expect(button).to_be_disabled()
 
-    lab.wait_for_timeout(500)
+    expect(lab.locator(".mlsys-lab .noUi-target").first).not_to_have_attribute("disabled", re.compile(""))
     lab.wait_for_function(IDLE)  # the sliders open, at values of their own; a first run compiles its loops before
     before, told = picture.get_attribute("src") or "", summary.inner_text()
     at_the_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
     handle.focus()
     for _ in range(3):
         handle.press("ArrowLeft" if at_the_end else "ArrowRight")
-    expect(picture).not_to_have_attribute("src", before, timeout=20_000)
-    expect(summary).not_to_have_text(told, timeout=20_000)
+    expect(picture).not_to_have_attribute("src", before, timeout=PATIENCE)
+    expect(summary).not_to_have_text(told, timeout=PATIENCE)
 
     question = lab.locator(".mlsys-check").first
     answer(question)
