@@ -1,6 +1,7 @@
 """mlsys: hardware acceleration for machine learning, in numbers with a pedigree.
 
-The names are few and load when first used, so that ``import mlsys`` stays light.
+The names are few and load when first used, so that ``import mlsys`` stays light; __init__.pyi tells type checkers
+what they are.
 """
 
 from __future__ import annotations

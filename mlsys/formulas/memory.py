@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from mlsys.door import count, door, efficiency, nonnegative, positive
@@ -54,7 +55,8 @@ def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "
     Parameters
     ----------
     parameters
-        Number of parameters, in param.
+        Number of parameters, in param, or the bare count of them: nothing else has parameters, so that a bare
+        number says what it counts.
     bytes_per_parameter
         Size of one stored parameter, byte; ``BYTES_FP16`` and the like.
     unit
@@ -68,12 +70,15 @@ def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "
     Raises
     ------
     ArgumentUnitError, ArgumentError
-        If an argument lacks its unit or ``unit`` is not one of information.
+        If the size lacks its unit or ``unit`` is not one of information.
 
     Examples
     --------
+    >>> from mlsys.constants import BYTES_FP16, GB
     >>> from mlsys.units import Q_
     >>> model_memory(Q_(7, "Gparam"), Q_(2, "byte"), "GB")
+    14.0
+    >>> model_memory(7e9, BYTES_FP16, GB)
     14.0
     """
     target = ureg.Unit(unit)
@@ -81,6 +86,8 @@ def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "
         raise ArgumentUnitError(
             f'model_memory(): `unit` must be a unit of information, got {target:~P}. Write e.g. unit="GB"'
         )
+    if isinstance(parameters, numbers.Real) and parameters is not True and parameters is not False:
+        parameters = ureg.Quantity(parameters, "param")
     return float(weight_bytes(parameters, bytes_per_parameter).m_as(target))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlsys import formulas
-from mlsys.errors import ArgumentUnitError
+from mlsys import constants, formulas
+from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_
 
@@ -61,7 +61,20 @@ def test_bytes_of_weights() -> None:
     with pytest.raises(ArgumentUnitError, match=r"`unit` must be a unit of information, got FLOP"):
         formulas.model_memory(Q_(1, "Mparam"), Q_(4, "byte"), "FLOP")
     with pytest.raises(ArgumentUnitError, match=r"`parameters` must be a quantity in param, got the bare number 7"):
-        formulas.model_memory(7, Q_(4, "byte"))
+        formulas.weight_bytes(7, Q_(4, "byte"))
+
+
+def test_model_memory_takes_a_bare_count_of_parameters_as_the_cells_of_textbooks_do() -> None:
+    assert formulas.model_memory(7e9, constants.BYTES_FP16, constants.GB) == 14
+    assert formulas.model_memory(np.int64(2**30), constants.BYTES_INT4, "GiB") == 0.5
+    with pytest.raises(ArgumentUnitError, match=r"`bytes_per_parameter` must be a quantity in byte, got .* number 2"):
+        formulas.model_memory(7e9, 2, constants.GB)
+    for count in (-7e9, 0, float("nan"), float("inf")):
+        with pytest.raises(ArgumentError, match="`parameters` must be"):
+            formulas.model_memory(count, constants.BYTES_FP16)
+    for count in (True, "7e9"):
+        with pytest.raises((ArgumentUnitError, ArgumentError), match="`parameters` must be"):
+            formulas.model_memory(count, constants.BYTES_FP16)
 
 
 def test_a_batch_reads_the_weights_once_and_each_cache() -> None:
