@@ -1,0 +1,145 @@
+"""What a fact does to a result: as its elasticity says, or nothing; and never past a bound.
+
+Drawn over devices, workloads and facts, with the seed that the run prints.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+
+import pytest
+
+from mlsys import Hardware
+from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.models import roofline
+from mlsys.models.analysis import analyse
+from mlsys.models.architecture import architecture
+from mlsys.models.tiling import Tiling, tile_sizes, tiled_gemm
+from mlsys.provenance import perturbed, recording
+from mlsys.workloads import gemm, zoo
+
+# A rate, a room, a count: none makes a time longer than in proportion, nor shorter than that.
+NETWORKS = ("resnet50", "mobilenet-v2", "bert-base", "gpt2")
+FACTORS = (0.25, 0.5, 2.0, 4.0)
+ROOM = 1 + 1e-9
+
+
+@functools.cache
+def network(name: str, batch: int, precision: str):
+    return zoo.network(name, batch=batch, precision=precision)
+
+
+def tiling(device, batch: int, name: str):
+    edges = tile_sizes(device, device.headline, 2)
+    level = next(iter(edges))
+    return tiled_gemm(device, gemm(64 * batch, 512, 512, device.headline), Tiling(min(edges[level], 64), level, 2))
+
+
+MODELS = {
+    "roofline": lambda device, batch, name: roofline(device, network(name, batch, device.headline)),
+    "tiling": tiling,
+    "architecture": lambda device, batch, name: architecture(device, network(name, batch, device.headline)),
+}
+
+
+def drawn(seed: int, count: int):
+    """Return devices and networks, drawn at random."""
+    draw = random.Random(seed)
+    devices = [device for device in Hardware if device.kind != "MCU"]
+    return [(draw.choice(devices), draw.choice(NETWORKS), draw.choice((1, 32))) for _ in range(count)]
+
+
+SEED = random.SystemRandom().randrange(1 << 20)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_fact_moves_a_time_by_no_more_than_in_proportion(model: str) -> None:
+    """Twice a rate halves a time at most, and never lengthens it; so for every fact that the model names."""
+    tried = 0
+    for device, name, batch in drawn(SEED, 40):
+        if tried >= 6:
+            break
+        try:
+            with recording() as read:
+                result = MODELS[model](device, batch, name)
+        except (ArgumentError, UnknownNameError):
+            continue
+        tried += 1
+        base = result.time.m_as("s")
+        for fact in sorted({fact.name for fact in result.facts} | set(read)):
+            for factor in (0.5, 2.0):
+                with perturbed(fact, factor):
+                    try:
+                        changed = MODELS[model](device, batch, name).time.m_as("s")
+                    except (ArgumentError, UnknownNameError):
+                        continue  # a room too small for the tile that was asked for
+                most = 2.0 * ROOM
+                assert 1 / most <= changed / base <= most, (f"seed {SEED}", device.id, name, batch, fact, factor)
+                if "/peaks/" in fact or "/bandwidth" in fact:
+                    slower = changed / base if factor < 1 else base / changed
+                    assert slower >= 1 / ROOM, (f"seed {SEED}: a faster part", device.id, name, batch, fact, factor)
+    assert tried == 6
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_result_names_every_fact_that_moves_it(model: str) -> None:
+    """Of all that a device has on record, what the result does not name does not move it."""
+    draw, tried = random.Random(SEED + 1), 0
+    for device, name, batch in drawn(SEED + 1, 40):
+        if tried >= 3:
+            break
+        try:
+            result = MODELS[model](device, batch, name)
+        except (ArgumentError, UnknownNameError):
+            continue
+        tried += 1
+        named = {fact.name for fact in result.facts}
+        others = [quantity.origin.name for quantity in device.recorded() if quantity.origin.name not in named]
+        for fact in draw.sample(others, min(8, len(others))):
+            with perturbed(fact, 1.7):
+                again = MODELS[model](device, batch, name)
+            assert again.time.magnitude == result.time.magnitude, (f"seed {SEED}", device.id, name, fact)
+    assert tried == 3
+
+
+def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
+    """For any device, network and fact: bound and estimate move together, and stay in order."""
+    tried = moved = 0
+    for device, name, batch in drawn(SEED + 2, 60):
+        if tried >= 10:
+            break
+        net = network(name, batch, device.headline)
+        try:
+            found = analyse(device, net)
+        except (ArgumentError, UnknownNameError):
+            continue
+        tried += 1
+        draw = random.Random(f"{SEED}{device.id}{name}{batch}")
+        facts = [fact.name for fact in found.facts]
+        for fact in draw.sample(facts, min(4, len(facts))):
+            factor = draw.choice(FACTORS)
+            with perturbed(fact, factor):
+                again = analyse(device, net)
+            where = (f"seed {SEED}", device.id, name, batch, fact, factor)
+            assert again.estimate.magnitude * ROOM >= again.bound.magnitude, where
+            assert all(
+                one.estimate.magnitude * ROOM >= one.bound.magnitude and math.isfinite(one.estimate.magnitude)
+                for one in again.operators
+            ), where
+            ratio = again.estimate.magnitude / found.estimate.magnitude
+            least, most = min(factor, 1 / factor), max(factor, 1 / factor)
+            assert least / ROOM <= ratio <= most * ROOM, where
+            moved += ratio != 1
+    assert tried == 10 and moved > 3
+
+
+def test_the_case_that_failed_a_quarter_of_the_bandwidth_moves_the_estimate_too() -> None:
+    net = network("resnet50", 32, "fp16")
+    before = analyse(Hardware.Cloud.A100, net)
+    with perturbed("A100_80GB/memory/HBM/bandwidth", 0.25):
+        after = analyse(Hardware.Cloud.A100, net)
+    assert after.bound > 2 * before.bound
+    assert after.estimate > 1.3 * before.estimate
+    assert after.estimate >= after.bound
