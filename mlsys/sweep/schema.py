@@ -9,6 +9,7 @@ from typing import Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import PRECISIONS
+from mlsys.sweep.devices import matching
 
 __all__ = ["CLASSES", "FILTERS", "faults", "listed"]
 
@@ -214,8 +215,6 @@ def _device_faults(name: str) -> list[str]:
 
 
 def _filter_faults(entry: Mapping[str, Any]) -> list[str]:
-    from mlsys.sweep.spec import matching
-
     for key, known in (("class", CLASSES), ("kind", _KINDS), ("precision", tuple(PRECISIONS))):
         given = entry.get(key)
         if given is not None and given.lower() not in {name.lower() for name in known}:

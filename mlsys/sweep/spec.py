@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import SweepFileError
+from mlsys.sweep.devices import matching
 from mlsys.sweep.schema import faults, listed
 
-__all__ = ["MOST_POINTS", "SweepSpec", "Variant", "matching"]
+__all__ = ["MOST_POINTS", "SweepSpec", "Variant"]
 
 MOST_POINTS = 1_000_000
 
@@ -180,22 +181,6 @@ class SweepSpec:
             else:
                 found[Hardware[entry].id] = None
         return tuple(found)
-
-
-def matching(entry: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the devices that meet the criteria of one entry."""
-    from mlsys.hardware import Hardware
-    from mlsys.hardware.find import find
-
-    criteria = dict(entry)
-    wanted = criteria.pop("class", None)
-    everything = [*Hardware, *(Hardware.Generic if wanted else ())]
-    chosen = [one for one in everything if wanted is None or Hardware.class_of(one.id).lower() == wanted.lower()]
-    # A vendor or kind may be missing in one class and be there in another: then nothing matches, and no name is wrong.
-    named = {key: criteria[key] for key in ("kind", "vendor") if key in criteria}
-    find(Hardware, **named)
-    present = [device for device in chosen if all(getattr(device, k).lower() == v.lower() for k, v in named.items())]
-    return [device.id for device in find(present, **criteria)] if present else []
 
 
 def _source(name: str, phase: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_type_hints
@@ -10,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.formatting import natural
 from mlsys.frozen import FrozenDict
+from mlsys.tables import Table
 from mlsys.units import Q_, Quantity
 
-__all__ = ["COLUMNS", "Row", "SweepTable"]
+__all__ = ["COLUMNS", "Row", "SweepTable", "costs", "label"]
+
+_REASONS = 5
 
 
 class Row(NamedTuple):
@@ -239,9 +244,7 @@ class SweepTable:
 
     def explain(self) -> str:
         """Return the best device of each model, the Pareto fronts and the reasons of missing answers, as text."""
-        from mlsys.sweep.summary import summary
-
-        return summary(self)
+        return _summary(self)
 
 
 def costs(row: Row, against: str) -> tuple[Any, Any]:
@@ -249,3 +252,61 @@ def costs(row: Row, against: str) -> tuple[Any, Any]:
     time = None if row.estimate_seconds is None else row.estimate_seconds / row.batch
     cost = getattr(row, _AGAINST[against])
     return time, cost if cost is None or against == "price" else cost / row.batch
+
+
+def _summary(found: SweepTable) -> str:
+    """Return the best device of each model, the Pareto fronts, and why points have no answer."""
+    answered = sum(error is None for error in found.columns["error"])
+    lines = [
+        f"{len(found):,} points, {answered:,} answered: {len(found.models)} models, "
+        f"{len(set(found.columns['device']))} devices",
+        "",
+        repr(_best(found)),
+    ]
+    for against in ("energy", "price"):
+        rows = [(model, row) for model in found.models for row in found.pareto(model, against)]
+        if rows:
+            lines += ["", repr(_front(against, rows))]
+    reasons = Counter(error for error in found.columns["error"] if error)
+    if reasons:
+        lines += ["", f"No answer for {reasons.total():,} points:"]
+        lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(_REASONS)]
+        if len(reasons) > _REASONS:
+            lines.append(f"  and {len(reasons) - _REASONS} other reasons, in the column `error`")
+    return "\n".join(lines)
+
+
+def label(row: Row) -> str:
+    """Return what tells a point of one model from another one on the same device."""
+    sizes = (("sequence", row.sequence), ("image", row.image), ("", row.phase))
+    named = [f"{name} {value}".strip() for name, value in sizes if value is not None]
+    return ", ".join((row.precision, f"batch {row.batch}", *named, *(() if row.fusion == "on" else ("unfused",))))
+
+
+def _best(found: SweepTable) -> Table:
+    heads = ("model", "device", "point", "estimate", "at least", "samples/s", "held by")
+    rows = [
+        (
+            row.model,
+            row.device,
+            label(row),
+            f"{Q_(row.estimate_seconds, 's').to_compact():.3g}",
+            f"{Q_(row.bound_seconds, 's').to_compact():.3g}",
+            natural(row.samples_per_second or 0.0),
+            row.held_by or "",
+        )
+        for row in found.best()
+    ]
+    return Table("Highest rate among what fits", heads, rows)
+
+
+def _front(against: str, chosen: list[tuple[str, Row]]) -> Table:
+    unit, what = ("J", "J/sample at the design power") if against == "energy" else ("USD", "USD for the device")
+    rows = []
+    for model, row in chosen:
+        time, cost = costs(row, against)
+        rows.append((model, row.device, label(row), f"{Q_(time, 's').to_compact():.3g}", natural(cost)))
+    title = "Neither faster for each sample nor cheaper is possible: time against " + (
+        "energy" if unit == "J" else "price"
+    )
+    return Table(title, ("model", "device", "point", "time/sample", what), rows)

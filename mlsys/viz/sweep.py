@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlsys.formatting import natural
-from mlsys.sweep.summary import label
-from mlsys.sweep.table import Row, SweepTable, costs
+from mlsys.sweep.table import Row, SweepTable, costs, label
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:

@@ -1,0 +1,24 @@
+"""The devices that a specification asks for by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["matching"]
+
+
+def matching(entry: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the devices that meet the criteria of one entry."""
+    from mlsys.hardware import Hardware
+    from mlsys.hardware.find import find
+
+    criteria = dict(entry)
+    wanted = criteria.pop("class", None)
+    everything = [*Hardware, *(Hardware.Generic if wanted else ())]
+    chosen = [one for one in everything if wanted is None or Hardware.class_of(one.id).lower() == wanted.lower()]
+    # A vendor or kind may be missing in one class and be there in another: then nothing matches, and no name is wrong.
+    named = {key: criteria[key] for key in ("kind", "vendor") if key in criteria}
+    find(Hardware, **named)
+    present = [device for device in chosen if all(getattr(device, k).lower() == v.lower() for k, v in named.items())]
+    return [device.id for device in find(present, **criteria)] if present else []
