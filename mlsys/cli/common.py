@@ -43,22 +43,27 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class QuantityType(click.ParamType):
-    """An amount with its unit, such as ``"100 TFLOP/s"``."""
+    """An amount with its unit, such as ``"100 TFLOP/s"``.
+
+    Parameters
+    ----------
+    unit
+        What it must convert to.
+    """
 
     name = "quantity"
 
+    def __init__(self, unit: str) -> None:
+        self.unit = unit
+
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the quantity that ``value`` writes, or fail in one line."""
-        from mlsys.units import Q_, UndefinedUnitError
+        from mlsys.amounts import amount
 
-        number, _, unit = str(value).strip().partition(" ")
         try:
-            if unit:
-                return Q_(float(number.replace(",", "")), unit)
-            why = "it has no unit"
-        except (ValueError, UndefinedUnitError) as error:
-            why = str(error)
-        self.fail(f"{value!r} is not an amount with a unit, such as '100 TFLOP/s': {why}", param, ctx)
+            return amount(str(value), self.unit)
+        except ValueError as error:
+            self.fail(f"not an amount with a unit, such as '100 {self.unit}': {error}", param, ctx)
 
 
 def checked_picture(path: Path) -> None:

@@ -35,8 +35,8 @@ def device(name: str) -> None:
 @click.option("--kind", help="GPU, TPU, NPU, CPU, MCU or SoC.")
 @click.option("--vendor", help="As written in the catalogue.")
 @click.option("--precision", help="A precision that the device has a peak for.")
-@click.option("--min-peak", type=QuantityType(), help='Least dense rate, with its unit: "100 TFLOP/s".')
-@click.option("--min-bandwidth", type=QuantityType(), help='Least bandwidth of the main memory: "1 TB/s".')
+@click.option("--min-peak", type=QuantityType("FLOP/s"), help='Least dense rate, with its unit: "100 TFLOP/s".')
+@click.option("--min-bandwidth", type=QuantityType("byte/s"), help='Least bandwidth of the main memory: "1 TB/s".')
 @click.option("--since", type=int, help="First year of release.")
 @click.option("--until", type=int, help="Last year of release.")
 @click.option(

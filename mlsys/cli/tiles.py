@@ -19,10 +19,10 @@ __all__ = ["tiles"]
     "--device", "name", required=True, help="A device, such as A100 or GenericKPU.", shell_complete=complete_device
 )
 @network_options("Of every value; by default the headline format of the device.")
-@click.option("--onchip", type=QuantityType(), help='Memory on the chip of a teaching profile, such as "8 MiB".')
+@click.option("--onchip", type=QuantityType("byte"), help='Memory on the chip of a teaching profile, such as "8 MiB".')
 @click.option("--strategy", help="cpu, gpu, tpu or kpu; by default what suits the device.")
 @click.option("--unfused", is_flag=True, help="Every activation and normalisation as a kernel of its own.")
-@click.option("--launch", type=QuantityType(), help='Time each kernel costs beside its work, such as "5 us".')
+@click.option("--launch", type=QuantityType("s"), help='Time each kernel costs beside its work, such as "5 us".')
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each operator.")
 @speak_plainly

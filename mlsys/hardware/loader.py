@@ -7,14 +7,12 @@ the units are ours.
 from __future__ import annotations
 
 import functools
-import math
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
@@ -23,7 +21,7 @@ from mlsys.hardware.parts import OperandPaths
 from mlsys.hardware.technology import node_of, technology_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
-from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
+from mlsys.units import Q_, Quantity
 
 __all__ = ["MAX_BYTES", "load_device"]
 
@@ -85,58 +83,8 @@ def _validator() -> Any:
 
 def _check_value(text: Any, unit: str) -> bool:
     if isinstance(text, str):
-        _quantity(text, unit)
+        amount(text, unit)
     return True
-
-
-# Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
-_NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
-_UNIT = re.compile(rf"(?:{_NAME}(?: ?[*/] ?{_NAME})*)?")
-_FACTOR = re.compile(r"(^|[*/]) ?([^\W\d]\w*|%)(?:\*\*(\d))?")
-
-
-def _quantity(text: str, unit: str) -> Quantity:
-    """Return ``"312 TFLOP/s"`` as a quantity, or raise ValueError saying what is wrong."""
-    number, _, written = text.strip().partition(" ")
-    written = written.strip()
-    if not _UNIT.fullmatch(written):
-        raise ValueError(f"{text!r}: {written!r} is not a unit such as '{unit}'")
-    try:
-        magnitude = float(number.replace(",", ""))
-    except ValueError:
-        raise ValueError(f"{text!r} must be a number, a space and a unit, such as '1 {unit}'") from None
-    if not math.isfinite(magnitude) or magnitude <= 0:
-        raise ValueError(f"{text!r} must be finite and above zero")
-    try:
-        parsed = _parsed(written or "count")
-        if written != unit:
-            _comparable(parsed, unit)
-        quantity: Quantity = Q_(int(magnitude) if magnitude.is_integer() else magnitude, parsed)
-    except UndefinedUnitError as error:
-        raise ValueError(f"{text!r}: {error}") from None
-    except DimensionalityError:
-        raise ValueError(f"{text!r} must be in {unit} or a multiple of it") from None
-    except Exception as error:  # pint's parser raises many kinds; each is the file's fault
-        raise ValueError(f"{text!r} is not a quantity ({type(error).__name__})") from None
-    return quantity
-
-
-@functools.cache
-def _parsed(written: str) -> Unit:
-    """Return a unit by its spelling; a catalogue has a few dozen spellings for thousands of values.
-
-    Names are looked up one by one: pint's own parser, made for whole expressions, takes twice as long.
-    """
-    powers: Counter[str] = Counter()
-    for sign, name, power in _FACTOR.findall(written):
-        powers[ureg.get_name(name) if name != "%" else "percent"] += int(power or 1) * (-1 if sign == "/" else 1)
-    return ureg.Unit(ureg.UnitsContainer({name: power for name, power in powers.items() if power}))
-
-
-@functools.cache
-def _comparable(given: Unit, wanted: str) -> None:
-    """Raise DimensionalityError unless a quantity in ``given`` is one in ``wanted``."""
-    Q_(1, given).to(wanted)
 
 
 def _schema_faults(data: Any) -> list[tuple[Place, str]]:
@@ -344,7 +292,7 @@ def _units(data: dict[str, Any]) -> int:
 
 
 def _amount(text: str) -> Quantity:
-    return _quantity(text, _unit_of(text) or "count")
+    return amount(text, _unit_of(text) or "count")
 
 
 def _node(text: str) -> Quantity | None:

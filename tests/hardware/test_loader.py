@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import mlsys.hardware
+from mlsys.amounts import _parsed
 from mlsys.errors import DeviceFileError
 from mlsys.hardware import Device, load_device
-from mlsys.hardware.loader import MAX_BYTES, _parsed
+from mlsys.hardware.loader import MAX_BYTES
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, ureg
 

@@ -1,0 +1,136 @@
+"""The one door for numbers with units that somebody wrote down: device files, options, answers.
+
+A comma groups thousands and is never a decimal sign; prefixes mean what they say, so that a byte in
+thousandths is refused; and no text, however hostile, keeps the parser busy.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter
+
+from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
+
+__all__ = ["amount", "number"]
+
+# Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
+_NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
+_UNIT = re.compile(rf"(?:{_NAME}(?: ?[*/] ?{_NAME})*)?")
+_FACTOR = re.compile(r"(^|[*/]) ?([^\W\d]\w*|%)(?:\*\*(\d))?")
+_NUMBER = re.compile(r"[+-]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_ENDLESS = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?", re.ASCII)
+# Thousandths and less of what is counted whole: nobody means them, and `m` for `M` is a slip of a factor of 10**9.
+_MILLI = re.compile(r"\b(?P<prefix>[munpµ])(?P<unit>B|b|bit|byte|FLOP|OP|MAC|Hz)\b")
+_LONGEST = 200
+
+
+def number(text: str) -> float:
+    """Return the number that ``text`` writes, with commas between thousands only.
+
+    Raises
+    ------
+    ValueError
+        If it is no finite number, or a comma stands elsewhere; the message says what to type.
+
+    Examples
+    --------
+    >>> number("2,039"), number("1.5e3")
+    (2039.0, 1500.0)
+    >>> number("19,5")
+    Traceback (most recent call last):
+        ...
+    ValueError: '19,5' has a comma where no thousands end. Write 19.5, or 195 if it was to be grouped
+    """
+    written = text.strip()
+    if _DECIMAL_COMMA.fullmatch(written) and not _NUMBER.fullmatch(written):
+        point, plain = (written[:_LONGEST].replace(",", other) for other in (".", ""))
+        raise ValueError(
+            f"{written[:_LONGEST]!r} has a comma where no thousands end. "
+            f"Write {point}, or {plain} if it was to be grouped"
+        )
+    if _ENDLESS.fullmatch(written):
+        raise ValueError(f"{written!r} must be finite")
+    if len(written) > _LONGEST or not _NUMBER.fullmatch(written):
+        raise ValueError(f"{written[:_LONGEST]!r} is not a number such as 1,410 or 1.41e3")
+    value = float(written.replace(",", ""))
+    if not math.isfinite(value):
+        raise ValueError(f"{written!r} must be finite")
+    return value
+
+
+def amount(text: str, unit: str) -> Quantity:
+    """Return ``"312 TFLOP/s"`` as a quantity above zero of the dimension of ``unit``.
+
+    Parameters
+    ----------
+    text
+        A number, a space and a unit; ``count`` and what is counted so need no unit.
+    unit
+        What it must convert to.
+
+    Raises
+    ------
+    ValueError
+        If it is no such amount; the message says why, and what to type.
+
+    Examples
+    --------
+    >>> print(amount("19.5 TFLOP/s", "FLOP/s"))
+    19.5 TFLOP/s
+    >>> amount("80 mB", "byte")
+    Traceback (most recent call last):
+        ...
+    ValueError: '80 mB' is in thousandths of B. Write 80 MB if millions were meant
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"{text[:40]!r}… is too long for an amount such as '1 {unit}'")
+    figures, _, written = text.strip().partition(" ")
+    written = written.strip()
+    if not _UNIT.fullmatch(written):
+        raise ValueError(f"{text!r}: {written!r} is not a unit such as '{unit}'")
+    if slip := _MILLI.search(written):
+        big = written.replace(slip[0], "M" + slip["unit"])
+        raise ValueError(f"{text!r} is in thousandths of {slip['unit']}. Write {figures} {big} if millions were meant")
+    try:
+        magnitude = number(figures)
+    except ValueError as error:
+        if "finite" in str(error):
+            raise ValueError(f"{text!r} must be finite and above zero") from None
+        if "comma" in str(error):
+            raise ValueError(f"{text!r}: {error}") from None
+        raise ValueError(f"{text!r} must be a number, a space and a unit, such as '1 {unit}'") from None
+    if magnitude <= 0:
+        raise ValueError(f"{text!r} must be finite and above zero")
+    try:
+        parsed = _parsed(written or "count")
+        if written != unit:
+            _comparable(parsed, unit)
+    except UndefinedUnitError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    except DimensionalityError:
+        raise ValueError(f"{text!r} must be in {unit} or a multiple of it") from None
+    except Exception as error:  # pint raises many kinds; each is the text's fault
+        raise ValueError(f"{text!r} is not a quantity ({type(error).__name__})") from None
+    quantity: Quantity = Q_(int(magnitude) if magnitude.is_integer() else magnitude, parsed)
+    return quantity
+
+
+@functools.cache
+def _parsed(written: str) -> Unit:
+    """Return a unit by its spelling; a catalogue has a few dozen spellings for thousands of values.
+
+    Names are looked up one by one: pint's own parser, made for whole expressions, takes twice as long.
+    """
+    powers: Counter[str] = Counter()
+    for sign, name, power in _FACTOR.findall(written):
+        powers[ureg.get_name(name) if name != "%" else "percent"] += int(power or 1) * (-1 if sign == "/" else 1)
+    return ureg.Unit(ureg.UnitsContainer({name: power for name, power in powers.items() if power}))
+
+
+@functools.cache
+def _comparable(given: Unit, wanted: str) -> None:
+    """Raise DimensionalityError unless a quantity in ``given`` is one in ``wanted``."""
+    Q_(1, given).to(wanted)
