@@ -28,7 +28,7 @@ def fmt(
     quantity
         A quantity, or a pure number.
     unit
-        Unit to convert to first; by default the quantity's own.
+        Unit to convert to first; by default the quantity's own, and none for a ratio.
     precision
         Digits after the point, 0 or more.
     commas
@@ -46,6 +46,8 @@ def fmt(
     >>> from mlsys.units import Q_
     >>> fmt(Q_(312, "TFLOP/s"), "GFLOP/s", precision=0)
     '312,000'
+    >>> fmt(Q_(3.35, "TB/s") / Q_(2039, "GB/s"), precision=4)
+    '1.6430'
     >>> fmt(Q_(3, "ms"), "s", precision=1)
     Traceback (most recent call last):
         ...
@@ -59,6 +61,8 @@ def fmt(
                 f'Write e.g. fmt(Q_({quantity!r}, "{unit}"), "{unit}")'
             )
         quantity = quantity.to(unit)
+    elif isinstance(quantity, Quantity) and quantity.dimensionless:
+        quantity = quantity.to("")  # a ratio of TB/s and GB/s is a number, not one of TB/GB
     value = float(quantity.magnitude if isinstance(quantity, Quantity) else quantity)
     if not math.isfinite(value):
         raise ValueError(f"fmt(): `quantity` must be finite, got {value!r}.")

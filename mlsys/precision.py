@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.units import Q_, Quantity
 
 __all__ = ["PRECISIONS", "element_size", "precision_name"]
 
 # Bits per stored value. TF32 is a rate of the matrix unit; its operands are stored as FP32.
-PRECISIONS: dict[str, int] = {
-    "fp64": 64,
-    "fp32": 32,
-    "tf32": 32,
-    "fp16": 16,
-    "bf16": 16,
-    "int16": 16,
-    "fp8": 8,
-    "int8": 8,
-    "fp6": 6,
-    "fp4": 4,
-    "int4": 4,
-    "int1": 1,
-}
+PRECISIONS: Mapping[str, int] = MappingProxyType(
+    {
+        "fp64": 64,
+        "fp32": 32,
+        "tf32": 32,
+        "fp16": 16,
+        "bf16": 16,
+        "int16": 16,
+        "fp8": 8,
+        "int8": 8,
+        "fp6": 6,
+        "fp4": 4,
+        "int4": 4,
+        "int1": 1,
+    }
+)
 
 
 def precision_name(precision: str) -> str:

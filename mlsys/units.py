@@ -219,9 +219,32 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
 
     Quantity = Quantity
     Unit = Unit
+    _closed = False
+
+    def define(self, definition: Any) -> None:
+        """Define a unit while ``units.txt`` is read; refuse afterwards.
+
+        Raises
+        ------
+        TypeError
+            Once the vocabulary is complete: a byte of 9 bits would change every number that follows.
+        """
+        if self._closed:
+            raise TypeError(
+                f"ureg.define(): the units of mlsys are fixed, got {str(definition)!r}. "
+                "Add a unit to mlsys/units.txt, or use a registry of your own: pint.UnitRegistry()"
+            )
+        super().define(definition)
+
+    def load_definitions(self, *args: Any, **kwargs: Any) -> Any:
+        """Load definitions while the registry is made; refuse afterwards, as :meth:`define` does."""
+        if self._closed:
+            self.define("a file of definitions")
+        return super().load_definitions(*args, **kwargs)
 
 
 ureg = Registry(filename=str(resources.files("mlsys") / "units.txt"))
+ureg._closed = True
 ureg.formatter.default_format = "~P"
 Q_ = ureg.Quantity
 

@@ -239,7 +239,8 @@ def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Cla
 def _number(name: str, value: Any, unit: str | None) -> tuple[float, str]:
     label = unit
     if isinstance(value, Quantity):
-        target = {None: None, "×": "", "%": "percent"}.get(unit, unit)
+        own = "" if value.dimensionless else None
+        target = {None: own, "×": "", "%": "percent"}.get(unit, unit)
         converted = value if target is None else value.to(target)
         number = converted.magnitude
         label = f"{converted.units:~P}" if unit is None else unit

@@ -16,6 +16,7 @@ from mlsys.hardware.loader import load_device
 
 __all__ = ["Catalogue", "Group", "Hardware"]
 
+_FIXED = "{place} cannot be set: the catalogue is fixed. Load a device of your own with Hardware.load(path)"
 _ALIASES = re.compile(rb"^aliases:\s*\[(.*?)\]", re.MULTILINE)
 
 
@@ -67,6 +68,11 @@ class Group:
 
     __getitem__ = __getattr__
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(_FIXED.format(place=f"Hardware.{self._name}.{name}"))
+        super().__setattr__(name, value)
+
     def _add(self, device: Device) -> None:
         """Add a device, or put it in the place of the one that has its id."""
         self._devices[device.id] = device
@@ -114,6 +120,11 @@ class Catalogue:
         self.User = Group("User", None)
         if users:
             self._load_folder(Path(users))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or not isinstance(value, Group):
+            raise AttributeError(_FIXED.format(place=f"Hardware.{name}"))
+        super().__setattr__(name, value)
 
     @property
     def groups(self) -> tuple[Group, ...]:
