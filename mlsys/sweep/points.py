@@ -179,7 +179,7 @@ def _target(name: str, precision: str, setting: str | None) -> Target:
     try:
         whose = setting_of(device, chosen)
         peak, bandwidth = device.peak(precision), device.level().bandwidth
-        parameters, calibration = parameters_of(whose)
+        parameters, calibration = parameters_of(whose, device.id)
         timing = timing_of(device, precision, parameters)
     except (UnknownNameError, ValueError) as error:
         return Target(*who, setting=chosen, reason=str(error))
