@@ -145,7 +145,7 @@ def _table(found: dict[str, Any], convention: str, overlap: str, sram: int) -> s
     lines.append(f"  {'cycles':<28}{found['total_cycles']:>20,}")
     for name, label in (
         ("overall_util_pct", "utilisation"),
-        ("mapping_eff_pct", "places with work"),
+        ("mapping_eff_pct", "PEs with work"),
         ("compute_util_pct", "utilisation while streaming"),
     ):
         lines.append(f"  {label:<28}{f'{found[name]:.2f} %' if found[name] != '' else 'undefined':>20}")

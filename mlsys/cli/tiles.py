@@ -57,7 +57,7 @@ def tiles(
     kernels = as_kernels_if(not unfused, work)
     found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
     if as_json:
-        click.echo(json.dumps({**_summary(found, work), "operators": _rows(found)}, indent=1, ensure_ascii=False))
+        click.echo(json.dumps({**found.record(), **_sizes(work)}, indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(found))
     else:
@@ -66,23 +66,12 @@ def tiles(
         click.echo(sizes_in_words(work))
 
 
-def _summary(found: Any, work: Any) -> dict[str, Any]:
+def _sizes(work: Any) -> dict[str, Any]:
+    """Return the sizes that a network was made with, and its work."""
     return {
-        "model": found.workload,
-        "device": found.device,
         **sizes_used(work),
         "flops": work.flops.m_as("FLOP"),
         "product_flops": work.product_flops.m_as("FLOP"),
-        "strategy": found.model,
-        "seconds": found.time.m_as("s"),
-        "bound_by": found.bound_by,
-        "joules": found.spent.m_as("J"),
-        "watts": found.power.m_as("W"),
-        "utilisation": found.figures["utilisation"].m_as(""),
-        "seconds_by_cause": {part: time.m_as("s") for part, time in found.parts.items()},
-        "joules_by_cause": {part: energy.m_as("J") for part, energy in found.energy.items()},
-        "bytes_by_level": {level: moved.m_as("byte") for level, moved in found.moved.items()},
-        "assumptions": list(found.assumptions),
     }
 
 

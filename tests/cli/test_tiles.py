@@ -34,17 +34,17 @@ def test_rows_and_json_are_those_of_the_model() -> None:
     assert sum(float(row["seconds"]) for row in rows) == pytest.approx(found.time.m_as("s"))
     code, text = run("mobilenet_v2", "--device", "GenericKPU", "--batch", 2, "--unfused", "--json")
     report = json.loads(text)
-    assert code == 0 and report["joules"] == pytest.approx(found.spent.m_as("J"))
-    assert sum(report["joules_by_cause"].values()) == pytest.approx(report["joules"])
+    assert code == 0 and report["figures"]["energy"]["value"] == pytest.approx(found.spent.m_as("J"))
+    assert sum(part["value"] for part in report["energy"].values()) == pytest.approx(found.spent.m_as("J"))
 
 
 def test_a_larger_memory_and_a_launch() -> None:
     small, large = (
         json.loads(run("gpt2", "--device", "GenericKPU", "--onchip", size, "--json")[1]) for size in ("1 MiB", "16 MiB")
     )
-    assert large["bytes_by_level"]["DRAM"] < small["bytes_by_level"]["DRAM"]
+    assert large["moved"]["DRAM"]["value"] < small["moved"]["DRAM"]["value"]
     paid = json.loads(run("gpt2", "--device", "GenericKPU", "--onchip", "16 MiB", "--launch", "5 us", "--json")[1])
-    assert paid["seconds_by_cause"]["launch"] == pytest.approx(5e-6 * len(paid["operators"]))
+    assert paid["parts"]["launch"]["value"] == pytest.approx(5e-6 * len(paid["children"]))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
@@ -16,6 +16,7 @@ from mlsys.mapping import Mapping
 from mlsys.models.architecture.demand import Counted, Demand, demand_of
 from mlsys.models.architecture.spending import Spending
 from mlsys.models.energy import Energies
+from mlsys.models.record import amounts
 from mlsys.precision import element_size
 from mlsys.provenance import Step
 from mlsys.units import Quantity, Unit, computed, ureg
@@ -91,6 +92,23 @@ class TilePlan:
         """Tiles of all copies."""
         tm, tn, tk = self.tiles
         return tm * tn * tk * self.copies
+
+    def record(self) -> dict[str, Any]:
+        """Return the plan as plain data, for JSON: sizes as lists, bytes with their unit."""
+        return {
+            "tile": list(self.tile),
+            "tiles": list(self.tiles),
+            "copies": self.copies,
+            "order": self.order,
+            "level": self.level,
+            "block": list(self.block),
+            "block_level": self.block_level,
+            **amounts(FrozenDict({name: getattr(self, name) for name in ("buffer", "capacity", "read", "written")})),
+            "launches": self.launches,
+            "loads": self.loads,
+            "waves": self.waves,
+            "utilisation": self.utilisation,
+        }
 
     def __repr__(self) -> str:
         tile = "×".join(map(str, self.tile))

@@ -51,8 +51,9 @@ class ArchitectureResult(Result):
         return tuple(dict.fromkeys((*super().facts, *facts_of(self.energy, self.moved))))
 
     def record(self) -> dict[str, Any]:
-        """Return the result as plain data, with energy and bytes."""
-        return {**super().record(), "energy": amounts(self.energy), "moved": amounts(self.moved)}
+        """Return the result as plain data, with energy, bytes, and how an operator was cut."""
+        plan = {} if self.plan is None else {"plan": self.plan.record()}
+        return {**super().record(), "energy": amounts(self.energy), "moved": amounts(self.moved), **plan}
 
     def explain(self) -> str:
         """Return the result in sentences and small tables, for people."""
