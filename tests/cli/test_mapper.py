@@ -69,7 +69,7 @@ def test_a_network_is_listed_layer_by_layer() -> None:
         (["resnet50:conv3_1", "--device", "A100"], "has no layer 'conv3_1'. Did you mean"),
         (["gemm:8x8x8", "--device", "A10O"], "Did you mean"),
         (["gemm:8x8x8", "--device", "A100", "--objective", "speed"], "`objective` must be one of"),
-        (["gemm:8x8x8", "--device", "A100", "--precision", "fp64"], "whose energy is known"),
+        (["gemm:8x8x8", "--device", "A100", "--precision", "fp8"], "must be one that NVIDIA A100"),
     ],
 )
 def test_errors_are_one_line(arguments: list[str], words: str) -> None:
