@@ -247,10 +247,12 @@ def iteration_space(operator: Operator) -> IterationSpace:
     shape, lowered = operator.shape, operator.products
     if operator.kind == "conv2d" and "stride" in shape:
         square = "kernel" in shape
-        out = [shape["out_size"]] * 2 if square else [shape["out_height"], shape["out_width"]]
-        kernel = [shape["kernel"]] * 2 if square else [shape["kernel_height"], shape["kernel_width"]]
-        channels = shape["batch"], shape["in_channels"], shape["out_channels"]
-        return conv_space(*channels, *out, *kernel, shape["stride"], shape["groups"], operator.name)
+        height, width = ("out_size", "out_size") if square else ("out_height", "out_width")
+        high, wide = ("kernel", "kernel") if square else ("kernel_height", "kernel_width")
+        return conv_space(
+            shape["batch"], shape["in_channels"], shape["out_channels"], shape[height], shape[width],
+            shape[high], shape[wide], shape["stride"], shape["groups"], operator.name,
+        )  # fmt: skip
     if lowered is None:
         raise ArgumentError(
             f"iteration_space(): `operator` must be a matrix product or lower to one, got {operator.name!r}, which is "

@@ -184,12 +184,20 @@ def _from_factory(
             raise ArgumentError(f"{option.format('shape')} must have at most {_MOST_AXES} sizes, got {len(shape)}")
         for size in shape:
             _checked(option.format("shape"), size)
-    module, inputs, name = module_of(model, meta=True)
+    device = "meta"
+    try:
+        module, inputs, name = module_of(model, meta=True)
+    except ArgumentError as refused:  # quantising, say, needs weights that are there
+        try:
+            module, inputs, name = module_of(model, meta=False)
+        except ArgumentError:
+            raise refused from None
+        device = "cpu"
     if precision is not None:
         given = given | {"precision": precision if precision in TORCH_DTYPES else "fp32"}
     if inputs is None or shape:
         inputs = guessed_inputs(module, shape, **given)
-    module, inputs = adjusted(module, inputs, **given)
+    module, inputs = adjusted(module, inputs, **given, device=device)
     workload = replace(from_torch(module, inputs, name=name), recipe=f"factory {model}")
     return workload if precision in (None, given.get("precision")) else _stored(workload, precision)
 

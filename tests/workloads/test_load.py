@@ -153,3 +153,28 @@ def test_errors(given: dict[str, object], error: type[Exception], text: str) -> 
 
 def test_torch_is_not_needed() -> None:
     assert torch.__name__ == "torch"  # imported here; tests/workloads/test_torch_import.py looks at a fresh process
+
+
+QUANTISED = """
+import torch
+from torch import nn
+from mlsys.workloads.torch_models.small import small_cnn
+
+def net():
+    made = torch.ao.quantization.quantize_dynamic(small_cnn().eval(), {nn.Linear}, dtype=torch.qint8)
+    return made, torch.zeros(1, 1, 28, 28)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_packed_weights_of_a_quantised_layer_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two convolutions in FP32, 4 × (160 + 4640) bytes; 10 × 1568 in one byte each; 10 biases in FP32."""
+    (tmp_path / "net_that_is_quantised.py").write_text(QUANTISED)
+    monkeypatch.syspath_prepend(tmp_path)
+    work = load("net_that_is_quantised:net")
+    assert work.weight_bytes == Q_(4 * (160 + 4640) + 10 * 1568 + 4 * 10, "byte") == Q_(34_920, "byte")
+    assert work.parameters == Q_(20_490, "param")
+    assert work.coverage == 1 and work.macs == load("small-cnn").macs
+    (last,) = (op for op in work if op.kind == "gemm")
+    assert last.weights == Q_(15_680 + 40, "byte")
+    assert {value.role for value in work.graph.read_by(len(work) - 1)} == {"weight", "made"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import nn
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, placed
-from mlsys.workloads.torch_import.nodes import Node, read_nodes
+from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.workload import Held, Workload
 
@@ -133,6 +133,8 @@ def _module(module: Any) -> nn.Module:
 
 def _check_formats(node: Node) -> None:
     """Refuse a product of two number formats, which torch cannot run though it traces it."""
+    if "dynamic" in node.call.op:
+        return
     if not node.call.op.startswith(("linear", "conv", "matmul", "mm", "bmm", "addmm", "scaled_dot")):
         return
     formats = {tensor.dtype: tensor.role for tensor in node.call.inputs if tensor.dtype != "bool"}
@@ -223,10 +225,18 @@ def _with_room(
 
 
 def _held(module: nn.Module) -> Held:
-    parameters, buffers = list(module.parameters()), list(module.buffers())
+    parameters, buffers = [*module.parameters(), *_packed(module)], list(module.buffers())
     return Held(
         sum(parameter.numel() for parameter in parameters),
         sum(parameter.numel() * parameter.element_size() for parameter in parameters),
         sum(buffer.numel() * buffer.element_size() for buffer in buffers),
         counters=sum(buffer.numel() * buffer.element_size() for buffer in buffers if not buffer.is_floating_point()),
     )
+
+
+def _packed(module: nn.Module) -> Iterator[torch.Tensor]:
+    """Yield weights and biases that quantised layers keep out of the module's parameters."""
+    for part in module.modules():
+        held = getattr(part, "_packed_params", None)
+        if isinstance(held, torch.ScriptObject):
+            yield from (tensor for _, tensor in unpacked(held))

@@ -60,6 +60,7 @@ def adjusted(
     sequence: int | None = None,
     image: int | None = None,
     precision: str | None = None,
+    device: str = "meta",
 ) -> tuple[nn.Module, Any]:
     """Return module and inputs with axis 0 as the batch, axis 1 of whole numbers as the sequence, in a precision."""
     from mlsys.workloads.torch_models import torch_dtype
@@ -76,6 +77,6 @@ def adjusted(
             size[1] = sequence
         if image is not None and len(size) == 4:
             size[2:] = [image, image]
-        return torch.zeros(size, dtype=dtype if dtype and value.is_floating_point() else value.dtype, device="meta")
+        return torch.zeros(size, dtype=dtype if dtype and value.is_floating_point() else value.dtype, device=device)
 
-    return module.to(device="meta", dtype=dtype), pytree.tree_map(adjust, inputs)
+    return module.to(device=device, dtype=dtype), pytree.tree_map(adjust, inputs)

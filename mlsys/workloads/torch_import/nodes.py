@@ -84,6 +84,7 @@ class _Reader:
         self._current: dict[int, int] = {}  # the wire that lies in each storage
         self._looks: dict[int, dict[Any, int]] = {}  # the views of each wire, numbered
         self._schemas: dict[Any, tuple[tuple[str, Any], ...]] = {}
+        self._packed: dict[torch.fx.Node, tuple[tuple[str, torch.Tensor], ...]] = {}  # weights inside one object
         self._kept: list[Any] = []  # what holds storages: their numbers would be given out again
 
     def hold(self, value: Any, role: str, name: str) -> None:
@@ -123,6 +124,10 @@ class _Reader:
                     node.meta.setdefault("val", held)
                 if isinstance(value, torch.Tensor):
                     self.hold(value, self.roles.get(_storage(value), "constant"), f"{prefix}{node.target}")
+                elif isinstance(held, torch.ScriptObject):
+                    self._packed[node] = unpacked(held)
+                    for label, tensor in self._packed[node]:
+                        self.hold(tensor, "parameter", f"{prefix}{node.target}.{label}")
             elif node.op == "call_function":
                 yield from self._node(module, node, prefix)
 
@@ -212,7 +217,16 @@ class _Reader:
             in_place = target._schema.is_mutable and name not in _LOOKS
             is_pointwise = torch.Tag.pointwise in target.tags
         takes: dict[Any, tuple[int, Look]] = {}
-        arguments = tuple((label, self._value(given, takes)) for label, given in self._named(target, node))
+        arguments = tuple(
+            (label, self._value(given, takes))
+            for label, given in self._named(target, node)
+            if not self._is_packed(given)
+        ) + tuple(
+            (label, self._taken(tensor, (given, label), given.name, takes))
+            for _, given in self._named(target, node)
+            if self._is_packed(given)
+            for label, tensor in self._packed[given]
+        )
         given_storages = {
             _storage(tensor) for given in node.all_input_nodes for tensor in _leaves(given.meta.get("val"))
         }
@@ -240,6 +254,9 @@ class _Reader:
         for place, tensor in enumerate(new):
             wires.append(self._lay(tensor, name if len(new) == 1 else f"{name}.{place}"))
         return tuple(wires)
+
+    def _is_packed(self, given: Any) -> bool:
+        return isinstance(given, torch.fx.Node) and given in self._packed
 
     def _named(self, target: Any, node: torch.fx.Node) -> list[tuple[str, Any]]:
         """Return name and value of every argument, those left at their defaults too."""
@@ -308,6 +325,19 @@ class _Reader:
             self.roles.get(_storage(tensor), "activation"),
             identity,
         )
+
+
+def unpacked(held: Any) -> tuple[tuple[str, torch.Tensor], ...]:
+    """Return the weight and the bias that a quantised layer packs into one object; nothing if it cannot be opened."""
+    for unpack in (torch.ops.quantized.linear_unpack, torch.ops.quantized.conv2d_unpack):
+        try:
+            with torch._C._DisableTorchDispatch():
+                weight, bias = unpack(held)
+                found = (("weight", weight.int_repr()), *((("bias", bias),) if bias is not None else ()))
+        except (RuntimeError, TypeError, NotImplementedError):
+            continue
+        return found
+    return ()
 
 
 def _results(module: torch.fx.GraphModule) -> list[torch.Tensor]:

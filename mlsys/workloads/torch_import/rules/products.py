@@ -37,6 +37,16 @@ def _linear(call: Call) -> Work:
     return Work("gemm", rows * n * k, _bias(call, "bias"), shape=_shape(m=rows, n=n, k=k))
 
 
+@rule("linear_dynamic", "linear_relu_dynamic", "linear_dynamic_fp16")
+def _dynamic_linear(call: Call) -> Work:
+    """Count scaling and rounding of each input, the product, and scaling back of each output with its bias."""
+    given, out = call.tensor("X"), call.out
+    k, n = given.shape[-1], out.shape[-1]
+    rows = given.elements // max(k, 1)
+    beside = 2 * given.elements + (2 if "relu" in call.op else 1) * out.elements + _bias(call, "bias")
+    return Work("gemm", rows * n * k, beside, shape=_shape(m=rows, n=n, k=k))
+
+
 @rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "_int_mm")
 def _matmul(call: Call) -> Work:
     left, right = call.inputs[0], call.inputs[-1]  # the same tensor twice is read once
