@@ -128,12 +128,11 @@ def main() -> None:
     tracing.prepare()
     rounds = 1 if quick else 5
     rows = {}
-    captured = list(CAPTURED)
     for name, python, code, count, given in (
         ("catalogue", run.PYTHON, OURS, rounds, (NETWORKS, BATCHES, PRECISIONS, ["on"])),
         ("mlsysim", run.PYTHON, PEER, rounds, (BATCHES, PRECISIONS)),
-        ("captured from torch", tracing.PYTHON, OURS, min(rounds, 3), (captured, BATCHES, PRECISIONS, ["off"])),
-        ("captured and fused", tracing.PYTHON, OURS, min(rounds, 3), (captured, BATCHES, PRECISIONS, ["on"])),
+        ("captured from torch", tracing.PYTHON, OURS, min(rounds, 3), (CAPTURED, BATCHES, PRECISIONS, ["off"])),
+        ("captured and fused", tracing.PYTHON, OURS, min(rounds, 3), (CAPTURED, BATCHES, PRECISIONS, ["on"])),
     ):
         row = rows[name] = median(python, code, count, given)
         print(f"{name:<22} {row['points']:>8,} points  {row['cpu_seconds']:>8.2f} s CPU  "
