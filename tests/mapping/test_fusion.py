@@ -361,7 +361,7 @@ def test_every_operator_says_what_it_is_made_of() -> None:
 def test_explain() -> None:
     lines = fuse(workload("resnet50", precision="fp16")).explain().splitlines()
     assert lines[:2] == [
-        "resnet50: 174 operators in 56 kernels",
+        "ResNet-50: 174 operators in 56 kernels",
         "moved one by one 213 MB, fused 108 MB (50.7%); 118 tensors are not written",
     ]
     assert lines[4].split() == ["conv-bn-add-act", "16", "64", "48", "101.3", "MB", "35.02", "MB"]
