@@ -24,7 +24,7 @@ __all__ = ["INVITATION", "lab_page", "lab_text", "question_page", "widget_view",
 INVITATION = "Run all cells to start this lab; nothing below gives an answer away."
 _TO_ANSWER = "Run all cells to check your answer."
 _CLOSED = "The wrap-up opens here when the questions of the lab are answered."
-_PRINTED = "The solution stands at the end of the book."
+_PRINTED = "The wrap-up opens in the lab."
 _SCRIPT = f"<script>\n{files('mlsys.widgets').joinpath('static_lab.js').read_text(encoding='utf-8')}</script>"
 
 

@@ -58,16 +58,14 @@ class WrapUpBox:
     ----------
     wrap
         Called when it opens, not before.
-    opened
-        Called when the button opens it.
     """
 
-    def __init__(self, wrap: Callable[[], WrapUp], opened: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, wrap: Callable[[], WrapUp]) -> None:
         self._wrap = wrap
         self.open = False
         self.words = ipywidgets.HTML("")
         self.button = button("Open it now")
-        self.button.on_click(lambda _: (self.show(), opened()))
+        self.button.on_click(lambda _: self.show())
         self.view = ipywidgets.VBox([style_sheet(), self.words, self.button])
         self.view.add_class("mlsys-lab")
         self.view.add_class("mlsys-wrap-up")

@@ -39,10 +39,16 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a JupyterLab on a copy of the labs."""
-    home = tmp_path_factory.mktemp("jupyter")
-    folder = Path(shutil.copytree(ROOT / "labs", home / "labs"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the labs."""
+    copied = tmp_path_factory.mktemp("jupyter") / "labs"
+    return Path(shutil.copytree(ROOT / "labs", copied, ignore=shutil.ignore_patterns("*.state.json")))
+
+
+@pytest.fixture(scope="module")
+def jupyter(folder: Path) -> Iterator[str]:
+    """Return the address of a JupyterLab on the copy of the labs."""
+    home = folder.parent
     for name, values in SETTINGS.items():
         file = home / "settings" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,8 +92,10 @@ def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @pytest.fixture(params=LABS)
-def lab(request: pytest.FixtureRequest, jupyter: str, context: BrowserContext) -> Iterator[Page]:
-    """Return a lab with all its cells run."""
+def lab(request: pytest.FixtureRequest, folder: Path, jupyter: str, context: BrowserContext) -> Iterator[Page]:
+    """Return a lab with all its cells run, and nothing kept of an earlier test."""
+    for kept in folder.glob("*.state.json"):
+        kept.unlink()
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(f"{jupyter}/lab/tree/{request.param}.ipynb?reset")
@@ -154,6 +162,10 @@ def test_predict_explore_check(lab: Page) -> None:
 
 
 def test_closed_until_predicted(lab: Page) -> None:
+    """Run All has run every cell by now: the picture is empty and the wrap-up is closed."""
+    expect(lab.locator(".mlsys-lab .mlsys-summary").first).to_have_text("")
+    expect(lab.locator(".mlsys-wrap-up")).to_contain_text("opens here when your prediction is locked")
+    assert lab.locator(".mlsys-lab .noUi-target:not([disabled])").count() == 0
     picture = lab.locator(".mlsys-picture img").first
     before = settled(lab, picture)
     lab.locator(".mlsys-lab .noUi-handle").first.press("ArrowRight")
