@@ -150,6 +150,8 @@ def _follow(
             owner = space.get(node.value.id)
             if isinstance(owner, types.ModuleType) and owner.__name__ == "mlsys.constants":
                 basis.add(origins_within(getattr(owner, node.attr, None)))
+            elif isinstance(owner, types.ModuleType) and _of_the_package(getattr(owner, node.attr, None)):
+                basis.functions[f"{node.value.id}.{node.attr}"] = None
     basis.add(_read_from_devices(tree, space))
     for name in _names(tree):
         if name in seen or depth == 0:

@@ -15,10 +15,10 @@ from mlsys.models.access import WARP
 from mlsys.models.analysis import analyse
 from mlsys.models.tiling import tile_sizes
 from mlsys.registry import start_chapter
-from mlsys.workloads import resnet50
+from mlsys.workloads import zoo
 start_chapter("demo")
 a100, v100 = Hardware.Cloud.A100, Hardware.Cloud.V100
-found = analyse(a100, resnet50(batch=8))
+found = analyse(a100, zoo.network("resnet50", batch=8))
 """
 
 
@@ -70,7 +70,7 @@ def test_devices_of_a_loop_are_asked_for_their_facts(tmp_path: Path) -> None:
         ("claim(value=WARP)", "WARP, of mlsys.models.access.WARP"),
         ("import random\nclaim(value=random.Random(1).random())", "this page's own code"),
         ("sizes = tile_sizes(a100)\nclaim(value=sizes['L2'] / 2)", "sizes['L2'] / 2, of tile_sizes(device=NVIDIA"),
-        ("network = resnet50(batch=8)\nclaim(value=len(network))", "len(network), of resnet50()"),
+        ("network = zoo.network('resnet50', batch=8)\nclaim(value=len(network))", "len(network), of zoo.network()"),
     ],
 )  # fmt: skip
 def test_what_a_formula_says(tmp_path: Path, cell: str, formula: str) -> None:
