@@ -61,7 +61,7 @@ def summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:
         "low_seconds": found.range[0].m_as("s"),
         "high_seconds": found.range[1].m_as("s"),
         "range_rests_on": found.interval.why,
-        "told_apart_from_first": found is not first and found.apart_from(first),
+        "told_apart_from_first": first is not None and found is not first and found.apart_from(first),
         "held_by": found.held_by,
         "samples_per_second": found.rate.m_as("1/s"),
         "speed_over_first": ((first or found).estimate / found.estimate).m_as(""),
