@@ -127,7 +127,7 @@ def _snapshot(name: str, precision: str, vector_unit: bool) -> Snapshot:
 def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Snapshot:
     """Return what the calibrated model reads of a twin of the catalogue, kept by its name and the what-ifs."""
     # hipBLAS and its kin run FP32 on the matrix cores of CDNA, which keep all of its bits.
-    whole = twin.vendor == "AMD" and ("fp32", "matrix", "dense") in twin._peaks
+    whole = twin.vendor == "AMD" and twin.has_peak("fp32", unit="matrix")
     return _snapshot(twin.id, precision, vector_unit and not whole)
 
 
