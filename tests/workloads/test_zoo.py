@@ -20,7 +20,7 @@ from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.tape import Tape
 from sampled import drawn
 
-NAMES = zoo.networks()
+NAMES = tuple(name for name in zoo.networks() if zoo.entry(name).written)
 
 
 # --- names ------------------------------------------------------------------------------------
