@@ -149,8 +149,12 @@ def _names(kind: str, layers: list[Any]) -> list[str]:
     if entry is None or not entry.code or not entry.written or entry.model:
         return []
     written = [operator for operator in entry.build(batch=1) if operator.products is not None]
-    same = [(a.products.n, a.products.k) for a in written] == [(b.products.n, b.products.k) for b in layers]
+    same = list(map(_widths, written)) == list(map(_widths, layers))
     return [operator.name for operator in written] if same else []
+
+
+def _widths(operator: Any) -> tuple[int, int] | None:
+    return None if operator.products is None else (operator.products.n, operator.products.k)
 
 
 def _layers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,12 @@ def plan(
 
         text = page(result)
     else:
-        text = {
+        writers: dict[str, Callable[[Any], str]] = {
             "text": as_text,
             "csv": as_csv,
             "json": lambda found: json.dumps(record(found), indent=1, ensure_ascii=False, allow_nan=False),
-        }[kind](result)
+        }
+        text = writers[kind](result)
     _write(text, output)
     if figure is not None and result.placements:
         from mlsys.viz.placement import plan_figure

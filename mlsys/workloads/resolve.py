@@ -166,7 +166,8 @@ def _from_config(model: str, given: dict[str, int], precision: str | None) -> Wo
     from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
 
     captured_in = precision if precision in TORCH_DTYPES else "fp32"
-    workload = from_hf_config(model, **given, precision=captured_in)
+    sizes: dict[str, Any] = dict(given)
+    workload = from_hf_config(model, **sizes, precision=captured_in)
     workload = replace(workload, recipe=f"configuration {model}, built by transformers")
     return workload if precision in (None, captured_in) else _stored(workload, precision)
 
@@ -297,11 +298,13 @@ def _changed(name: str, sizes: Mapping[str, int], precision: str, phase: Any, ch
             raise UnknownNameError(
                 f"at(): {name!r} has no free size {size!r}. Free: {', '.join(sizes)}.{did_you_mean(size, sizes)}"
             )
-    return load(name, **{**sizes, **changes}, precision=precision, phase=phase)
+    chosen: dict[str, Any] = {**sizes, **changes}
+    return load(name, **chosen, precision=precision, phase=phase)
 
 
 def _in_format(name: str, sizes: Mapping[str, int], phase: Any, precision: str) -> Workload:
-    return load(name, **sizes, precision=precision, phase=phase)
+    chosen: dict[str, Any] = dict(sizes)
+    return load(name, **chosen, precision=precision, phase=phase)
 
 
 def _ride_along(name: str, given: dict[str, Any]) -> Network:

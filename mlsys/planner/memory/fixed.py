@@ -249,7 +249,7 @@ class _Problem:
         rank = np.empty(self.number, np.int64)
         rank[order] = np.arange(self.number)
         offsets = np.zeros(self.number, np.int64)
-        outcome, nodes = search_offsets(
+        outcome, nodes = search_offsets(  # type: ignore[no-untyped-call]
             order,
             self.size,
             self.first,

@@ -45,17 +45,17 @@ class Scheduled(Placed):
     changes: int
 
     @cached_property
-    def latency(self) -> Fraction:  # type: ignore[override]
+    def latency(self) -> Fraction:
         """Until the last stage ends, ms."""
         return max(end for _, end in self.spans)
 
     @cached_property
-    def switches(self) -> int:  # type: ignore[override]
+    def switches(self) -> int:
         """Inputs that come from another device."""
         return self.changes
 
     @cached_property
-    def busy(self) -> dict[str, Fraction]:  # type: ignore[override]
+    def busy(self) -> dict[str, Fraction]:
         """Time that the stages on each device take, over its streams, ms."""
         taken: dict[str, Fraction] = {}
         for stage in self.stages:
@@ -64,7 +64,7 @@ class Scheduled(Placed):
         return {device: time / streams[device] for device, time in sorted(taken.items())}
 
     @cached_property
-    def memory(self) -> dict[str, Fraction]:  # type: ignore[override]
+    def memory(self) -> dict[str, Fraction]:
         """Memory held on each device, MB; of the stages that run at once, if only those hold any."""
         held: dict[str, list[Fraction]] = {}
         for stage in self.stages:

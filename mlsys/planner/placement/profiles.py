@@ -11,7 +11,7 @@ from typing import Any
 
 from mlsys.errors import ArgumentError, ScenarioFileError
 from mlsys.planner.placement.scenario import Scenario
-from mlsys.workloads.workload import Workload
+from mlsys.workloads.operator import Network
 
 __all__ = ["scenario_of", "with_measured"]
 
@@ -19,7 +19,7 @@ _NEEDED = ("stage", "device", "latency_ms", "energy_mj", "memory_mb")
 
 
 def scenario_of(
-    network: Workload, devices: Sequence[str], *, precision: str = "fp16", samples: int = 1
+    network: Network, devices: Sequence[str], *, precision: str = "fp16", samples: int = 1
 ) -> dict[str, Any]:
     """Return a scenario whose stages are the operators of a network, as a file would say it.
 

@@ -251,7 +251,8 @@ for _name, _recipe in _CODE.items():
     CATALOGUE[_name] = replace(CATALOGUE[_name], code=_recipe, longest=_longest)
 
 # Networks that are known by their code alone.
-for _name, _title, _family, _source, _size in (
+_sizes: dict[str, Any]
+for _name, _title, _family, _source, _sizes in (
     ("mlp", "Perceptron of 128, 256 and 64 units", "exercises", "an exercise of this book", {}),
     ("lenet5", "LeNet-5", "picture", "LeCun et al. 1998, Proc. IEEE, figure 2, in its usual modern form", {}),
     ("small-cnn", "Two convolutions and a classifier", "exercises", "an exercise of this book", {}),
@@ -261,4 +262,4 @@ for _name, _title, _family, _source, _size in (
     ("gru-lm", "GRU language model, 2 layers of 650", "text", "as lstm-lm, with the cells of Cho et al. 2014",
      {"sequence": 35}),
 ):  # fmt: skip
-    CATALOGUE[_name] = Entry(_name, _title, _family, _source, code=_name, **_size)  # type: ignore[arg-type]
+    CATALOGUE[_name] = Entry(_name, _title, _family, _source, code=_name, **_sizes)

@@ -195,7 +195,7 @@ def _starts(grouped: Grouped, seed: int, until: float) -> list[Start]:
     serial = grouped.instance.objective == "latency"
     for number in range(_ORDERS):
         order = grouped.order(np.random.default_rng((seed, number)) if number else None)
-        device = stretches(*arrays, order, grouped.knots, serial)
+        device = stretches(*arrays, order, grouped.knots, serial)  # type: ignore[call-arg]
         for one in (device, np.zeros_like(device)) if not number else (device,):
             score = evaluate(grouped.instance, one.tolist())
             over = math.inf if score.broken else score.value_ms
