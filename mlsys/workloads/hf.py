@@ -59,7 +59,7 @@ def from_hf_config(
     Examples
     --------
     >>> config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100}
-    >>> print(from_hf_config(config, sequence=16).flops)
+    >>> print(from_hf_config(config, sequence=16).product_flops)
     3276800 FLOP
     """
     sizes = {"batch": batch} | {

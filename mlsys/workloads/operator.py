@@ -157,7 +157,8 @@ class Network:
     Examples
     --------
     >>> from mlsys.workloads import zoo
-    >>> print(f"{zoo.network("resnet50", batch=1).flops.to('GFLOP'):.2f}")
+    >>> resnet = zoo.network("resnet50", batch=1)
+    >>> print(f"{resnet.flops.to('GFLOP'):.2f}")
     8.18 GFLOP
     """
 

@@ -84,9 +84,9 @@ def load(
     --------
     >>> resnet = load("resnet50", batch=32)
     >>> print(resnet.macs.to("GMAC"), dict(resnet.sizes))
-    130.853896192 GMAC {'batch': 32, 'image': 224}
+    130.853896 GMAC {'batch': 32, 'image': 224}
     >>> print(f"{load('llama-2-7b', phase='decode', sequence=1024, precision='fp16').data.to('GB'):.2f}")
-    13.84 GB
+    13.77 GB
     """
     name = str(model)
     given: dict[str, Any] = {"batch": batch, "sequence": sequence, "image": image}

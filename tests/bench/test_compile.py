@@ -252,8 +252,8 @@ def test_models_by_name_and_from_a_factory(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("model", "sizes", "words"),
     [
-        ("resnet5", {}, "'resnet5' cannot be run: it is no network with PyTorch code here. Did you mean 'resnet50'?"),
-        ("model.onnx", {}, "configurations and ONNX files hold no code to compile"),
+        ("resnet5", {}, "unknown network 'resnet5'. Did you mean 'resnet50'?"),
+        ("model.onnx", {}, "an ONNX file holds no PyTorch code"),
         ("resnet18", {"sequence": 9}, "--sequence does not go with resnet18, which takes --image"),
         ("mlp", {"image": 9}, "--image does not go with mlp, which has one input size"),
         ("gpt2", {"sequence": 2000}, "--sequence must be at most 1024 for gpt2, got 2000"),

@@ -21,6 +21,7 @@ SUMMARY = {
     *("model", "device", "precision", "batch", "setting", "calibration", "bound_seconds", "bound_by"),
     *("estimate_seconds", "held_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "ridge_flop_per_byte", "utilisation", "product_flops", "sequence", "image", "recipe"),
+    *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first"),
 }
 ROW = {
     *("name", "kind", "share", "estimate_seconds", "bound_seconds", "flops", "bytes", "weight_bytes"),
@@ -102,7 +103,7 @@ def test_options_reach_the_network() -> None:
     assert analysed("bert-base", "--device", "A100", "--sequence", 256)["flops"] > 2 * usual["flops"]
     assert analysed("resnet50", "--device", "A100", "--image", 112)["product_flops"] < 3e9
     narrow = analysed("bert-base", "--device", "A100", "--precision", "int8")
-    positions = 128 * 8  # whole numbers in every format
+    positions = 2 * 128 * 8  # of places and of token types: whole numbers in every format
     assert narrow["weight_bytes"] - positions == (usual["weight_bytes"] - positions) / 2
     step = analysed("llama3-8b", "--device", "H100", "--phase", "decode", "--sequence", 64)
     assert step["held_by"] == "memory"

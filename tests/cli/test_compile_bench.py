@@ -97,7 +97,7 @@ def test_each_kind_of_failure_has_its_exit_code(
     ("arguments", "words"),
     [
         (("resnet5",), "Did you mean 'resnet50'?"),
-        (("model.onnx",), "hold no code to compile"),
+        (("model.onnx",), "holds no PyTorch code"),
         (("mlp", "--sequence", "4"), "--sequence does not go with mlp"),
         (("mlp", "--output", "/no/such/folder/x.json"), "--output: there is no folder"),
         (("mlp", "--batch", "0"), "--batch"),

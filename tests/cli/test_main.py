@@ -129,7 +129,7 @@ def test_devices_for_machines() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--min-peak", "100"), "it has no unit"),
+        (("--min-peak", "100"), "must be in FLOP/s"),
         (("--min-peak", "5 parsec"), "'parsec' is not defined"),
         (("--vendor", "Nvida"), "Did you mean 'NVIDIA'?"),
         (("A100", "--kind", "GPU"), "not both"),

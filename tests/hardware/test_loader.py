@@ -397,7 +397,7 @@ def test_a_mangled_file_gives_a_fault_list_or_a_valid_device(validate: bool, tmp
         accepted += 1
         assert isinstance(device, Device)
         if validate:
-            assert device.peak_flops.magnitude > 0
+            assert not device.precisions or device.peak_flops.magnitude > 0
             assert device.memory_bw.source.strip()
     assert accepted > 20, "else the mutations are too coarse to try the inside"
     assert refused > 150

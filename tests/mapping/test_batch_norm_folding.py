@@ -96,7 +96,7 @@ def test_the_work_of_normalisation_falls_to_zero() -> None:
     assert work["normalisation"] == 2 * outputs
     assert "normalisation" not in left
     assert left["conv2d"] - work["conv2d"] == outputs
-    assert after.flops == before.flops
+    assert after.product_flops == before.product_flops
     assert (len(before), len(after)) == (174, 121)
     fused, folded = fuse(before), fuse(after)
     assert folded.kernels == fused.kernels == 56

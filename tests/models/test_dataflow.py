@@ -166,7 +166,7 @@ def test_unknown_names_are_refused() -> None:
         movements(space, LoopNest((TileLevel("L1", {"n": 1}, ("m",)),)))
     with pytest.raises(ArgumentError, match="order. must name each loop once"):
         TileLevel("L1", {"n": 1}, ("m", "m"))
-    with pytest.raises(ArgumentError, match="must be a gemm or a conv2d"):
+    with pytest.raises(ArgumentError, match="must be a matrix product or lower to one"):
         iteration_space(relu(64))
     with pytest.raises(ArgumentError, match="groups. must divide the channels"):
         conv_space(1, 6, 6, 4, 4, 3, 3, groups=4)

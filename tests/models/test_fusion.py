@@ -131,7 +131,7 @@ def test_the_gain_is_that_of_two_rooflines() -> None:
     assert gain.speedup == pytest.approx((gain.unfused.time / gain.fused.time).m_as(""))
     assert gain.saved == fused.unfused.data - fused.data
     first = gain.explain().splitlines()[0]
-    assert "mobilenet-v2 on NVIDIA A100 80 GB SXM4" in first and "in 151 kernels" in first and "in 54" in first
+    assert "MobileNet v2 1.0 on NVIDIA A100 80 GB SXM4" in first and "in 151 kernels" in first and "in 54" in first
 
 
 @pytest.mark.parametrize("length", [2, 3, 4])

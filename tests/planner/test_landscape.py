@@ -9,11 +9,12 @@ import pytest
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
+from mlsys.hardware import load_device
 from mlsys.mapping import LoopNest, TileLevel, conv_space, gemm_space
 from mlsys.models.dataflow import (
-    Machine,
-    Memory,
+    Hierarchy,
     buffer_words,
+    hierarchy,
     movements,
     nest_cost,
     order_words,
@@ -21,33 +22,48 @@ from mlsys.models.dataflow import (
     walked_words,
 )
 from mlsys.planner.mapper import best_mapping, pareto_front, random_mappings
-from mlsys.units import Q_
 
-MACHINE = Machine(
-    "small",
-    "int8",
-    (
-        Memory("DRAM", Q_(1, "GB"), Q_(1, "GB/s"), Q_(100, "pJ/byte")),
-        Memory("SRAM", Q_(20, "byte"), Q_(2, "GB/s"), Q_(2, "pJ/byte")),
-        Memory("registers", Q_(5, "byte"), None, Q_(0.5, "pJ/byte")),
-    ),
-    Q_(100, "GFLOP/s"),
-    Q_(0.2, "pJ"),
-)
+TINY = """\
+id: Tiny
+name: A tiny array
+kind: NPU
+vendor: nobody
+release_year: 2026
+profile: teaching
+sources:
+  made_up: {title: Made up for this test, date: "2026", confidence: assumed}
+headline: int8
+peaks: {int8: {matrix: {dense: {value: 100 GOP/s, source: made_up}}}}
+memory:
+  DRAM: {kind: DRAM, capacity: {value: 1 GB, source: made_up}, bandwidth: {value: 1 GB/s, source: made_up}}
+  SRAM: {kind: SRAM, capacity: {value: 20 byte, source: made_up}, bandwidth: {value: 2 GB/s, source: made_up}}
+  Scratchpad: {kind: SRAM, capacity: {value: 5 byte, source: made_up}}
+chip: {node: {value: 45 nm, source: made_up}}
+"""
 
 
-def test_random_mappings_fit_repeat_and_cost_what_the_nest_says() -> None:
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Hierarchy:
+    path = tmp_path_factory.mktemp("tiny") / "Tiny.yaml"
+    path.write_text(TINY)
+    chip = hierarchy(load_device(path))
+    assert chip.rooms == (20, 5)
+    assert chip.times == (1e-9, 0.5e-9)
+    return chip
+
+
+def test_random_mappings_fit_repeat_and_cost_what_the_nest_says(tiny: Hierarchy) -> None:
     space = gemm_space(12, 9, 10)
-    drawn, same = (random_mappings(MACHINE, space, 30, seed=3) for _ in range(2))
+    drawn, same = (random_mappings(tiny, space, 30, seed=3) for _ in range(2))
     assert drawn.nests == same.nests
     for nest, energy, time in zip(drawn.nests, drawn.energies, drawn.times, strict=True):
-        assert all(used <= room for used, room in zip(buffer_words(space, nest), MACHINE.capacities(), strict=True))
-        result = nest_cost(MACHINE, space, nest)
+        assert all(used <= room for used, room in zip(buffer_words(space, nest), tiny.rooms, strict=True))
+        result = nest_cost(tiny, space, nest)
         assert result.figures["energy"].m_as("J") == pytest.approx(energy)
         assert result.time.m_as("s") == pytest.approx(time)
 
 
-def test_the_front_is_what_brute_force_leaves() -> None:
+def test_the_front_is_what_brute_force_leaves(tiny: Hierarchy) -> None:
     space = gemm_space(4, 3, 3)
     points = set()
     for outer in itertools.product((1, 2, 3, 4), (1, 2, 3), (1, 2, 3)):
@@ -63,7 +79,8 @@ def test_the_front_is_what_brute_force_leaves() -> None:
                 nest = LoopNest((TileLevel("SRAM", tiles[0], first), TileLevel("registers", tiles[1], second)))
                 moved = movements(space, nest)
                 points.add(tuple(sum(m.words for m in moved if m.level == level) for level in (1, 2)))
-    energies = {words: 102 * words[0] + 2.5 * words[1] for words in points}
+    prices = [price * 1e12 for price in tiny.prices]
+    energies = {words: prices[0] * words[0] + prices[1] * words[1] for words in points}
     times = {words: max(words[0], words[1] / 2, 36 * 2 / 100) for words in points}
     best = {
         (round(energies[w], 6), round(times[w], 6))
@@ -73,18 +90,18 @@ def test_the_front_is_what_brute_force_leaves() -> None:
             for v in points
         )
     }
-    front = pareto_front(MACHINE, space)
+    front = pareto_front(tiny, space)
     found = {
-        (round((e - 0.2e-12 * 36) * 1e12, 6), round(t * 1e9, 6))
+        (round((e - tiny.multiplying * 36) * 1e12, 6), round(t * 1e9, 6))
         for e, t in zip(front.energies, front.times, strict=True)
     }
     assert found == best
 
 
-def test_the_ends_of_the_front_are_the_best_at_energy_and_time() -> None:
+def test_the_ends_of_the_front_are_the_best_at_energy_and_time(tiny: Hierarchy) -> None:
     space = gemm_space(24, 30, 20)
-    front = pareto_front(MACHINE, space)
-    frugal, quick = (best_mapping(MACHINE, space, goal) for goal in ("energy", "latency"))
+    front = pareto_front(tiny, space)
+    frugal, quick = (best_mapping(tiny, space, goal) for goal in ("energy", "latency"))
     assert front.energies[0] == pytest.approx(frugal.result.figures["energy"].m_as("J"))
     assert front.times[-1] == pytest.approx(quick.result.time.m_as("s"))
     assert (np.diff(front.energies) > 0).all() and (np.diff(front.times) < 0).all()

@@ -174,7 +174,7 @@ def test_fits_and_proofs_equal_enumeration() -> None:
     for _ in range(40):
         lower = rng.integers(0, 6, 6)
         buffers = FixedBuffers(tuple("abcdef"), lower, lower + rng.integers(1, 5, 6), rng.integers(1, 6, 6))
-        for capacity in (buffers.largest_live, buffers.largest_live + 1):
+        for capacity in (buffers.largest_live - 1, buffers.largest_live, buffers.largest_live + 1):
             found = plan_below(buffers, capacity)
             assert found.proved
             assert found.fits == fits_by_enumeration(buffers, capacity)

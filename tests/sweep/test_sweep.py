@@ -194,10 +194,11 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
 
 
 def test_a_point_of_the_catalogue_equals_the_roofline_of_the_same_network() -> None:
-    from mlsys.workloads import zoo
+    from mlsys.mapping.fusion import as_kernels
+    from mlsys.workloads import load
 
     (row,) = sweep(SweepSpec(models=["inception_v4"], devices=["H100"], batches=[64], precisions=["int8"]))
-    result = roofline(Hardware.Cloud.H100, zoo.network("inception_v4", batch=64, precision="int8"))
+    result = roofline(Hardware.Cloud.H100, as_kernels(load("inception_v4", batch=64, precision="int8")))
     assert close(row.bound_seconds, result.time.m_as("s"))
 
 

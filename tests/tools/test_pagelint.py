@@ -77,8 +77,11 @@ BAD = [
 ]
 
 GOOD = [
+    ("P012", "Twelve rows, `sixteen` of code, and 128 in digits.\n"),
+    ("P012", CELL % "edge = given(edge=128)"),
+    ("P013", "Less than a hundredth is left.\n\n" + CELL % "check(x < 0.01, 'less than a hundredth')"),
     ("P001", "The A100 came in 2020 with FP16 and PCIe 4; see chapter 3, step 2.\n"),
-    ("P001", "Twice as fast, half the time, a hundred times.\n"),
+    ("P001", "Twice as fast, half the time.\n"),
     ("P001", "The ridge is {glue:text}`ridge:.1f` and $x = 3\\,\\text{s}$ and `5 GB/s`.\n"),
     ("P001", "$$\nT = 5 s\n$$\n"),
     ("P001", "\\begin{align}\nT = 5 s\n\\end{align}\n"),

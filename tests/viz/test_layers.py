@@ -47,7 +47,9 @@ def test_the_strip_is_as_long_as_the_time(network: tuple[Workload, Result]) -> N
     viz.time_strip(ax, [network[1], network[1]])
     assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(200)
     figure = viz.layer_panels(figure, Hardware.Cloud.A100, [network, network])
-    assert [panel.get_title(loc="left") or panel.get_title() for panel in figure.axes] == ["small-cnn"] * 2
+    assert [panel.get_title(loc="left") or panel.get_title() for panel in figure.axes] == [
+        "Two convolutions and a classifier"
+    ] * 2
     plt.close(figure)
 
 

@@ -188,7 +188,7 @@ def systolic_view(
 
     Examples
     --------
-    >>> print(systolic_view(128, 128, 128).summary[:113])
+    >>> print(systolic_view(128, 128, 128).summary[:110])
     The (128 × 128) by (128 × 128) product on 128 × 128 PEs, weight-stationary, runs in one fold and 510 cycles an
     """
     return SystolicScene().update(m=m, n=n, k=k, side=side, dataflow=dataflow, overlap=overlap, along=along)

@@ -55,10 +55,10 @@ def from_torch(
     --------
     >>> import torch
     >>> layer = from_torch(lambda: torch.nn.Conv2d(64, 64, 3, padding=1, groups=64), torch.zeros(1, 64, 56, 56))
-    >>> print(layer.flops, layer.parameters)
+    >>> print(layer.product_flops, layer.parameters)
     3612672 FLOP 640 param
     >>> mlp = from_torch(torch.nn.Linear(128, 256), torch.zeros(4, 50, 128), dynamic={"batch": 0, "tokens": 1})
-    >>> print(mlp.flops, mlp.at(batch=1, tokens=7).flops)
+    >>> print(mlp.product_flops, mlp.at(batch=1, tokens=7).product_flops)
     13107200 FLOP 458752 FLOP
     """
     template = template_of(module, example_inputs, dynamic=dynamic, name=name)
