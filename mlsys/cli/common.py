@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,12 +16,17 @@ import click
 from mlsys.errors import DeviceFileError
 
 __all__ = [
+    "EXTRAS",
     "PICTURES",
+    "Commands",
     "QuantityType",
     "checked_picture",
     "complete_device",
     "complete_devices",
     "complete_model",
+    "harmless",
+    "needed_extra",
+    "printable",
     "progress",
     "read_rows",
     "speak_plainly",
@@ -36,10 +43,81 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
+        except BrokenPipeError:
+            raise  # whoever read our output has enough: no error of the question
+        except ModuleNotFoundError as missing:
+            raise click.ClickException(needed_extra(missing)) from missing
         except (ValueError, LookupError, OSError, DeviceFileError) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(printable(str(error))) from error
 
     return wrapped
+
+
+EXTRAS = {
+    "matplotlib": "viz", "mpl_toolkits": "viz", "torch": "torch", "transformers": "hf", "onnx": "onnx",
+    "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
+}  # fmt: skip
+
+
+def needed_extra(missing: ModuleNotFoundError) -> str:
+    """Return in one line which part of the package is not installed, and the command that installs it.
+
+    Examples
+    --------
+    >>> needed_extra(ModuleNotFoundError("No module named 'onnx'", name="onnx"))
+    "this needs onnx, which is not installed. Type: pip install 'mlsys[onnx]'"
+    """
+    module = (missing.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return f"this needs {module or missing}, which is not installed. Type: pip install {module or 'it'}"
+    return f"this needs {module}, which is not installed. Type: pip install 'mlsys[{EXTRAS[module]}]'"
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters written out, so that no name can steer a terminal.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb\nc")
+    'a\\x1b[31mb\nc'
+    """
+    return "".join(
+        mark if mark == "\n" or mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text
+    )
+
+
+def harmless(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe before it.
+
+    Examples
+    --------
+    >>> harmless("=1+1"), harmless("-3.5"), harmless("conv1")
+    ("'=1+1", '-3.5', 'conv1')
+    """
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+class Commands(click.Group):
+    """A group of commands that ends quietly when its output is cut off, and prints on any terminal."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command; what the terminal's encoding lacks is written out."""
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            return super().main(*args, **kwargs)
+        finally:
+            try:
+                sys.stdout.flush()
+            except BrokenPipeError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class QuantityType(click.ParamType):
@@ -113,7 +191,7 @@ def write_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None 
     rows = list(rows)
     writer = csv.DictWriter(sys.stdout, list(heads or (rows[0] if rows else [])), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
 
 
 def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:

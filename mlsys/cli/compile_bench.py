@@ -31,6 +31,8 @@ def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
             raise _Different(str(error)) from error
         except MeasureError as error:
             raise _Impossible(str(error)) from error
+        except ModuleNotFoundError as missing:
+            raise _Wrong(needed_extra(missing)) from missing
         except (ValueError, LookupError, OSError, ImportError) as error:
             raise _Wrong(str(error)) from error
 

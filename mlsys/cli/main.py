@@ -7,6 +7,7 @@ import click
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
+from mlsys.cli.common import Commands
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.flops import flops
@@ -21,7 +22,7 @@ from mlsys.cli.validate import validate
 __all__ = ["main"]
 
 
-@click.group()
+@click.group(cls=Commands)
 @click.version_option(package_name="mlsys")
 def main() -> None:
     """Hardware acceleration for machine learning, in numbers with a pedigree.

@@ -1,0 +1,85 @@
+"""Whatever reads our output, and whatever a name holds: one line or a clean file, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mlsys.cli.common import harmless, printable
+
+COMMAND = [sys.executable, "-m", "mlsys"]
+
+
+@pytest.mark.parametrize("words", [["devices"], ["devices", "--format", "json"], ["device", "A100"]])
+def test_a_closed_pipe_ends_quietly(words: list[str]) -> None:
+    done = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.stdout is not None and done.stderr is not None
+    done.stdout.close()
+    said = done.stderr.read()
+    done.wait()
+    assert said == ""
+
+
+def test_an_encoding_that_lacks_a_character_gets_it_written_out() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    done = subprocess.run([*COMMAND, "device", "Arduino_Nano33"], capture_output=True, env=environment, check=False)
+    other = subprocess.run([*COMMAND, "claims", "diff", "→"], capture_output=True, env=environment, check=False)
+    assert b"Traceback" not in done.stderr + other.stderr
+    assert b"\\u2192" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=cmd()", "'=cmd()"),
+        ("+1-1", "'+1-1"),
+        ("@sum", "'@sum"),
+        ("-3.5", "-3.5"),
+        ("conv", "conv"),
+        (-2, -2),
+        ("", ""),
+    ],
+)
+def test_no_cell_is_a_formula(cell: object, written: object) -> None:
+    assert harmless(cell) == written
+
+
+def test_no_name_steers_the_terminal() -> None:
+    done = subprocess.run([*COMMAND, "flops", "\x1b[31mred\x07"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "\x1b" not in done.stderr and "\x07" not in done.stderr
+    assert printable("\x1b[0m") == "\\x1b[0m"
+
+
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
+from mlsys.cli import main
+main({words})
+"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words", "extra"),
+    [
+        ({"matplotlib"}, ["analyze", "resnet50", "--device", "A100", "--html", "x.html"], "viz"),
+        ({"matplotlib"}, ["validate", "--figures", "figures"], "viz"),
+        ({"torch"}, ["compile-bench", "resnet18"], "torch"),
+        ({"torch"}, ["flops", "nowhere:factory"], ""),
+        ({"onnx"}, ["flops", "net.onnx"], ""),
+    ],
+)
+def test_a_part_that_is_not_installed_is_named_with_the_command(tmp_path, hidden, words, extra) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x07")
+    code = HIDE.format(hidden=hidden, words=words)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode != 0 and "Traceback" not in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 4
+    assert f"mlsys[{extra}" in done.stderr, done.stderr
+    assert not (tmp_path / "x.html").exists()
