@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from mlsys.cli.common import needed_extra
+
 __all__ = ["compile_bench"]
 
 _PROBE_ROUNDS, _STEPS = 45, 2  # of the machine's rates; the eager and the compiling call
