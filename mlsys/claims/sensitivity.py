@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import linecache
+import math
 import os
 import re
 import sys
@@ -140,6 +141,10 @@ def sensitivity(
         1 % when the fact rises by 1 %. A claim in words that changes counts as infinite,
         as does an assertion of the page that fails, under the name ``"assertion"``.
     """
+    if not (math.isfinite(step) and step != 0 and step > -1):
+        raise ValueError(
+            f"sensitivity(): `step` must be a finite change above -1 and not 0, got {step!r}. Write e.g. step=0.01"
+        )
     base = run_page(notebook)
     moved: Elasticity = {}
     for fact in base.facts:

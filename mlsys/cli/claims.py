@@ -86,7 +86,7 @@ def sensitivity(notebook: Path, step: float) -> None:
     """Tell which facts the claims of NOTEBOOK lean on, and how strongly.
 
     The number is an elasticity: -1 means that the claim falls by 1 % when the fact
-    rises by 1 %.
+    rises by 1 %. This runs the code of NOTEBOOK, once for each fact: use it on notebooks that you trust.
     """
     from mlsys.claims.sensitivity import sensitivity as measure
 

@@ -132,3 +132,12 @@ def test_locks_of_two_versions(tmp_path: Path, in_git: Callable[[str], None]) ->
     assert compare_locks(locks_at("HEAD"), locks()) == []
     devices.write_text("new = 2\n")
     assert compare_locks(locks_at("HEAD"), locks())[-1] == Move("tests/goldens/devices", "new", "1", "2")
+
+
+@pytest.mark.parametrize("step", [0.0, float("nan"), float("inf"), -1.0, -5.0])
+def test_a_step_that_changes_nothing_or_too_much_is_refused(tmp_path: Path, step: float) -> None:
+    from mlsys.claims.sensitivity import sensitivity
+
+    (tmp_path / "page.ipynb").write_text('{"cells": []}')
+    with pytest.raises(ValueError, match=r"`step` must be a finite change above -1 and not 0"):
+        sensitivity(tmp_path / "page.ipynb", step)
