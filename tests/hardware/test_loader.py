@@ -398,7 +398,8 @@ def test_a_mangled_file_gives_a_fault_list_or_a_valid_device(validate: bool, tmp
         assert isinstance(device, Device)
         if validate:
             assert not device.precisions or device.peak_flops.magnitude > 0
-            assert device.memory_bw.source.strip()
+            if f"{device.main_memory} bandwidth" not in device.unknown():
+                assert device.memory_bw.source.strip()
     assert accepted > 20, "else the mutations are too coarse to try the inside"
     assert refused > 150
 
