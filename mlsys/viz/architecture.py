@@ -93,11 +93,11 @@ def _power_lines(ax: Axes) -> None:
     """Draw lines of equal average power, one for each power of ten."""
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     for watts in 10.0 ** np.arange(-1, 4):
-        ax.plot([left, right], [watts * left, watts * right], ":", color="#7b8794", linewidth=1, zorder=1)
+        ax.plot([left, right], [watts * left, watts * right], ":", color=COLORS["axis"], linewidth=1, zorder=1)
         place = 4 * max(left, bottom / watts)
         if place < right and watts * place < top:
             ax.annotate(
-                f"{watts:g} W", (place, watts * place), fontsize=8, color="#52606d", ha="center", va="center",
+                f"{watts:g} W", (place, watts * place), fontsize=8, color=COLORS["note"], ha="center", va="center",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=2,
             )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top))

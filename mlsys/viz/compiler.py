@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["kernel_bars", "label_of", "pass_waterfall", "speedup_scatter"]
 
-_MUTED = "#7b8794"
 _PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
 _LOOKS = {False: ("o", COLORS["BlueLine"], "weights as inputs"), True: ("s", COLORS["OrangeLine"], "weights frozen")}
 
@@ -52,10 +51,10 @@ def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
         fill, line, hatch = ("GreenL", "GreenLine", "//") if gains else ("OrangeL", "OrangeLine", "..")
         left, width = min(before, after), abs(before - after)
         ax.barh(place, width, left=left, height=0.6, color=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
-        ax.plot([after, after], [place - 0.3, place + 1.3], color=_MUTED, linewidth=1, linestyle=":")
+        ax.plot([after, after], [place - 0.3, place + 1.3], color=COLORS["axis"], linewidth=1, linestyle=":")
         factor = result.factors[place - 1]
         ax.text(max(before, after), place, f"  {factor.value:.2f}×", va="center", ha="left", fontsize=9)
-    ax.plot([times[0], times[0]], [0.3, 1.3], color=_MUTED, linewidth=1, linestyle=":")
+    ax.plot([times[0], times[0]], [0.3, 1.3], color=COLORS["axis"], linewidth=1, linestyle=":")
     ax.barh(places[-1], times[-1], height=0.6, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"])
     total = f"  {times[-1]:.3g} ms, {result.total.value:.2f}× in all, {result.steps[-1].kernels} kernels"
     ax.text(times[-1], places[-1], total, va="center", ha="left", fontsize=9)
@@ -145,7 +144,7 @@ def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence
     ends = np.array([low, high])
     ax.fill_between(ends, ends / 1.25, ends * 1.25, color=COLORS["GreenL"], alpha=0.6, linewidth=0, zorder=1)
     ax.plot(ends, ends, color=COLORS["primary"], linewidth=1, zorder=2, label="as predicted, ± a quarter")
-    ax.axhline(1, color=_MUTED, linewidth=1, linestyle=":", zorder=1)
+    ax.axhline(1, color=COLORS["axis"], linewidth=1, linestyle=":", zorder=1)
     ticks = [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if low <= tick <= high]
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(ticks, [f"{tick:g}×" for tick in ticks])

@@ -47,7 +47,7 @@ def _passes(ax: Axes, operators: Sequence[str], kernels: Sequence[tuple[int, int
     ax.text(-0.85, floor + 3.2, title, fontsize=10, fontweight="bold", va="center")
     right = 2 * len(operators) + 1.42
     for height, place in ((2.3, "memory"), (0.55, "chip")):
-        ax.text(right, floor + height, place, fontsize=9, va="center", ha="right", color="#52606d")
+        ax.text(right, floor + height, place, fontsize=9, va="center", ha="right", color=COLORS["note"])
     edges = sorted({place for kernel in kernels for place in kernel})
     for tensor in edges:
         name = "X" if tensor == 0 else "Y" if tensor == len(operators) else "X" + "′" * tensor
@@ -110,7 +110,7 @@ def speedup_by_chain(
     lengths = np.arange(1, longest + 1)
     bandwidth = device.memory_bw.m_as("byte/s")
     rate = device.peak(precision, unit="vector").m_as("FLOP/s")
-    ax.plot(lengths, lengths, color="#7b8794", linewidth=1.2, linestyle=":", label="n: 2n passes become 2")
+    ax.plot(lengths, lengths, color=COLORS["axis"], linewidth=1.2, linestyle=":", label="n: 2n passes become 2")
     for each, color, marker in zip(work, CYCLE, MARKERS, strict=False):
         computing = each * tensor_bytes / element_bytes / rate
         one = max(chain_bytes.bare(1, tensor_bytes) / bandwidth, computing) + launch
@@ -194,7 +194,7 @@ def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
                     continue
                 share = 100 * rows[name] / whole
                 fill = COLORS["grid"] if name == "unfused" else COLORS[_FILLS[number % len(_FILLS)]]
-                edge = "#7b8794" if name == "unfused" else COLORS[_LINES[number % len(_LINES)]]
+                edge = COLORS["axis"] if name == "unfused" else COLORS[_LINES[number % len(_LINES)]]
                 ax.barh(
                     y,
                     share,

@@ -198,11 +198,11 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
     bottom, top = ax.get_ylim()
     for ridge in 10.0 ** np.arange(-1, 5):
         ends = np.array([left, right])
-        ax.plot(ends, ridge * ends / 1000, ":", color="#7b8794", linewidth=1, zorder=1)
+        ax.plot(ends, ridge * ends / 1000, ":", color=COLORS["axis"], linewidth=1, zorder=1)
         edge = min(right, top * 1000 / ridge)
         if left < edge and ridge * edge / 1000 > bottom:
             place = (edge * 0.92, ridge * edge * 0.92 / 1000)
-            ax.annotate(f"{ridge:g}", place, fontsize=8, color="#52606d", ha="right", va="top")
+            ax.annotate(f"{ridge:g}", place, fontsize=8, color=COLORS["note"], ha="right", va="top")
     ax.set(xlim=(left, right), ylim=(bottom, top))
     ax.set(xlabel="bandwidth of the main memory, GB/s", ylabel="dense peak, headline precision, TFLOP/s")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)

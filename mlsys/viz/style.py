@@ -15,9 +15,12 @@ __all__ = ["COLORS", "CYCLE", "MARKERS", "apply_style", "setup_plot"]
 
 # Darkened from the Okabe-Ito set so that thin lines reach 4.5:1 on white; the *L
 # shades are fills. Lines also differ by marker and label: never by colour alone.
+# In the dark the book turns their lightness round (book/static/custom.css).
 COLORS = FrozenDict(
     {
         "primary": "#1f2933",
+        "note": "#52606d",
+        "axis": "#7b8794",
         "grid": "#d5dbe1",
         "BlueLine": "#00649e",
         "BlueL": "#cfe5f3",
@@ -41,7 +44,7 @@ _SETTINGS = {
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.labelcolor": COLORS["primary"],
-    "axes.edgecolor": "#7b8794",
+    "axes.edgecolor": COLORS["axis"],
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
@@ -66,7 +69,7 @@ def apply_style(ax: Axes) -> Axes:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color("#7b8794")
+        ax.spines[side].set_color(COLORS["axis"])
     return ax
 
 

@@ -117,7 +117,7 @@ def _scatter(ax: Axes, rows: Sequence[Row], against: str, color: str, marker: st
     points = [costs(row, against) for row in rows]
     known = np.array([point for point in points if None not in point], dtype=float).reshape(-1, 2)
     if len(known):
-        edge = "white" if color != COLORS["grid"] else "#7b8794"
+        edge = "white" if color != COLORS["grid"] else COLORS["axis"]
         ax.scatter(known[:, 0], known[:, 1], s=26, color=color, marker=marker, edgecolor=edge, linewidth=0.5,
                    label=name, zorder=3)  # fmt: skip
 

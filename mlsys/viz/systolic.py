@@ -57,7 +57,7 @@ def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: str) -> Axes:
             busy = bool(frame.busy[row, column])
             box = FancyBboxPatch(
                 (column + 0.06, row + 0.06), 0.88, 0.88, boxstyle="round,pad=0,rounding_size=0.07",
-                facecolor=COLORS["BlueL"] if busy else "white", edgecolor=COLORS["BlueLine"] if busy else "#9aa5b1",
+                facecolor=COLORS["BlueL"] if busy else "white", edgecolor=COLORS["BlueLine" if busy else "axis"],
                 linewidth=2 if busy else 1,
             )  # fmt: skip
             ax.add_patch(box)

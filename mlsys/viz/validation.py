@@ -59,7 +59,7 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
 
 def _look(device_class: str) -> tuple[str, str]:
     """Return colour and marker of a class, the same in every picture."""
-    palette = (*CYCLE, COLORS["primary"], "#7b8794")
+    palette = (*CYCLE, COLORS["primary"], COLORS["axis"])
     place = CLASSES.index(device_class) if device_class in CLASSES else len(CLASSES)
     return palette[place % len(palette)], MARKERS[place % len(MARKERS)]
 

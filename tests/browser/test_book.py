@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass, field
 from urllib.parse import urldefrag, urlsplit
 
 import pytest
+from PIL import Image
 from playwright.sync_api import BrowserContext, expect
 
 from pages import ROOT
@@ -195,4 +197,19 @@ def test_the_catalogue_sorts_and_searches(site: str, context: BrowserContext) ->
     search.press_sequentially("h100")
     page.wait_for_function(f"() => document.querySelectorAll('table.mlsys-catalogue tbody tr').length < {everything}")
     assert all("H100" in name for name in column(1))
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["book/amdahl", "book/systolic", "labs/01-amdahl"])
+def test_in_the_dark_no_picture_is_a_light_box(site: str, context: BrowserContext, name: str) -> None:
+    page = context.new_page()
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{site}/{name}.html")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    pictures = [each for each in page.query_selector_all(".bd-article .cell_output img") if each.is_visible()]
+    assert pictures
+    for picture in pictures:
+        shot = Image.open(io.BytesIO(picture.screenshot())).convert("L")
+        assert shot.getpixel((1, 1)) < 40, "the margin of a picture is as dark as the page"
+        assert shot.getextrema()[1] > 150, "and its lines are light"
     page.close()

@@ -58,14 +58,14 @@ class AmdahlScene(Scene):
         ax.set_ylim(0.8, _LARGEST)
         ax.set_xlabel("Speedup of the accelerated part, S", fontsize=10, color=COLORS["primary"])
         ax.set_title("Speedup of the whole program", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-        ax.plot(_GRID, _GRID, color="#7b8794", linewidth=1, linestyle=(0, (1, 2)))
-        ax.text(48, 66, "if all of it were accelerated", fontsize=8.5, color="#52606d", rotation=36.5,
+        ax.plot(_GRID, _GRID, color=COLORS["axis"], linewidth=1, linestyle=(0, (1, 2)))
+        ax.text(48, 66, "if all of it were accelerated", fontsize=8.5, color=COLORS["note"], rotation=36.5,
                 rotation_mode="anchor", ha="center", va="bottom")  # fmt: skip
         self._others: list[tuple[float, Artist, Artist]] = []
         for share in COMPARED_FRACTIONS:
             heights = amdahl_speedup.bare(share, _GRID)
-            (curve,) = ax.plot(_GRID, heights, color="#7b8794", linewidth=1.1, zorder=2.1)
-            label = ax.text(920, heights[-1], percent(share), fontsize=8.5, color="#52606d", zorder=2.1)
+            (curve,) = ax.plot(_GRID, heights, color=COLORS["axis"], linewidth=1.1, zorder=2.1)
+            label = ax.text(920, heights[-1], percent(share), fontsize=8.5, color=COLORS["note"], zorder=2.1)
             label.set(ha="right", va="bottom")
             self._others.append((share, curve, label))
         (self._ceiling,) = ax.plot(
