@@ -21,7 +21,7 @@ import pytest
 from mlsys import constants
 from mlsys.claims.ledger import claims_in_notebook
 from mlsys.claims.page import Claim, Page
-from mlsys.claims.render import MIME, Table
+from mlsys.claims.render import MIME, ClaimsTable
 from mlsys.claims.sensitivity import run_and_look
 from mlsys.provenance import perturbed
 from sampled import drawn
@@ -102,7 +102,7 @@ def test_a_run_in_this_process_reproduces_the_committed_table(name: str) -> None
     page = unchanged(name)[0]
     assert page.name == name
     assert page.claims
-    assert repr(Table(page.record())) == pinned_table(name)
+    assert repr(ClaimsTable(page.record())) == pinned_table(name)
 
 
 @pytest.mark.parametrize(("name", "fact"), CASES)

@@ -8,7 +8,7 @@ from mlsys.bench.errors import CompileFailedError, MeasureError, NoCompilerError
 from mlsys.bench.machine import Machine, this_machine
 from mlsys.bench.models import ready_model
 from mlsys.bench.passes import PassResult, PassStep, pass_bench
-from mlsys.bench.predict import Prediction, predict, predict_workload
+from mlsys.bench.predict import PredictedTimes, predict, predict_workload
 from mlsys.bench.probes import MachineRates, machine_rates
 from mlsys.bench.result import CompileResult
 from mlsys.bench.stored import stored_compile_results, stored_pass_results
@@ -26,7 +26,7 @@ __all__ = [
     "OutputsDifferError",
     "PassResult",
     "PassStep",
-    "Prediction",
+    "PredictedTimes",
     "Ratio",
     "Timing",
     "compile_bench",

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Network, Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["Prediction", "Times", "inductor_kernels", "predict", "predict_workload", "times_of"]
+__all__ = ["PredictedTimes", "Times", "inductor_kernels", "predict", "predict_workload", "times_of"]
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictedTimes:
     """Times that the machine's rates lead one to expect, s.
 
     Attributes
@@ -72,7 +72,7 @@ def predict(
     *,
     frozen: bool = False,
     fuse: Callable[[Workload], Network] | None = None,
-) -> Prediction | None:
+) -> PredictedTimes | None:
     """Return the prediction for a torch module, or None where its graph cannot be captured.
 
     Parameters
@@ -103,13 +103,13 @@ def predict_workload(
     *,
     frozen: bool = False,
     fuse: Callable[[Workload], Network] | None = None,
-) -> Prediction:
+) -> PredictedTimes:
     """Return the prediction for a captured network; see :func:`predict`."""
     fused = fuse(work) if fuse else inductor_kernels(work, frozen)
     plain, turned, packed = rates.convolutions
     eager = times_of(work, rates, rates.launch, plain)
     compiled = times_of(fused, rates, rates.compiled_launch, packed if frozen else turned)
-    return Prediction(
+    return PredictedTimes(
         eager=eager.total,
         compiled=compiled.total + rates.entry,
         operators=len(work),

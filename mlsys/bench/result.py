@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from mlsys.bench.machine import Machine
-from mlsys.bench.predict import Prediction
+from mlsys.bench.predict import PredictedTimes
 from mlsys.bench.probes import MachineRates
 from mlsys.bench.timing import Ratio, Timing, ratio_of_medians
 from mlsys.units import Q_, Quantity
@@ -61,7 +61,7 @@ class CompileResult:
     library: int
     graphs: int
     graph_breaks: int
-    predicted: Prediction | None
+    predicted: PredictedTimes | None
 
     @property
     def kernels(self) -> int:
@@ -152,7 +152,7 @@ class CompileResult:
                 "rates": MachineRates(**rates),
                 "eager": timing_from(record["eager"]),
                 "compiled": timing_from(record["compiled"]),
-                "predicted": record["predicted"] and Prediction(**record["predicted"]),
+                "predicted": record["predicted"] and PredictedTimes(**record["predicted"]),
             }
         )
 

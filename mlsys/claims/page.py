@@ -262,4 +262,4 @@ def claims_table() -> Any:
 
     Its text is what the notebook tests compare on every run.
     """
-    return render.Table(_page.record())
+    return render.ClaimsTable(_page.record())

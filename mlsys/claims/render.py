@@ -9,7 +9,7 @@ from typing import Any
 
 from mlsys.tables import html_table
 
-__all__ = ["MIME", "Table", "show_claims"]
+__all__ = ["MIME", "ClaimsTable", "show_claims"]
 
 MIME = "application/vnd.mlsys.claims+json"
 _GLUE = "application/papermill.record/"
@@ -58,7 +58,7 @@ def _card(claim: Any, sources: Mapping[str, str]) -> str:
     )
 
 
-class Table:
+class ClaimsTable:
     """The claims and facts of a page, as text (which the tests pin), HTML and data."""
 
     def __init__(self, record: dict[str, Any]) -> None:

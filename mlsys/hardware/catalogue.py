@@ -14,7 +14,7 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.find import find
 from mlsys.hardware.loader import load_device
 
-__all__ = ["Catalogue", "Group", "Hardware"]
+__all__ = ["Catalogue", "DeviceGroup", "Hardware"]
 
 _FIXED = "{place} cannot be set: the catalogue is fixed. Load a device of your own with Hardware.load(path)"
 _ALIASES = re.compile(rb"^aliases:\s*\[(.*?)\]", re.MULTILINE)
@@ -30,7 +30,7 @@ def _aliases(path: str) -> list[str]:
     return found.group(1).decode().replace(",", " ").split() if found else []
 
 
-class Group:
+class DeviceGroup:
     """The devices of one class, as attributes; files are read when first asked for."""
 
     def __init__(self, name: str, folder: Path | None) -> None:
@@ -110,24 +110,24 @@ class Catalogue:
     """
 
     def __init__(self, folder: Path, users: str = "") -> None:
-        self.Cloud = Group("Cloud", folder / "cloud")
-        self.Edge = Group("Edge", folder / "edge")
-        self.Mobile = Group("Mobile", folder / "mobile")
-        self.Tiny = Group("Tiny", folder / "tiny")
-        self.CPU = Group("CPU", folder / "cpu")
-        self.Generic = Group("Generic", folder / "generic")
-        self.Arrays = Group("Arrays", folder / "arrays")
-        self.User = Group("User", None)
+        self.Cloud = DeviceGroup("Cloud", folder / "cloud")
+        self.Edge = DeviceGroup("Edge", folder / "edge")
+        self.Mobile = DeviceGroup("Mobile", folder / "mobile")
+        self.Tiny = DeviceGroup("Tiny", folder / "tiny")
+        self.CPU = DeviceGroup("CPU", folder / "cpu")
+        self.Generic = DeviceGroup("Generic", folder / "generic")
+        self.Arrays = DeviceGroup("Arrays", folder / "arrays")
+        self.User = DeviceGroup("User", None)
         if users:
             self._load_folder(Path(users))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dict__ or not isinstance(value, Group):
+        if name in self.__dict__ or not isinstance(value, DeviceGroup):
             raise AttributeError(_FIXED.format(place=f"Hardware.{name}"))
         super().__setattr__(name, value)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[DeviceGroup, ...]:
         """The groups, from the data centre down to the sensor; last, what the reader added."""
         return self.Cloud, self.CPU, self.Edge, self.Mobile, self.Tiny, self.User
 
@@ -141,7 +141,7 @@ class Catalogue:
             raise UnknownNameError(f"no device {name!r}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}")
         return group[name]
 
-    def _group_of(self, name: str) -> Group | None:
+    def _group_of(self, name: str) -> DeviceGroup | None:
         found = next((group for group in self.groups if name in group._ids), None) or next(
             (group for group in self.groups if name in group._names), None
         )

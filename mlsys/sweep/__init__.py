@@ -2,6 +2,6 @@
 
 from mlsys.sweep.run import load, sweep
 from mlsys.sweep.spec import SweepSpec, Variant
-from mlsys.sweep.table import COLUMNS, Row, SweepTable
+from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
-__all__ = ["COLUMNS", "Row", "SweepSpec", "SweepTable", "Variant", "load", "sweep"]
+__all__ = ["COLUMNS", "SweepRow", "SweepSpec", "SweepTable", "Variant", "load", "sweep"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mlsys.errors import ArgumentError
 from mlsys.models.calibrated.model import KernelTimes, Stack, kernel_times
 from mlsys.sweep.networks import CaseWork, work_of
-from mlsys.sweep.points import Case, Point, code_digest
-from mlsys.sweep.table import Row
+from mlsys.sweep.points import Point, SweepCase, code_digest
+from mlsys.sweep.table import SweepRow
 
 __all__ = ["evaluate"]
 
@@ -42,7 +42,7 @@ def evaluate(points: Sequence[Point], code: str | None = None) -> dict[str, list
         raise ArgumentError(
             "evaluate(): this machine has another version of mlsys than the one that asks. Install the same on both"
         )
-    rows: list[Row] = []
+    rows: list[SweepRow] = []
     held: list[tuple[CaseWork, list[Point]]] = []
     size = 0
     for case, own in itertools.groupby(points, key=lambda point: point.case):
@@ -59,10 +59,10 @@ def evaluate(points: Sequence[Point], code: str | None = None) -> dict[str, list
             rows += _timed(held)
             held, size = [], 0
     rows += _timed(held)
-    return {name: list(values) for name, values in zip(Row._fields, zip(*rows, strict=True), strict=True)}
+    return {name: list(values) for name, values in zip(SweepRow._fields, zip(*rows, strict=True), strict=True)}
 
 
-def _made(case: Case) -> tuple[CaseWork | None, str]:
+def _made(case: SweepCase) -> tuple[CaseWork | None, str]:
     try:
         return work_of(case), ""
     except Exception as error:  # a network is anybody's code: whatever it raises is the reason of its rows
@@ -71,7 +71,7 @@ def _made(case: Case) -> tuple[CaseWork | None, str]:
         return None, (text[0] if text and plain else f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": "))
 
 
-def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[Row]:
+def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[SweepRow]:
     """Return the rows of several cases, in order."""
     able = [(found, point) for found, own in held for point in own if not point.target.reason]
     answers = iter(_answers(able)) if able else iter(())
@@ -82,7 +82,7 @@ def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[Row]:
     ]
 
 
-def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[Row]:
+def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
     stack = Stack.of([(point.target.engine, found.work, True) for found, point in able])
     kernels, case = stack.kernels, stack.case
     peaks, bandwidths = (np.array([getattr(point.target, name) for _, point in able]) for name in ("peak", "bandwidth"))
@@ -134,11 +134,11 @@ def _largest(stack: Stack, seconds: Array, cause: NDArray[np.int64]) -> NDArray[
     return found
 
 
-def _without(point: Point, reason: str, source: str | None = None) -> Row:
+def _without(point: Point, reason: str, source: str | None = None) -> SweepRow:
     return _row(point, source or point.case.variant.source, error=reason)
 
 
-def _row(point: Point, source: str, **answers: Any) -> Row:
+def _row(point: Point, source: str, **answers: Any) -> SweepRow:
     case, target = point.case, point.target
     variant = case.variant
     asked = {
@@ -159,4 +159,4 @@ def _row(point: Point, source: str, **answers: Any) -> Row:
         "capacity_bytes": target.capacity,
         "price_usd": target.price,
     }
-    return Row(**{**dict.fromkeys(Row._fields), **asked, **answers})
+    return SweepRow(**{**dict.fromkeys(SweepRow._fields), **asked, **answers})

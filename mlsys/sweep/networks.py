@@ -14,7 +14,7 @@ from mlsys.mapping.fusion import as_kernels
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
-from mlsys.sweep.points import Case
+from mlsys.sweep.points import SweepCase
 from mlsys.sweep.spec import Variant
 from mlsys.workloads import Network, Workload, load
 
@@ -45,7 +45,7 @@ class CaseWork:
     source: str
 
 
-def work_of(case: Case) -> CaseWork:
+def work_of(case: SweepCase) -> CaseWork:
     """Return the kernels of a case, every value stored in its precision."""
     if case.variant.source == "catalogue":
         network = network_of(case.variant, case.batch, case.precision)
@@ -116,7 +116,7 @@ def _kernels(network: Network) -> Work:
     return lowered(network, None)
 
 
-def _counted(network: Network, case: Case, work: Work, scale: float) -> CaseWork:
+def _counted(network: Network, case: SweepCase, work: Work, scale: float) -> CaseWork:
     """Take equal kernels together and count what must lie in memory."""
     held = getattr(network, "weight_bytes", None)
     stored = float(held.m_as("byte")) * scale if held is not None else 0.0

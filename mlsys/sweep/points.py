@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from mlsys.sweep.spec import SweepSpec, Variant
 
-__all__ = ["Case", "Point", "Target", "chunks", "code_digest", "enumerate_points", "facts_digest"]
+__all__ = ["Point", "SweepCase", "Target", "chunks", "code_digest", "enumerate_points", "facts_digest"]
 
 # Points that are evaluated and written together.
 CHUNK = 1024
 
 
 @dataclass(frozen=True)
-class Case:
+class SweepCase:
     """One network in one number format at one batch."""
 
     variant: Variant
@@ -80,7 +80,7 @@ class Point(NamedTuple):
     """One point: its content id, the network, and the device."""
 
     id: str
-    case: Case
+    case: SweepCase
     target: Target
 
 
@@ -208,7 +208,7 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
     for variant in spec.variants:
         what = _identity(variant)
         for precision, batch in itertools.product(precisions, spec.batches):
-            case = Case(variant, precision, int(batch))
+            case = SweepCase(variant, precision, int(batch))
             start = hashlib.sha256(f"{what}|{precision}|{batch}|".encode())
             for target in machines[precision]:
                 own = start.copy()

@@ -14,7 +14,7 @@ from mlsys.errors import ArgumentError
 from mlsys.provenance import unrecorded
 from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
 from mlsys.sweep.spec import SweepSpec
-from mlsys.sweep.table import Row, SweepTable
+from mlsys.sweep.table import SweepRow, SweepTable
 from mlsys.sweep.workers import evaluated, usual_jobs
 
 __all__ = ["load", "sweep"]
@@ -101,13 +101,13 @@ def _swept(
     workers = jobs or usual_jobs([point for piece in pending for point in piece])
     answers = evaluated(pending, workers, scheduler, patience) if pending else iter(())
     for _, columns in answers:
-        rows = list(zip(*(columns[name] for name in Row._fields), strict=True))
+        rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
         if keep:
             keep.write(rows)
         done.update((row[0], row) for row in rows)
         tell(len(done), len(points))
     ordered = [done[point.id] for point in points]
-    found = SweepTable.of(dict(zip(Row._fields, zip(*ordered, strict=True), strict=True)), provenance)
+    found = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
     if keep:
         keep.folder.finish(found)
     return found

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mlsys.errors import ArgumentError
-from mlsys.sweep.table import COLUMNS, Row, SweepTable
+from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
 __all__ = ["Folder"]
 
@@ -82,7 +82,7 @@ class Folder:
             if columns is None:
                 broken.append(path.name)
                 continue
-            for row in zip(*(columns[name] for name in Row._fields), strict=True):
+            for row in zip(*(columns[name] for name in SweepRow._fields), strict=True):
                 if row[0] in ids:
                     found[row[0]] = row
                 else:
@@ -111,7 +111,7 @@ class Folder:
 def write_csv(stream: TextIO, rows: Iterable[tuple[Any, ...]]) -> None:
     """Write rows as CSV; an empty cell is no value."""
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(Row._fields)
+    writer.writerow(SweepRow._fields)
     writer.writerows(rows)
 
 
@@ -158,7 +158,7 @@ def _read_parquet(path: Path) -> dict[str, list[Any]] | None:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError, ValueError):
         return None
-    if table.column_names != list(Row._fields):
+    if table.column_names != list(SweepRow._fields):
         return None
     found: dict[str, list[Any]] = table.to_pydict()
     return found

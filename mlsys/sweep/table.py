@@ -16,12 +16,12 @@ from mlsys.frozen import FrozenDict
 from mlsys.tables import Table
 from mlsys.units import Q_, Quantity
 
-__all__ = ["COLUMNS", "Row", "SweepTable", "costs", "label"]
+__all__ = ["COLUMNS", "SweepRow", "SweepTable", "costs", "label"]
 
 _REASONS = 5
 
 
-class Row(NamedTuple):
+class SweepRow(NamedTuple):
     """One point: what was asked, and the answer or the reason why there is none.
 
     Attributes
@@ -101,10 +101,10 @@ _UNITS = {
 
 
 def _columns() -> tuple[Column, ...]:
-    hints = get_type_hints(Row)
+    hints = get_type_hints(SweepRow)
     plain = {name: next(one for one in (str, bool, int, float) if one in (hint, *_parts(hint))) for name, hint in
              hints.items()}  # fmt: skip
-    return tuple(Column(name, plain[name], _UNITS.get(name, "")) for name in Row._fields)
+    return tuple(Column(name, plain[name], _UNITS.get(name, "")) for name in SweepRow._fields)
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class SweepTable:
     Attributes
     ----------
     columns
-        One tuple of values for each name of :class:`Row`; None where there is no value.
+        One tuple of values for each name of :class:`SweepRow`; None where there is no value.
     provenance
         Version, date, hashes of the catalogue and of the code, and the specification.
     """
@@ -140,8 +140,8 @@ class SweepTable:
     def __len__(self) -> int:
         return len(self.columns["id"])
 
-    def __iter__(self) -> Iterator[Row]:
-        return map(Row._make, zip(*(self.columns[name] for name in Row._fields), strict=True))
+    def __iter__(self) -> Iterator[SweepRow]:
+        return map(SweepRow._make, zip(*(self.columns[name] for name in SweepRow._fields), strict=True))
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column as an array; numbers that are missing are NaN.
@@ -176,10 +176,10 @@ class SweepTable:
             raise ArgumentError(f"quantity(): `name` must be a column of numbers, got {name!r}. Use column({name!r})")
         return Q_(values, "" if unit == "pixel" else unit)
 
-    def where(self, keep: Callable[[Row], bool]) -> SweepTable:
+    def where(self, keep: Callable[[SweepRow], bool]) -> SweepTable:
         """Return the rows for which ``keep`` is true, in order."""
         rows = [row for row in self if keep(row)]
-        columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
+        columns = {name: [getattr(row, name) for row in rows] for name in SweepRow._fields}
         return SweepTable.of(columns, self.provenance)
 
     @property
@@ -192,9 +192,9 @@ class SweepTable:
         """Names of the networks, in order."""
         return tuple(dict.fromkeys(self.columns["model"]))
 
-    def best(self) -> tuple[Row, ...]:
+    def best(self) -> tuple[SweepRow, ...]:
         """Return, for each model, the point of the highest rate among those that fit."""
-        found: dict[str, Row] = {}
+        found: dict[str, SweepRow] = {}
         for row in self:
             if row.error is None and row.fits is not False and row.samples_per_second is not None:
                 held = found.get(row.model)
@@ -202,7 +202,7 @@ class SweepTable:
                     found[row.model] = row
         return tuple(found[model] for model in self.models if model in found)
 
-    def pareto(self, model: str, against: str = "energy") -> tuple[Row, ...]:
+    def pareto(self, model: str, against: str = "energy") -> tuple[SweepRow, ...]:
         """Return the points of a model that no other beats in both time and cost, fastest first.
 
         Parameters
@@ -234,7 +234,7 @@ class SweepTable:
             for row in self
             if row.model == model and row.error is None and row.fits is not False and None not in costs(row, against)
         ]
-        front: list[Row] = []
+        front: list[SweepRow] = []
         least = float("inf")
         for _, cost, row in sorted(usable, key=lambda entry: entry[:2]):
             if cost < least:
@@ -247,7 +247,7 @@ class SweepTable:
         return _summary(self)
 
 
-def costs(row: Row, against: str) -> tuple[Any, Any]:
+def costs(row: SweepRow, against: str) -> tuple[Any, Any]:
     """Return seconds for each sample, and joules for each sample or dollars; None where unknown."""
     time = None if row.estimate_seconds is None else row.estimate_seconds / row.batch
     cost = getattr(row, _AGAINST[against])
@@ -276,7 +276,7 @@ def _summary(found: SweepTable) -> str:
     return "\n".join(lines)
 
 
-def label(row: Row) -> str:
+def label(row: SweepRow) -> str:
     """Return what tells a point of one model from another one on the same device."""
     sizes = (("sequence", row.sequence), ("image", row.image), ("", row.phase))
     named = [f"{name} {value}".strip() for name, value in sizes if value is not None]
@@ -300,7 +300,7 @@ def _best(found: SweepTable) -> Table:
     return Table("Highest rate among what fits", heads, rows)
 
 
-def _front(against: str, chosen: list[tuple[str, Row]]) -> Table:
+def _front(against: str, chosen: list[tuple[str, SweepRow]]) -> Table:
     unit, what = ("J", "J/sample at the design power") if against == "energy" else ("USD", "USD for the device")
     rows = []
     for model, row in chosen:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlsys.formatting import natural
-from mlsys.sweep.table import Row, SweepTable, costs, label
+from mlsys.sweep.table import SweepRow, SweepTable, costs, label
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def pareto_front(ax: Axes, found: SweepTable, model: str, against: str = "energy
     return ax
 
 
-def _scatter(ax: Axes, rows: Sequence[Row], against: str, color: str, marker: str, name: str) -> None:
+def _scatter(ax: Axes, rows: Sequence[SweepRow], against: str, color: str, marker: str, name: str) -> None:
     points = [costs(row, against) for row in rows]
     known = np.array([point for point in points if None not in point], dtype=float).reshape(-1, 2)
     if len(known):

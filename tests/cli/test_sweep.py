@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from mlsys.cli import main
-from mlsys.sweep import Row, workers
+from mlsys.sweep import SweepRow, workers
 
 TEXT = """
 models: [resnet50, gpt2]
@@ -50,7 +50,7 @@ def test_a_sweep_and_its_folder_shown_again(spec: Path) -> None:
 def test_csv_and_json_hold_every_point(spec: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(run(spec, "--csv", "--out", "out")[1])))
     found = json.loads(run("--show", "out", "--json")[1])
-    assert tuple(lines[0]) == Row._fields
+    assert tuple(lines[0]) == SweepRow._fields
     assert [row["id"] for row in found["points"]] == [line["id"] for line in lines]
     assert {"version", "date", "catalogue", "code", "specification", "asked"} == set(found["provenance"])
     assert Path("out/results.csv").read_text() == run("--show", "out", "--csv")[1]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mlsys.frozen import FrozenDict
-from mlsys.mapping.fusion import DEFAULT_PATTERNS, Group, find_groups
+from mlsys.mapping.fusion import DEFAULT_PATTERNS, FusionGroup, find_groups
 from mlsys.mapping.fusion.match import traffic_of
 from mlsys.units import Q_
 from mlsys.workloads.graph import OperatorGraph, Value
@@ -106,7 +106,7 @@ def shuffled(graph: OperatorGraph, dice: list[float]) -> OperatorGraph:
     return OperatorGraph(graph.name, tuple(graph.operators[old] for old in order), values)
 
 
-def crossing(graph: OperatorGraph, group: Group) -> int:
+def crossing(graph: OperatorGraph, group: FusionGroup) -> int:
     """Return the bytes that cross the border of a group, one value after the other."""
     inside, moved = set(group.members), 0
     for place, value in enumerate(graph.values):
@@ -146,7 +146,7 @@ def test_groups_come_in_an_order_that_runs(graph: OperatorGraph) -> None:
 def test_bytes_never_rise_and_are_those_that_cross(graph: OperatorGraph) -> None:
     for group in find_groups(graph, DEFAULT_PATTERNS):
         moved = traffic_of(graph, group.members).moved
-        alone = sum(crossing(graph, Group("", (member,))) for member in group.members)
+        alone = sum(crossing(graph, FusionGroup("", (member,))) for member in group.members)
         if len(group.members) > 1:
             assert moved == crossing(graph, group)
             assert group.saved == alone - moved > 0
@@ -193,7 +193,7 @@ def test_more_patterns_never_move_more_than_none(graph: OperatorGraph) -> None:
         return sum(traffic_of(graph, group.members).moved for group in find_groups(graph, patterns))
 
     nothing = moved(())
-    assert nothing == sum(crossing(graph, Group("", (place,))) for place in range(len(graph)))
+    assert nothing == sum(crossing(graph, FusionGroup("", (place,))) for place in range(len(graph)))
     for pattern in DEFAULT_PATTERNS:
         assert moved((pattern,)) <= nothing
     assert moved(DEFAULT_PATTERNS) <= nothing

@@ -5,7 +5,7 @@ Choices only; what they cost is for :mod:`mlsys.models` to say.
 
 from mlsys.mapping.fusion.folding import fold_batch_norm
 from mlsys.mapping.fusion.fused import FusedOperator, FusedWorkload, PatternTotal, as_kernels, fuse
-from mlsys.mapping.fusion.match import Group, find_groups
+from mlsys.mapping.fusion.match import FusionGroup, find_groups
 from mlsys.mapping.fusion.pattern import DEFAULT_PATTERNS, PATTERNS, Pattern, PatternRegistry
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "PATTERNS",
     "FusedOperator",
     "FusedWorkload",
-    "Group",
+    "FusionGroup",
     "Pattern",
     "PatternRegistry",
     "PatternTotal",

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.mapping.fusion.match import Group, Traffic, find_groups, traffic_of
+from mlsys.mapping.fusion.match import FusionGroup, GroupTraffic, find_groups, traffic_of
 from mlsys.mapping.fusion.pattern import PATTERNS, Pattern, PatternRegistry
 from mlsys.mapping.fusion.steps import is_elementwise
 from mlsys.units import Quantity, ureg
@@ -92,7 +92,7 @@ class FusedWorkload(Workload):
     """
 
     unfused: Workload = field(kw_only=True)
-    groups: tuple[Group, ...] = field(kw_only=True)
+    groups: tuple[FusionGroup, ...] = field(kw_only=True)
     patterns: tuple[Pattern, ...] = field(kw_only=True)
 
     def at(self, **sizes: int) -> FusedWorkload:
@@ -252,7 +252,7 @@ def _patterns(patterns: PatternRegistry | Iterable[Pattern | str] | None) -> tup
     return tuple(PatternRegistry(PATTERNS[one] if isinstance(one, str) else one for one in patterns))
 
 
-def _kernel(graph: OperatorGraph, group: Group) -> TracedOperator:
+def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
     parts = [graph.operators[place] for place in group.members]
     members = tuple(part for part in parts if isinstance(part, TracedOperator))
     if len(members) < len(parts):
@@ -284,7 +284,7 @@ def _name(members: Sequence[TracedOperator]) -> str:
     return " + ".join(names) if len(names) <= 4 else f"{names[0]} + … + {names[-1]} ({len(names)})"
 
 
-def _kind(graph: OperatorGraph, group: Group, anchor: TracedOperator) -> tuple[str, FrozenDict[str, int]]:
+def _kind(graph: OperatorGraph, group: FusionGroup, anchor: TracedOperator) -> tuple[str, FrozenDict[str, int]]:
     if all(is_elementwise(graph, place) for place in group.members):
         return "elementwise", FrozenDict({"elements": graph.operators[group.members[-1]].shape.get("elements", 0)})
     first, last = graph.operators[group.members[0]].products, graph.operators[group.members[-1]].products
@@ -297,7 +297,7 @@ def _kind(graph: OperatorGraph, group: Group, anchor: TracedOperator) -> tuple[s
 def _counts(
     graph: OperatorGraph,
     members: Sequence[TracedOperator],
-    crossing: Traffic,
+    crossing: GroupTraffic,
     kind: str,
     shape: FrozenDict[str, int],
 ) -> Counts:
@@ -327,7 +327,7 @@ def _memory(graph: OperatorGraph, value: int, swallowed: Iterable[int]) -> int |
     return old
 
 
-def _fused_graph(graph: OperatorGraph, groups: Sequence[Group], kernels: Sequence[Operator]) -> OperatorGraph:
+def _fused_graph(graph: OperatorGraph, groups: Sequence[FusionGroup], kernels: Sequence[Operator]) -> OperatorGraph:
     home = {member: kernel for kernel, group in enumerate(groups) for member in group.members}
     gone = {value for group in groups for value in group.swallowed}
     number = {old: new for new, old in enumerate(old for old in range(len(graph.values)) if old not in gone)}

@@ -19,16 +19,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlsys.mapping.fusion.pattern import Pattern
-from mlsys.mapping.fusion.steps import Step, elements_made, is_elementwise, remembered, size_of
+from mlsys.mapping.fusion.steps import PatternStep, elements_made, is_elementwise, remembered, size_of
 from mlsys.workloads.graph import OperatorGraph
 
-__all__ = ["Group", "Traffic", "find_groups", "traffic_of"]
+__all__ = ["FusionGroup", "GroupTraffic", "find_groups", "traffic_of"]
 
 _LONGEST_ACTIVATION = 24  # operators; GELU written out takes eight
 
 
 @dataclass(frozen=True)
-class Group:
+class FusionGroup:
     """Operators that run as one kernel.
 
     Attributes
@@ -50,7 +50,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class GroupTraffic:
     """What crosses the border of a group: bytes of each value that is read and written, and what is swallowed."""
 
     reads: dict[int, int]
@@ -63,7 +63,7 @@ class Traffic:
         return sum(self.reads.values()) + sum(self.writes.values())
 
 
-def traffic_of(graph: OperatorGraph, members: Sequence[int]) -> Traffic:
+def traffic_of(graph: OperatorGraph, members: Sequence[int]) -> GroupTraffic:
     """Return what a group reads and writes: its inputs and weights once each, and what others need of it.
 
     Two looks at different parts of a tensor add up, to no more than the tensor.
@@ -85,7 +85,7 @@ def traffic_of(graph: OperatorGraph, members: Sequence[int]) -> Traffic:
         for access in graph.writes[member]:
             if access.value not in swallowed:
                 writes[access.value] = writes.get(access.value, 0) + access.bytes
-    return Traffic(reads, writes, tuple(sorted(swallowed)))
+    return GroupTraffic(reads, writes, tuple(sorted(swallowed)))
 
 
 def _is_swallowed(graph: OperatorGraph, place: int, inside: set[int]) -> bool:
@@ -93,11 +93,11 @@ def _is_swallowed(graph: OperatorGraph, place: int, inside: set[int]) -> bool:
     return place not in graph.lasting and bool(users) and inside.issuperset(users)
 
 
-def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[Group, ...]:
+def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[FusionGroup, ...]:
     """Return every operator in exactly one group, the groups in an order in which they can run."""
     patterns = tuple(patterns)
     taken: set[int] = set()
-    chosen: list[Group] = []
+    chosen: list[FusionGroup] = []
     for rank in (0, 1, 2):
         ranked = [(order, pattern) for order, pattern in enumerate(patterns) if pattern.rank == rank]
         found = True
@@ -111,7 +111,7 @@ def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[Grou
     return _ordered(graph, chosen)
 
 
-def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken: set[int]) -> list[Group]:
+def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken: set[int]) -> list[FusionGroup]:
     """Return the matches of ``patterns`` among the operators that are free, best first."""
     keyed = []
     for order, pattern in patterns:
@@ -123,7 +123,7 @@ def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken
                 crossing = traffic_of(graph, members)
                 saved = sum(_moved(graph, member) for member in members) - crossing.moved
                 names = tuple(graph.operators[member].name for member in members)
-                group = Group(pattern.name, members, crossing.swallowed, saved)
+                group = FusionGroup(pattern.name, members, crossing.swallowed, saved)
                 keyed.append(((-len(members), order, -saved, names), group))
     return [group for key, group in sorted(keyed, key=lambda pair: pair[0]) if group.saved > 0]
 
@@ -151,7 +151,7 @@ def _longest(graph: OperatorGraph, pattern: Pattern, start: int, taken: set[int]
     return best
 
 
-def _repeated(graph: OperatorGraph, start: int, step: Step, taken: set[int]) -> Iterator[tuple[int, ...]]:
+def _repeated(graph: OperatorGraph, start: int, step: PatternStep, taken: set[int]) -> Iterator[tuple[int, ...]]:
     chain: tuple[int, ...] = (start,)
     while chain:
         yield chain
@@ -185,7 +185,7 @@ def _again(
 
 
 def _next(
-    graph: OperatorGraph, members: tuple[int, ...], step: Step, taken: set[int], keeps: bool
+    graph: OperatorGraph, members: tuple[int, ...], step: PatternStep, taken: set[int], keeps: bool
 ) -> Iterator[tuple[int, ...]]:
     """Yield the members with the next step's: one operator, or for an activation as many as it is made of."""
     value = _handed_on(graph, members[-1])
@@ -288,21 +288,21 @@ def _tree(graph: OperatorGraph, root: int, taken: set[int]) -> tuple[int, ...]:
     return tuple(sorted(inside))
 
 
-def _ordered(graph: OperatorGraph, chosen: list[Group]) -> tuple[Group, ...]:
+def _ordered(graph: OperatorGraph, chosen: list[FusionGroup]) -> tuple[FusionGroup, ...]:
     """Return all groups, single operators among them, each after those it waits for.
 
     Where operators work in place, two groups may wait for each other; the one found last is then undone.
     """
     while True:
         taken = {member for group in chosen for member in group.members}
-        groups = [*chosen, *(Group("", (place,)) for place in range(len(graph)) if place not in taken)]
+        groups = [*chosen, *(FusionGroup("", (place,)) for place in range(len(graph)) if place not in taken)]
         order = _topological(graph, groups)
         if len(order) == len(groups):
             return tuple(groups[number] for number in order)
         del chosen[max(number for number in _in_circles(graph, groups, order) if number < len(chosen))]
 
 
-def _in_circles(graph: OperatorGraph, groups: Sequence[Group], order: Sequence[int]) -> set[int]:
+def _in_circles(graph: OperatorGraph, groups: Sequence[FusionGroup], order: Sequence[int]) -> set[int]:
     """Return the groups that wait for each other: of those without an order, the ones that others still wait for."""
     stuck = set(range(len(groups))) - set(order)
     home = {member: number for number in stuck for member in groups[number].members}
@@ -319,7 +319,7 @@ def _in_circles(graph: OperatorGraph, groups: Sequence[Group], order: Sequence[i
         stuck = awaited
 
 
-def _topological(graph: OperatorGraph, groups: Sequence[Group]) -> list[int]:
+def _topological(graph: OperatorGraph, groups: Sequence[FusionGroup]) -> list[int]:
     """Return the numbers of the groups in an order in which they can run, without those that cannot."""
     home = {member: number for number, group in enumerate(groups) for member in group.members}
     waits = [

@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 __all__ = [
     "OPERATOR_KINDS",
     "STEPS",
-    "Step",
+    "PatternStep",
     "elements_made",
     "is_elementwise",
     "operation",
@@ -146,7 +146,7 @@ STEPS: dict[str, Callable[[OperatorGraph, int], bool]] = {
 }
 
 
-class Step(NamedTuple):
+class PatternStep(NamedTuple):
     """One step of a pattern: what it asks for, whether it may be left out, whether it may come again."""
 
     kind: str
@@ -177,7 +177,7 @@ class Step(NamedTuple):
 _MARKS = {"?": (True, False), "*": (True, True), "+": (False, True)}
 
 
-def parsed(name: str, text: str) -> Step:
+def parsed(name: str, text: str) -> PatternStep:
     """Return a step as it is written: ``"add"``, ``"bias?"``, ``"elementwise*"``, ``"elementwise+"``."""
     if not isinstance(text, str) or not text:
         raise ArgumentError(
@@ -196,4 +196,4 @@ def parsed(name: str, text: str) -> Step:
         raise UnknownNameError(
             f"Pattern(): {name!r} has an unknown step {kind!r}. Known: {', '.join(known)}.{did_you_mean(kind, known)}"
         )
-    return Step(kind, *_MARKS.get(mark, (False, False)))
+    return PatternStep(kind, *_MARKS.get(mark, (False, False)))

@@ -11,7 +11,7 @@ from mlsys.models.result import Result
 from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity, total
 
-__all__ = ["AT_PEAK", "NO_TIME", "Analysis", "Group", "OperatorTime", "Repeated", "WhatIf"]
+__all__ = ["AT_PEAK", "NO_TIME", "Analysis", "BottleneckGroup", "OperatorTime", "Repeated", "WhatIf"]
 
 NO_TIME = "they took no time"
 AT_PEAK = "they ran at the compute peak"
@@ -76,7 +76,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Group:
+class BottleneckGroup:
     """Operators of one kind that are held by the same cause, as one would set about them.
 
     Attributes
@@ -176,7 +176,7 @@ class Analysis:
     peak: Quantity
     ridge: Quantity
     operators: tuple[OperatorTime, ...] = field(repr=False)
-    groups: tuple[Group, ...] = field(repr=False)
+    groups: tuple[BottleneckGroup, ...] = field(repr=False)
     changes: tuple[WhatIf, ...] = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
     interval: Range = field(repr=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, Group, WhatIf
+from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -20,7 +20,7 @@ __all__ = [
     "NO_TIME",
     "TWICE_THE_BATCH",
     "WHOLE",
-    "Timing",
+    "TimingModel",
     "doubled",
     "what_ifs",
 ]
@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Timing:
+class TimingModel:
     """The calibrated model of one machine and one kind of software.
 
     Attributes
@@ -69,10 +69,10 @@ class Timing:
 
 def what_ifs(
     work: Work,
-    timing: Timing,
-    groups: tuple[tuple[Group, Mask], ...],
+    timing: TimingModel,
+    groups: tuple[tuple[BottleneckGroup, Mask], ...],
     gathered: Mask,
-    narrower: tuple[str, Timing] | None = None,
+    narrower: tuple[str, TimingModel] | None = None,
 ) -> tuple[WhatIf, ...]:
     """Return the changes that gain something, largest gain first.
 

@@ -11,8 +11,8 @@ from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import MachineView, view
-from mlsys.models.analysis.answer import Analysis, Group, OperatorTime
-from mlsys.models.analysis.changes import Timing, what_ifs
+from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
+from mlsys.models.analysis.changes import TimingModel, what_ifs
 from mlsys.models.calibrated.library import fitted, parameters_of
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.calibrated.machine import snapshot
@@ -132,13 +132,13 @@ def analyse(
     )
 
 
-def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> Timing:
+def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
     machine = view(device, precision)
     engine = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
     engine = replace(engine, vector=min(engine.vector, engine.matmul))
-    return Timing(
+    return TimingModel(
         engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), _fastest(machine), stays
     )
 
@@ -199,8 +199,8 @@ def setting_of(device: Device, setting: str | None) -> str:
 
 
 def _divided(
-    network: Network, result: Result, timing: Timing, work: Work
-) -> tuple[tuple[OperatorTime, ...], tuple[tuple[Group, NDArray[np.bool_]], ...]]:
+    network: Network, result: Result, timing: TimingModel, work: Work
+) -> tuple[tuple[OperatorTime, ...], tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]]:
     """Return the time of each operator, and the groups with the kernels in each."""
     times = timing.times(work)
     order = network.arrays.order
@@ -239,12 +239,17 @@ def _divided(
         here = (kinds == kind) & (held == cause)
         time = float((seconds * work["count"])[here].sum())
         groups.append(
-            (Group(str(kind), str(cause), int(work["count"][here].sum()), ureg.Quantity(time, _S), time / whole), here)
+            (
+                BottleneckGroup(
+                    str(kind), str(cause), int(work["count"][here].sum()), ureg.Quantity(time, _S), time / whole
+                ),
+                here,
+            )
         )
     return tuple(operators), tuple(sorted(groups, key=lambda pair: -pair[0].share))
 
 
-def _gathered(groups: tuple[tuple[Group, NDArray[np.bool_]], ...]) -> NDArray[np.bool_]:
+def _gathered(groups: tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]) -> NDArray[np.bool_]:
     """Return which kernels are embeddings, whose rows are read for each sample anew."""
     found = np.zeros(len(groups[0][1]), dtype=bool)
     for group, here in groups:

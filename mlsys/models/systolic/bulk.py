@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.models.systolic.accesses import Accesses
-from mlsys.models.systolic.machine import Run, Trace, operands
+from mlsys.models.systolic.machine import RequestTrace, Run, operands
 from mlsys.provenance import traced
 
 __all__ = ["dram_accesses_fast", "simulate_fast"]
@@ -67,7 +67,7 @@ def simulate_fast(
         for requests, (height, width) in zip(asked, ((cut.k, cut.m), (cut.n, cut.k), (cut.n, cut.m)), strict=True):
             requests[:, 1] = requests[:, 1] % width * height + requests[:, 1] // width
     sram = Accesses(reads[0], reads[1], writes, int(reread))
-    return Run(product, int(cycles), activity, sram, int(latched), Trace(*asked), ())
+    return Run(product, int(cycles), activity, sram, int(latched), RequestTrace(*asked), ())
 
 
 def dram_accesses_fast(

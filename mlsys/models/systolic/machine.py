@@ -20,7 +20,7 @@ from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, checked_name, folds
 from mlsys.provenance import traced
 
-__all__ = ["Frame", "Run", "Trace", "dram_accesses", "simulate"]
+__all__ = ["Frame", "RequestTrace", "Run", "dram_accesses", "simulate"]
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +40,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Trace:
+class RequestTrace:
     """Requests (fold, address), one a row, in the order of time; element (i, j) of a matrix is at i·width + j."""
 
     ifmap: Array
@@ -57,7 +57,7 @@ class Run:
     activity: Array
     sram: Accesses
     register_writes: int
-    trace: Trace
+    trace: RequestTrace
     frames: tuple[Frame, ...]
 
 
@@ -111,7 +111,7 @@ def simulate(
         if record:
             frames.append(machine.frame(cycle, starts))
         cycle += 1
-    trace = Trace(*(np.array(requests, dtype=np.int64).reshape(-1, 2) for requests in machine.asked))
+    trace = RequestTrace(*(np.array(requests, dtype=np.int64).reshape(-1, 2) for requests in machine.asked))
     return Run(machine.product, cycle, machine.activity, machine.accesses(), machine.latched, trace, tuple(frames))
 
 

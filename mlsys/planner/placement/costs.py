@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mlsys.planner.placement.scenario import Choice, Scenario
+from mlsys.planner.placement.scenario import Scenario, StageOption
 
 __all__ = ["Caps", "Placed", "StageCost", "caps_of", "price"]
 
@@ -20,7 +20,7 @@ class StageCost:
     """One stage of a placement; what it costs to fetch its input is billed to it: ms, mJ, MB."""
 
     stage: str
-    choice: Choice
+    choice: StageOption
     transfer_latency: Fraction
     transfer_energy: Fraction
 
@@ -124,7 +124,7 @@ class Caps:
         """Return the caps but one."""
         return Caps(tuple(entry for entry in self.entries if entry[0] != name))
 
-    def step(self, scenario: Scenario, before: Choice | None, choice: Choice) -> dict[str, Fraction] | None:
+    def step(self, scenario: Scenario, before: StageOption | None, choice: StageOption) -> dict[str, Fraction] | None:
         """Return what the step to a choice uses; None where it is forbidden."""
         latency, energy, switches = ZERO, ZERO, ZERO
         if before is not None and before.device != choice.device:
@@ -181,10 +181,10 @@ def caps_of(scenario: Scenario) -> Caps:
     return Caps(tuple(entries))
 
 
-def price(scenario: Scenario, choices: Sequence[Choice]) -> Placed | None:
+def price(scenario: Scenario, choices: Sequence[StageOption]) -> Placed | None:
     """Return what a placement of a chain costs, or None if it needs a link that does not exist."""
     stages: list[StageCost] = []
-    before: Choice | None = None
+    before: StageOption | None = None
     for stage, choice in zip(scenario.stages, choices, strict=True):
         latency, energy = ZERO, ZERO
         if before is not None and before.device != choice.device:

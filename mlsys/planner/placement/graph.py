@@ -17,7 +17,7 @@ from functools import cached_property
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.costs import Caps, Placed, StageCost, caps_of
 from mlsys.planner.placement.plan import PlanResult, Ranked
-from mlsys.planner.placement.scenario import Choice, Scenario, exact
+from mlsys.planner.placement.scenario import Scenario, StageOption, exact
 from mlsys.planner.placement.words import cap_in_words
 
 __all__ = ["Scheduled", "critical_path", "plan_graph", "schedule"]
@@ -76,7 +76,7 @@ class Scheduled(Placed):
         }
 
 
-def schedule(scenario: Scenario, choices: Sequence[Choice], order: Sequence[int]) -> Scheduled | None:
+def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence[int]) -> Scheduled | None:
     """Return the times of stages that are started in an order, each as soon as it can be; None if a link is missing.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any
 from mlsys.errors import ScenarioFileError
 from mlsys.planner.placement.schema import faults
 
-__all__ = ["Choice", "Device", "Link", "Scenario", "Stage", "exact"]
+__all__ = ["Scenario", "ScenarioDevice", "ScenarioLink", "Stage", "StageOption", "exact"]
 
 _MOST_BYTES = 20_000_000
 
@@ -30,7 +30,7 @@ def exact(value: float) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Device:
+class ScenarioDevice:
     """A place where stages run.
 
     Attributes
@@ -52,7 +52,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Link:
+class ScenarioLink:
     """One direction between two devices: ms, GB/s (that is MB/ms), mJ/MB."""
 
     latency: Fraction
@@ -65,7 +65,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StageOption:
     """A device and number format that a stage may take, with its costs: ms, mJ, MB, percentage points, MB."""
 
     device: str
@@ -82,7 +82,7 @@ class Stage:
     """One step of the pipeline: what it may run on, and what it waits for."""
 
     name: str
-    choices: tuple[Choice, ...]
+    choices: tuple[StageOption, ...]
     after: tuple[str, ...]
 
 
@@ -164,7 +164,7 @@ class Scenario:
         return str(self.data.get("name", "scenario"))
 
     @cached_property
-    def devices(self) -> tuple[Device, ...]:
+    def devices(self) -> tuple[ScenarioDevice, ...]:
         """Devices by name, so that the order of the file changes nothing."""
         found = []
         for entry in self.data["devices"]:
@@ -172,14 +172,16 @@ class Scenario:
             thermal = [
                 exact(heat[key]) if heat else None for key in ("resistance_k_per_w", "capacity_j_per_k", "limit_c")
             ]
-            found.append(Device(entry["name"], exact(entry["memory_mb"]), int(entry.get("streams", 1)), *thermal))
+            found.append(
+                ScenarioDevice(entry["name"], exact(entry["memory_mb"]), int(entry.get("streams", 1)), *thermal)
+            )
         return tuple(sorted(found, key=lambda device: device.name))
 
     @cached_property
-    def links(self) -> dict[tuple[str, str], Link]:
+    def links(self) -> dict[tuple[str, str], ScenarioLink]:
         """Links by sender and receiver."""
         return {
-            (entry["from"], entry["to"]): Link(
+            (entry["from"], entry["to"]): ScenarioLink(
                 exact(entry["latency_ms"]), exact(entry["bandwidth_gb_s"]), exact(entry["energy_mj_per_mb"])
             )
             for entry in self.data.get("links", ())
@@ -243,12 +245,12 @@ def _mapping(pairs: list[tuple[str, Any]], doubles: list[str]) -> dict[str, Any]
     return found
 
 
-def _choices(stage: Mapping[str, Any]) -> tuple[Choice, ...]:
+def _choices(stage: Mapping[str, Any]) -> tuple[StageOption, ...]:
     found = []
     for device, profile in stage["profiles"].items():
         for name, costs in (("", profile), *profile.get("formats", {}).items()):
             found.append(
-                Choice(
+                StageOption(
                     device,
                     name,
                     exact(costs["latency_ms"]),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Call", "Tensor", "Unknown", "Work"]
+__all__ = ["Call", "CallCounts", "Tensor", "Unknown"]
 
 WEIGHT_ROLES = frozenset({"parameter", "buffer"})
 
@@ -60,7 +60,7 @@ class Tensor(NamedTuple):
         return Tensor(_bind(self.shape, sizes), _bind(self.stored, sizes), *self[2:])
 
 
-class Work(NamedTuple):
+class CallCounts(NamedTuple):
     """What a rule says of a call.
 
     Attributes

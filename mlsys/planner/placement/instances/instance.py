@@ -18,7 +18,7 @@ from typing import Any
 
 from mlsys.errors import ScenarioFileError
 
-__all__ = ["FORMAT", "Instance", "Score", "evaluate"]
+__all__ = ["FORMAT", "Instance", "PlacementScore", "evaluate"]
 
 FORMAT = "mlsys-placement-1"
 OBJECTIVES = ("max_load", "latency")
@@ -225,7 +225,7 @@ def _acyclic(number: int, edges: Mapping[tuple[int, int], None] | Sequence[tuple
 
 
 @dataclass(frozen=True)
-class Score:
+class PlacementScore:
     """What a placement is worth.
 
     Attributes
@@ -243,7 +243,7 @@ class Score:
     broken: tuple[str, ...]
 
 
-def evaluate(instance: Instance, placement: Sequence[int]) -> Score:
+def evaluate(instance: Instance, placement: Sequence[int]) -> PlacementScore:
     """Return what a placement is worth, and which rules it breaks.
 
     Parameters
@@ -255,7 +255,7 @@ def evaluate(instance: Instance, placement: Sequence[int]) -> Score:
 
     Returns
     -------
-    Score
+    PlacementScore
 
     Raises
     ------
@@ -295,11 +295,11 @@ def evaluate(instance: Instance, placement: Sequence[int]) -> Score:
         if device:
             loads[device] += instance.transfer_ms[source]
     if instance.objective == "max_load":
-        return Score(max(loads), tuple(loads), tuple(broken))
+        return PlacementScore(max(loads), tuple(loads), tuple(broken))
     end = _latest_end(instance, placement, loads)
     if end is None:
         broken.append("the blocks of the accelerators wait for each other in a circle")
-    return Score(math.inf if end is None else end, tuple(loads), tuple(broken))
+    return PlacementScore(math.inf if end is None else end, tuple(loads), tuple(broken))
 
 
 def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[float]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsys.workloads.torch_import.calls import WEIGHT_ROLES, Call, Work
+from mlsys.workloads.torch_import.calls import WEIGHT_ROLES, Call, CallCounts
 from mlsys.workloads.torch_import.rules import elementwise, movement, products
 from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.torch_import.rules.registry import RULES, Rule
@@ -42,10 +42,10 @@ def count(call: Call) -> Counts:
     (13107200, 131072)
     """
     if call.is_view:
-        work = Work("view", read=0, written=0)
+        work = CallCounts("view", read=0, written=0)
     else:
         found = _rule(call)
-        work = found(call) if found else Work("unknown")
+        work = found(call) if found else CallCounts("unknown")
     made = 0 if call.in_place or work.kind == "view" else sum(tensor.bytes for tensor in call.outputs)
     inputs = call.inputs
     read = sum(tensor.bytes for tensor in inputs) if work.read is None else work.read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsys.workloads.operators import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
-from mlsys.workloads.torch_import.calls import Call, Tensor, Work
+from mlsys.workloads.torch_import.calls import Call, CallCounts, Tensor
 from mlsys.workloads.torch_import.rules.registry import RULES, rule
 
 __all__ = ["pointwise"]
@@ -54,7 +54,7 @@ _COPIES = ("to", "_to_copy", "type_as", "float", "half", "clone", "alias", "deta
 _GELU_TANH = 10  # cube and scale (4), tanh (4, its scale merged), add, product
 
 
-def pointwise(call: Call) -> Work:
+def pointwise(call: Call) -> CallCounts:
     """Count a fixed number of FLOP for each output element."""
     name = call.op.removesuffix("_") if call.in_place else call.op
     each = _ACTIVATIONS.get(name, _ARITHMETIC.get(name, 1))
@@ -65,10 +65,10 @@ def pointwise(call: Call) -> Work:
     return _elementwise(call, kind, each + scaled)
 
 
-def _elementwise(call: Call, kind: str, each: int) -> Work:
+def _elementwise(call: Call, kind: str, each: int) -> CallCounts:
     elements = call.out.elements
     written = call.out.bytes if call.in_place else None
-    return Work(kind, elementwise=elements * each, written=written, shape=(("elements", elements),))
+    return CallCounts(kind, elementwise=elements * each, written=written, shape=(("elements", elements),))
 
 
 # Single elements too, though torch does not tag them so; ONNX shares the names.
@@ -85,27 +85,27 @@ for _name in (*_ACTIVATIONS, *_ARITHMETIC, *_PLAIN):
 
 
 @rule("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")
-def _dropout(call: Call) -> Work:
+def _dropout(call: Call) -> CallCounts:
     """Count nothing at inference: the tensor passes through."""
     if not call.get("train") or not call.get("p"):
-        return Work("view", read=0, written=0)
+        return CallCounts("view", read=0, written=0)
     return _elementwise(call, "elementwise", 2)
 
 
 @rule("glu")
-def _glu(call: Call) -> Work:
+def _glu(call: Call) -> CallCounts:
     return _elementwise(call, "activation", 5)
 
 
 @rule("softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax", "softmin", "logsumexp")
-def _softmax(call: Call) -> Work:
+def _softmax(call: Call) -> CallCounts:
     """Count the terms of a softmax; ``axis``, counted from the last one, is what it sums over."""
     given = call.inputs[0]
     each = sum(SOFTMAX_OPERATIONS.values())
     axis = call.get("dim", call.get("axis", -1))
     along = axis - len(given.shape) if isinstance(axis, int) and axis >= 0 else axis
     shape = (("elements", given.elements), *((("axis", along),) if isinstance(along, int) else ()))
-    return Work("softmax", elementwise=given.elements * each, shape=shape)
+    return CallCounts("softmax", elementwise=given.elements * each, shape=shape)
 
 
 def _affine(call: Call) -> int:
@@ -113,17 +113,17 @@ def _affine(call: Call) -> int:
 
 
 @rule("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm")
-def _layer_norm(call: Call) -> Work:
+def _layer_norm(call: Call) -> CallCounts:
     """Count mean, variance and scaling, and gain and bias where there are any."""
     each = sum(LAYER_NORM_OPERATIONS.values()) - LAYER_NORM_OPERATIONS["gain, bias"] + _affine(call)
-    return Work("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))
+    return CallCounts("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))
 
 
 @rule("rms_norm", "_fused_rms_norm", "fused_rms_norm")
-def _rms_norm(call: Call) -> Work:
+def _rms_norm(call: Call) -> CallCounts:
     """Count square, sum, scale and, where there is one, gain."""
     each = 3 + _affine(call)
-    return Work("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))
+    return CallCounts("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))
 
 
 @rule(
@@ -134,14 +134,14 @@ def _rms_norm(call: Call) -> Work:
     "cudnn_batch_norm",
     "_batch_norm_impl_index",
 )
-def _batch_norm(call: Call) -> Work:
+def _batch_norm(call: Call) -> CallCounts:
     """Count one product and one addition: mean, variance, gain and bias fold into two numbers a channel."""
     training = call.get("training", call.get("train", False))
     each = sum(LAYER_NORM_OPERATIONS.values()) if training else 2
-    return Work("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))
+    return CallCounts("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))
 
 
 @rule(*_COPIES)
-def _copy(call: Call) -> Work:
+def _copy(call: Call) -> CallCounts:
     """Count the bytes of a conversion or a copy, and no FLOP."""
-    return Work("copy", shape=(("elements", call.out.elements),))
+    return CallCounts("copy", shape=(("elements", call.out.elements),))

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mlsys.workloads.operators import SOFTMAX_OPERATIONS
-from mlsys.workloads.torch_import.calls import Call, Tensor, Work
+from mlsys.workloads.torch_import.calls import Call, CallCounts, Tensor
 from mlsys.workloads.torch_import.rules.registry import rule
 
 __all__: list[str] = []
@@ -29,26 +29,26 @@ def _places(label: str, sizes: tuple[int, ...]) -> dict[str, int]:
 
 
 @rule("linear")
-def _linear(call: Call) -> Work:
+def _linear(call: Call) -> CallCounts:
     """Count every leading axis: batch, tokens, whatever stands before the features."""
     given, out = call.tensor("input"), call.out
     k, n = given.shape[-1], out.shape[-1] if len(call.tensor("weight").shape) == 2 else 1
     rows = given.elements // max(k, 1)
-    return Work("gemm", rows * n * k, _bias(call, "bias"), shape=_shape(m=rows, n=n, k=k))
+    return CallCounts("gemm", rows * n * k, _bias(call, "bias"), shape=_shape(m=rows, n=n, k=k))
 
 
 @rule("linear_dynamic", "linear_relu_dynamic", "linear_dynamic_fp16")
-def _dynamic_linear(call: Call) -> Work:
+def _dynamic_linear(call: Call) -> CallCounts:
     """Count scaling and rounding of each input, the product, and scaling back of each output with its bias."""
     given, out = call.tensor("X"), call.out
     k, n = given.shape[-1], out.shape[-1]
     rows = given.elements // max(k, 1)
     beside = 2 * given.elements + (2 if "relu" in call.op else 1) * out.elements + _bias(call, "bias")
-    return Work("gemm", rows * n * k, beside, shape=_shape(m=rows, n=n, k=k))
+    return CallCounts("gemm", rows * n * k, beside, shape=_shape(m=rows, n=n, k=k))
 
 
 @rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "_int_mm")
-def _matmul(call: Call) -> Work:
+def _matmul(call: Call) -> CallCounts:
     left, right = call.inputs[0], call.inputs[-1]  # the same tensor twice is read once
     k = left.shape[-1] if left.shape else 1
     n = right.shape[-1] if len(right.shape) > 1 else 1
@@ -56,39 +56,41 @@ def _matmul(call: Call) -> Work:
     return _product(call.out.elements, m, n, k)
 
 
-def _product(elements: int, m: int, n: int, k: int, extra: int = 0) -> Work:
+def _product(elements: int, m: int, n: int, k: int, extra: int = 0) -> CallCounts:
     """Return the work of as many (m × k) by (k × n) products as fill ``elements`` of output."""
-    return Work("gemm", elements * k, extra, shape=_shape(m=m, n=n, k=k, copies=elements // max(m * n, 1)))
+    return CallCounts("gemm", elements * k, extra, shape=_shape(m=m, n=n, k=k, copies=elements // max(m * n, 1)))
 
 
 @rule("addmm", "baddbmm", "addmv", "_addmm_activation")
-def _added_matmul(call: Call) -> Work:
+def _added_matmul(call: Call) -> CallCounts:
     left = call.tensor("mat1", "batch1", "mat")
     n = 1 if call.op == "addmv" else call.out.shape[-1]
     return _product(call.out.elements, left.shape[-2], n, left.shape[-1], call.out.elements)
 
 
 @rule("addbmm")
-def _summed_matmul(call: Call) -> Work:
+def _summed_matmul(call: Call) -> CallCounts:
     left, right = call.tensor("batch1"), call.tensor("batch2")
     rows, n, k = left.elements // max(left.shape[-1], 1), right.shape[-1], left.shape[-1]
-    return Work("gemm", rows * n * k, rows * n, shape=_shape(m=rows, n=n, k=k))
+    return CallCounts("gemm", rows * n * k, rows * n, shape=_shape(m=rows, n=n, k=k))
 
 
 @rule("_scaled_mm")
-def _scaled_matmul(call: Call) -> Work:
+def _scaled_matmul(call: Call) -> CallCounts:
     left, right = call.tensor("self"), call.tensor("mat2")
     m, k, n = left.shape[0], left.shape[1], right.shape[1]
-    return Work("gemm", m * n * k, call.out.elements * (2 if call.get("bias") else 1), shape=_shape(m=m, n=n, k=k))
+    return CallCounts(
+        "gemm", m * n * k, call.out.elements * (2 if call.get("bias") else 1), shape=_shape(m=m, n=n, k=k)
+    )
 
 
 @rule("grouped_mm", "_grouped_mm", "grouped_mm_fallback")
-def _grouped_matmul(call: Call) -> Work:
+def _grouped_matmul(call: Call) -> CallCounts:
     """Count a product in which each row meets the matrix of its own group (mixture of experts)."""
     left = call.inputs[0]
     k, n = left.shape[-1], call.out.shape[-1]
     rows = call.out.elements // max(n, 1)
-    return Work("gemm", rows * n * k, shape=_shape(m=rows, n=n, k=k))
+    return CallCounts("gemm", rows * n * k, shape=_shape(m=rows, n=n, k=k))
 
 
 @rule(
@@ -100,7 +102,7 @@ def _grouped_matmul(call: Call) -> Work:
     "mkldnn_convolution",
     "_slow_conv2d_forward",
 )
-def _convolution(call: Call) -> Work:
+def _convolution(call: Call) -> CallCounts:
     """Count batch × weights × places: output places, or input places where it is transposed."""
     given, weight, out = call.tensor("input", "self"), call.tensor("weight"), call.out
     dims = len(weight.shape) - 2
@@ -109,7 +111,7 @@ def _convolution(call: Call) -> Work:
     channels = given.shape[-dims - 1]
     places = math.prod((given if transposed else out).shape[-dims:])
     groups = channels // weight.shape[1] if not transposed else out.shape[-dims - 1] // weight.shape[1]
-    return Work(
+    return CallCounts(
         f"conv_transpose{dims}d" if transposed else f"conv{dims}d",
         batch * weight.elements * places,
         _bias(call, "bias"),
@@ -135,7 +137,7 @@ def _convolution(call: Call) -> Work:
     "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_fused_attention_overrideable",
 )
-def _attention(call: Call) -> Work:
+def _attention(call: Call) -> CallCounts:
     """Count Q·Kᵀ and scores·V for every query head; a causal mask does not shorten the count.
 
     The scores stay on the chip. Grouped key and value heads are read once, used by several
@@ -149,7 +151,7 @@ def _attention(call: Call) -> Work:
     heads = query.shape[-3] if len(query.shape) > 2 else 1
     batch = scores // max(queries * keys * heads, 1)
     masked = scores if isinstance(call.get("attn_mask", call.get("attn_bias")), Tensor) else 0
-    return Work(
+    return CallCounts(
         "attention",
         scores * (head_dim + value_dim),
         _SOFTMAX * scores + masked,
@@ -174,7 +176,7 @@ _CELLS = {
 
 
 @rule(*_CELLS)
-def _recurrent(call: Call) -> Work:
+def _recurrent(call: Call) -> CallCounts:
     """Count every weight matrix once for each token of each sequence.
 
     Compulsory traffic reads the weights once, which takes a chip that keeps them between steps.
@@ -188,7 +190,7 @@ def _recurrent(call: Call) -> Work:
     each = max(len(weights) // layers, 1)  # two matrices, or three where the state is projected
     hidden = sum(tensor.shape[0] // gates for tensor in weights[::each])
     per_unit = gates * (1 + 2 * biased) + updates
-    return Work(
+    return CallCounts(
         "recurrent",
         tokens * sum(tensor.elements for tensor in weights),
         tokens * hidden * per_unit,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlsys.workloads.torch_import.calls import Call, Work
+from mlsys.workloads.torch_import.calls import Call, CallCounts
 
 __all__ = ["RULES", "Rule", "rule"]
 
-Rule = Callable[[Call], Work]
+Rule = Callable[[Call], CallCounts]
 RULES: dict[str, Rule] = {}
 
 
