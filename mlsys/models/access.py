@@ -1,7 +1,8 @@
-"""How scattered accesses use what memory delivers: sectors, strides, layouts."""
+"""How scattered accesses use what memory delivers: sectors, strides, layouts, rows of DRAM."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,16 @@ from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 from mlsys.units import Q_, Quantity, ureg
 
-__all__ = ["SECTOR", "WARP", "WarpAccess", "layout_strides", "strided_access", "warp_access"]
+__all__ = [
+    "SECTOR",
+    "WARP",
+    "RowAccesses",
+    "WarpAccess",
+    "layout_strides",
+    "row_buffer",
+    "strided_access",
+    "warp_access",
+]
 
 WARP = 32
 """Lanes of a warp of an NVIDIA GPU, which load together."""
@@ -54,6 +64,16 @@ def _whole_bytes(where: str, name: str, value: Any) -> int:
     return int(checked_number(where, name, value, _BYTES, {}))
 
 
+def _addresses(where: str, addresses: Sequence[int] | np.ndarray) -> np.ndarray:
+    places = np.asarray(addresses)
+    if places.ndim != 1 or not places.size or places.dtype.kind not in "iu" or (places < 0).any():
+        raise ArgumentError(
+            f"{where}(): `addresses` must be a list of whole numbers >= 0, got {addresses!r}. "
+            "Write e.g. addresses=range(0, 128, 4)"
+        )
+    return places
+
+
 @traced
 def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, sector: Quantity = SECTOR) -> WarpAccess:
     """Return the sectors that the lanes of a warp touch when they load together.
@@ -84,12 +104,7 @@ def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, s
     3
     """
     where = "warp_access"
-    places = np.asarray(addresses)
-    if places.ndim != 1 or not places.size or places.dtype.kind not in "iu" or (places < 0).any():
-        raise ArgumentError(
-            f"{where}(): `addresses` must be a list of whole numbers >= 0, got {addresses!r}. "
-            "Write e.g. addresses=range(0, 128, 4)"
-        )
+    places = _addresses(where, addresses)
     size, block = _whole_bytes(where, "element_size", element_size), _whole_bytes(where, "sector", sector)
     useful = np.unique(places.astype(np.int64)[:, None] + np.arange(size))
     sectors = len(np.unique(useful // block))
@@ -138,6 +153,65 @@ def strided_access(
     first = int(checked_number(where, "offset", offset, _STRIDE, {}))
     number = int(checked_number(where, "lanes", lanes, count(), {}))
     return warp_access((first + step * np.arange(number, dtype=np.int64)) * size, Q_(size, "byte"), sector)
+
+
+@dataclass(frozen=True)
+class RowAccesses:
+    """What a sequence of accesses does to one bank of DRAM.
+
+    Attributes
+    ----------
+    rows
+        Row that each access falls into.
+    hits
+        Whether it found its row open.
+    """
+
+    rows: tuple[int, ...]
+    hits: tuple[bool, ...]
+
+    @property
+    def opened(self) -> int:
+        """Rows that had to be opened, one after the other."""
+        return self.hits.count(False)
+
+
+@traced
+def row_buffer(addresses: Sequence[int] | np.ndarray, row_size: Quantity) -> RowAccesses:
+    """Return which accesses find their row open in one bank of DRAM that keeps the last row open.
+
+    Parameters
+    ----------
+    addresses
+        Byte addresses in the order of the accesses, whole numbers of zero or more, shape (accesses,).
+    row_size
+        Bytes of a row, whole.
+
+    Returns
+    -------
+    RowAccesses
+
+    Raises
+    ------
+    ArgumentError
+        If there are no addresses, or they are not whole numbers of zero or more.
+
+    References
+    ----------
+    S. Rixner, W. J. Dally, U. J. Kapasi, P. Mattson, J. D. Owens, Memory Access Scheduling, ISCA 2000, section 2.
+
+    Examples
+    --------
+    >>> row_buffer([0, 4, 8, 12], Q_(8, "byte")).hits  # along the rows
+    (False, True, False, True)
+    >>> row_buffer([0, 8, 4, 12], Q_(8, "byte")).opened  # to and fro
+    4
+    """
+    where = "row_buffer"
+    places = _addresses(where, addresses)
+    rows = (places // _whole_bytes(where, "row_size", row_size)).tolist()
+    hits = [False, *(before == row for before, row in itertools.pairwise(rows))]
+    return RowAccesses(tuple(rows), tuple(hits))
 
 
 def layout_strides(channels: int, height: int, width: int, layout: str = "NCHW") -> tuple[int, int, int, int]:

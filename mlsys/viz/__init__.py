@@ -16,6 +16,7 @@ from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
+from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, warp_sectors
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import pareto_front, rate_map
 from mlsys.viz.systolic import SystolicAnimation, array_frame, energy_per_mac_bars, utilisation_teeth
@@ -33,6 +34,7 @@ __all__ = [
     "bytes_by_onchip",
     "bytes_by_pattern",
     "device_map",
+    "dram_rows",
     "energy_per_mac_bars",
     "energy_split",
     "error_bars",
@@ -40,12 +42,14 @@ __all__ = [
     "intensity_shift",
     "kernel_bars",
     "latency_energy",
+    "launches",
     "layer_panels",
     "layer_scatter",
     "layers_under_roof",
     "layout_strip",
     "level_map",
     "live_chart",
+    "loop_nest",
     "mapping_landscape",
     "measured_against_predicted",
     "memory_figure",
@@ -57,6 +61,7 @@ __all__ = [
     "rate_map",
     "ridge_by_year",
     "roofs",
+    "row_stationary_grid",
     "scaling_laws",
     "sectors_by_stride",
     "setup_plot",
@@ -72,5 +77,6 @@ __all__ = [
     "traffic_by_tile",
     "utilisation_teeth",
     "validation_panels",
+    "warp_sectors",
     "words_by_dataflow",
 ]

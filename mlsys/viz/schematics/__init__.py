@@ -1,0 +1,9 @@
+"""Schematics: how a thing works, drawn from the model that counts it."""
+
+from mlsys.viz.schematics.dram_row import dram_rows
+from mlsys.viz.schematics.launches import launches
+from mlsys.viz.schematics.loop_nest import loop_nest
+from mlsys.viz.schematics.row_stationary import row_stationary_grid
+from mlsys.viz.schematics.warp_sectors import warp_sectors
+
+__all__ = ["dram_rows", "launches", "loop_nest", "row_stationary_grid", "warp_sectors"]

@@ -1,0 +1,80 @@
+"""A warp and the sectors that its lanes touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mlsys.models.access import SECTOR, WARP, strided_access
+from mlsys.units import Q_, Quantity
+from mlsys.viz.schematics.shapes import MUTED, box, note
+from mlsys.viz.style import COLORS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
+
+__all__ = ["warp_sectors"]
+
+_WIDTH = 100.0
+_STEP = 4.2
+
+
+def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Quantity | None = None) -> Axes:
+    """Draw which sectors the lanes of a warp touch, one band for each stride.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    strides
+        Elements from lane to lane, rising, each at least 1.
+    element_size
+        Of what a lane loads, whole bytes; four where it is left out.
+
+    Returns
+    -------
+    Axes
+        Above, the lanes; below, memory cut into sectors as far as the largest stride reaches. Sectors that
+        move are filled, and the part of them that was asked for is hatched.
+    """
+    size = Q_(4, "byte") if element_size is None else element_size
+    width = int(size.m_as("byte"))
+    reach = max(strides) * WARP * width
+    scale = _WIDTH / reach
+    block = int(SECTOR.m_as("byte"))
+    for band, stride in enumerate(strides):
+        floor = -band * _STEP
+        load = strided_access(stride, size)
+        touched = {lane * stride * width // block for lane in range(WARP)}
+        for sector in range(-(-reach // block)):
+            moves = sector in touched
+            box(ax, (sector * block * scale, floor), (block * scale, 0.8), color="Orange", filled=moves,
+                role="moved" if moves else "left")  # fmt: skip
+        for lane in range(WARP):
+            place = (lane + 0.5) * _WIDTH / WARP
+            box(ax, (place - 1.25, floor + 2.0), (2.5, 0.55), color="Blue", role="lane")
+            asked = lane * stride * width
+            ax.plot([place, (asked + width / 2) * scale], [floor + 2.0, floor + 0.8], color=COLORS["BlueLine"],
+                    linewidth=0.7)  # fmt: skip
+            ax.add_patch(_asked(asked * scale, floor, width * scale))
+        share = f"{load.efficiency.m_as(''):.3g}"
+        said = f"{load.sectors} sectors move, {float(share) * 100:.3g}% of their bytes are asked for"
+        near = "neighbours" if stride == 1 else f"every {_ordinal(stride)} element"
+        note(ax, 0, floor + 2.95, f"{near}: {said}", color=COLORS["primary"])
+    note(ax, _WIDTH + 1.5, 2.27, "lanes")
+    note(ax, _WIDTH + 1.5, 0.4, "sectors")
+    ax.set(xlim=(-1, _WIDTH + 14), ylim=(-(len(strides) - 1) * _STEP - 0.3, 3.5))
+    ax.set_axis_off()
+    return ax
+
+
+def _asked(left: float, floor: float, width: float) -> Rectangle:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((left, floor + 0.2), width, 0.4, facecolor=COLORS["OrangeLine"], edgecolor=MUTED, linewidth=0.2,
+                     gid="asked")  # fmt: skip
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")

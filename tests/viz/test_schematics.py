@@ -1,0 +1,151 @@
+"""Schematics show what the models count: sectors, opened rows, idle time, shared rows, words moved."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from matplotlib.figure import Figure
+
+from mlsys import Q_, viz
+from mlsys.errors import ArgumentError
+from mlsys.mapping import conv_space, row_stationary
+from mlsys.models.access import row_buffer
+from mlsys.models.dataflow import movements
+from mlsys.models.launches import launch_timeline
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").add_subplot()
+
+
+def roles(ax, role):
+    return [patch for patch in ax.patches if patch.get_gid() == role]
+
+
+def words(ax):
+    return " | ".join(text.get_text() for text in ax.texts)
+
+
+# --- warp to sector ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [2, 4, 8])
+@pytest.mark.parametrize("stride", [1, 2, 3, 5, 8, 16])
+def test_the_sectors_that_move_are_those_that_hold_a_byte_asked_for(ax, stride, width):
+    viz.warp_sectors(ax, (stride,), Q_(width, "byte"))
+    asked_for = {(lane * stride * width + byte) // 32 for lane in range(32) for byte in range(width)}
+    drawn = roles(ax, "moved")
+    assert len(drawn) == len(asked_for) and len(roles(ax, "lane")) == 32
+    assert f"{len(asked_for)} sectors move" in words(ax)
+    for piece in roles(ax, "asked"):  # what a lane asks for lies inside a sector that moves
+        inside = [s for s in drawn if s.get_x() - 1e-9 <= piece.get_x() and
+                  piece.get_x() + piece.get_width() <= s.get_x() + s.get_width() + 1e-9]  # fmt: skip
+        assert len(inside) == 1
+
+
+def test_memory_is_drawn_as_far_as_the_longest_stride_reaches(ax):
+    viz.warp_sectors(ax, (1, 8))
+    every = len(roles(ax, "moved")) + len(roles(ax, "left"))
+    assert every == 2 * 8 * 32 * 4 // 32
+
+
+# --- a DRAM row -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (3, 5), (2, 2)])
+def test_along_the_rows_each_is_opened_once_and_down_the_columns_every_time(ax, rows, columns):
+    viz.dram_rows(ax, rows, columns)
+    assert len(roles(ax, "opened")) == rows + rows * columns
+    assert len(roles(ax, "hit")) == rows * (columns - 1)
+    assert f"{rows} rows opened" in words(ax) and f"{rows * columns} rows opened" in words(ax)
+
+
+def test_a_read_hits_exactly_where_it_follows_a_read_of_its_row():
+    walk = [0, 8, 4, 20, 16, 12, 12, 0]
+    found = row_buffer(walk, Q_(8, "byte"))
+    pairs = [at > 0 and walk[at] // 8 == walk[at - 1] // 8 for at in range(len(walk))]
+    assert list(found.hits) == pairs
+    assert found.opened == 1 + sum(1 for a, b in itertools.pairwise(found.rows) if a != b)
+
+
+@pytest.mark.parametrize("walk", [[], [-4], [0.5], [[0]]])
+def test_row_buffer_refuses_what_is_no_address(walk):
+    with pytest.raises(ArgumentError, match="addresses"):
+        row_buffer(walk, Q_(8, "byte"))
+
+
+# --- host and device --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernels", [[2, 2, 2, 2], [20, 20], [1, 30, 1, 1], [7], [5, 5, 5]])
+def test_the_last_kernel_ends_after_the_longest_path(kernels):
+    line = launch_timeline(Q_(5, "us"), [Q_(one, "us") for one in kernels])
+    # a path goes along the host to one launch, and from there along the device
+    longest = max(5 * (at + 1) + sum(kernels[at:]) for at in range(len(kernels)))
+    assert line.time.m_as("us") == pytest.approx(longest)
+    assert line.busy.m_as("us") == pytest.approx(sum(kernels))
+    for asked, begun in zip(line.asked, line.begun, strict=True):
+        assert begun >= asked
+    for ended, begun in zip(line.ended, line.begun[1:], strict=False):
+        assert begun >= ended
+
+
+def test_launches_are_drawn_when_they_happen(ax):
+    viz.launches(ax, Q_(5, "us"), {"short": Q_(2, "us"), "long": Q_(12, "us")}, count=3)
+    host, device = roles(ax, "launch"), roles(ax, "kernel")
+    assert len(host) == len(device) == 6
+    for asked, kernel in zip(host, device, strict=True):
+        assert kernel.get_x() >= asked.get_x() + asked.get_width() - 1e-9, "no kernel runs before it is asked for"
+    short, long = device[:3], device[3:]
+    assert all(b.get_x() > a.get_x() + a.get_width() + 1 for a, b in itertools.pairwise(short)), "gaps"
+    assert all(b.get_x() == pytest.approx(a.get_x() + a.get_width()) for a, b in itertools.pairwise(long)), "none"
+    assert f"works {6 / 17:.0%}" in words(ax) and f"works {36 / 41:.0%}" in words(ax)
+
+
+def test_a_timeline_needs_kernels():
+    with pytest.raises(ArgumentError, match="kernels"):
+        launch_timeline(Q_(5, "us"), [])
+
+
+# --- row stationary ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("filter_rows", "output_rows"), [(3, 4), (5, 3), (1, 2)])
+def test_each_element_holds_the_input_row_that_its_output_needs(ax, filter_rows, output_rows):
+    viz.row_stationary_grid(ax, filter_rows, output_rows)
+    held = {}
+    labels = [text.get_text() for text in ax.texts if text.get_text().startswith("filter ")]
+    elements = [patch for patch in ax.patches if (patch.get_gid() or "").startswith("pe ")]
+    for patch, text in zip(elements, labels, strict=True):
+        row, column = map(int, patch.get_gid().split()[1:])
+        filter_row, input_row = (int(line.split()[1]) for line in text.split("\n"))
+        held[row, column] = input_row
+        assert filter_row == row + 1 and input_row - 1 == column + row, "output q takes input q + r"
+    space = conv_space(1, 1, 1, output_rows, output_rows, filter_rows, filter_rows)
+    image, *_ = movements(space, row_stationary(space, columns=output_rows))
+    assert len(held) / len(set(held.values())) == pytest.approx(image.multicast), "shared as the model counts"
+    shades = {held[at]: set() for at in held}
+    for patch in elements:
+        shades[held[tuple(map(int, patch.get_gid().split()[1:]))]].add(patch.get_facecolor())
+    assert all(len(colors) == 1 for colors in shades.values()), "one diagonal, one shade"
+
+
+# --- a loop nest ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("order", "stays"), [("mnk", "C"), ("nmk", "C"), ("mkn", "A"), ("knm", "B")])
+def test_the_matrix_without_the_innermost_loop_stays(ax, order, stays):
+    viz.loop_nest(ax, 64, 16, order)
+    assert len(roles(ax, "stays")) == 1
+    assert f"{stays} stays" in words(ax)
+    streaming = [len(roles(ax, f"streams {name}")) for name in "ABC"]
+    assert sorted(streaming) == [0, 4, 4] and streaming["ABC".index(stays)] == 0
+
+
+@pytest.mark.parametrize("tile", [8, 16, 64])
+def test_the_stationary_matrix_moves_once_and_the_others_once_a_tile(ax, tile):
+    viz.loop_nest(ax, 64, tile)
+    texts = [text.get_text() for text in ax.texts if "moves" in text.get_text()]
+    assert sorted(texts) == sorted(["each word moves 1×", *[f"each word moves {64 // tile}×"] * 2])
