@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mlsys.errors import UnknownNameError
 from mlsys.formulas import bytes_in_flight
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.units import Quantity
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS, apply_style
+from mlsys.viz.words import device_name, number
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["access_energies", "bandwidth_by_bytes_in_flight", "level_map", "ridge_by_year"]
-
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))
+__all__ = ["InFlight", "access_energies", "bandwidth_by_bytes_in_flight", "level_map", "ridge_by_year"]
 
 
 def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) -> Axes:
@@ -67,7 +65,7 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
     """
     apply_style(ax)
     ordered = sorted(devices, key=lambda device: device.release_year)
-    for precision, color, marker, dash in zip(precisions, CYCLE, MARKERS, _DASHES, strict=False):
+    for precision, color, marker, dash in zip(precisions, CYCLE, MARKERS, DASHES, strict=False):
         members = [device for device in ordered if precision in device.precisions]
         years = [device.release_year for device in members]
         ridges = [device.ridge_point(precision).m_as("FLOP/byte") for device in members]
@@ -80,13 +78,9 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
     ax.set(yscale="log", ylabel="dense ridge, FLOP/byte")
     ax.set_ylim(max(low, 1) / 1.4, ax.get_ylim()[1] * 1.7)
     years = [device.release_year for device in ordered]
-    ax.set_xticks(years, [f"{_short(device)}\n{device.release_year}" for device in ordered])
+    ax.set_xticks(years, [f"{device_name(device)}\n{device.release_year}" for device in ordered])
     ax.legend(loc="upper left", fontsize=9, ncols=len(precisions))
     return ax
-
-
-def _short(device: Device) -> str:
-    return device.aliases[0] if device.aliases else device.id.replace("_", " ")
 
 
 def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
@@ -114,7 +108,7 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
             raise UnknownNameError(f"level_map(): {device.name} has no memory level with both latency and bandwidth")
         xs = [level.latency.m_as("ns") for level in levels]
         ys = [level.bandwidth_total.m_as("TB/s") for level in levels]
-        ax.plot(xs, ys, marker=marker, markersize=9, color=color, markeredgecolor="white", label=_short(device))
+        ax.plot(xs, ys, marker=marker, markersize=9, color=color, markeredgecolor="white", label=device_name(device))
         for level, x, y in zip(levels, xs, ys, strict=True):
             size: Quantity = level.capacity_total.to("MB")
             text = f"{size.magnitude / 1000:.0f} GB" if size.magnitude >= 1000 else f"{size.magnitude:.3g} MB"
@@ -129,6 +123,53 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     ax.set_xlim(left / 1.1, right * 2.2)
     ax.legend(loc="upper right", fontsize=9)
     return ax
+
+
+class InFlight:
+    """The bandwidth that bytes in flight draw from one device's main memory, drawn once and moved often.
+
+    Parameters
+    ----------
+    ax
+        Axes with both scales logarithmic, kB and GB/s, and their limits set.
+    place
+        0 for the device in front; others have a colour and a dash of their own.
+    """
+
+    def __init__(self, ax: Axes, place: int = 0) -> None:
+        color, self._axes = CYCLE[place % len(CYCLE)], ax
+        depth = 4 - 0.1 * place
+        (self.moved,) = ax.plot(
+            [1], [1], color=color, linestyle=DASHES[place % len(DASHES)], linewidth=1.8 if place else 2.4, zorder=depth
+        )
+        (self.knee,) = ax.plot([1], [1], "|", markersize=14, markeredgewidth=2, color=color, zorder=depth)
+        (self.drop,) = ax.plot([1, 1], [1, 1], ":", color=color, linewidth=1, zorder=2.5)
+        self.name = ax.text(1, 1, "", ha="right", weight="bold", fontsize=9, color=color, bbox=HALO, zorder=depth + 1)
+        self.needed = ax.text(
+            1, 0.04 + 0.075 * place, "", ha="center", fontsize=9, color=color, bbox=HALO, zorder=depth + 1,
+            transform=ax.get_xaxis_transform(),
+        )  # fmt: skip
+        self.artists: tuple[Artist, ...] = (self.moved, self.knee, self.drop, self.name, self.needed)
+
+    def hide(self) -> None:
+        """Take the device out of the picture."""
+        for artist in self.artists:
+            artist.set_visible(False)
+
+    def show(self, device: Device, upper: bool = True) -> None:
+        """Draw the slope that latency sets and the flat roof; ``upper`` writes the name above it."""
+        for artist in self.artists:
+            artist.set_visible(True)
+        level, (left, right), floor = device.level(), self._axes.get_xlim(), self._axes.get_ylim()[0]
+        peak, knee = level.bandwidth.m_as("GB/s"), bytes_in_flight(level.bandwidth, level.latency).m_as("kB")
+        self.moved.set_data([left, knee, right], [peak * left / knee, peak, peak])
+        self.knee.set_data([knee], [peak])
+        self.drop.set_data([knee, knee], [floor, peak])
+        self.name.set_position((right / (right / left) ** 0.015, peak * (1.2 if upper else 1 / 1.2)))
+        self.name.set_verticalalignment("bottom" if upper else "top")
+        self.name.set_text(f"{device_name(device)}: {number(peak)} GB/s after {number(level.latency.to('ns'))} ns")
+        self.needed.set_x(knee)
+        self.needed.set_text(f"{number(knee)} kB needed")
 
 
 def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
@@ -147,16 +188,8 @@ def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
         If a device has no latency recorded for its main memory.
     """
     apply_style(ax)
-    x = np.geomspace(1e3, 1e7, 200)
-    for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
-        level = device.level()
-        latency, peak = level.latency.m_as("s"), level.bandwidth.m_as("byte/s")
-        ax.plot(x / 1e3, np.minimum(x / latency, peak) / 1e9, linestyle=dash, color=color, label=_short(device))
-        needed = bytes_in_flight(level.bandwidth, level.latency).m_as("kB")
-        ax.plot(needed, peak / 1e9, "o", color=color, markersize=7, markeredgecolor="white")
-        ax.annotate(f"{needed:,.0f} kB", (needed, peak / 1e9), xytext=(-4, 5), textcoords="offset points", ha="right",
-                    fontsize=9, color=color)  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="bytes in flight, kB", ylabel="bandwidth, GB/s")
-    ax.set_ylim(top=ax.get_ylim()[1] * 1.5)
-    ax.legend(loc="lower right", fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(10, 1e5), ylim=(30, 1e4))
+    for place, device in enumerate(devices):
+        InFlight(ax, place).show(device)
+    ax.set(xlabel="bytes in flight, kB", ylabel="bandwidth, GB/s")
     return ax

@@ -11,15 +11,72 @@ from mlsys.formulas import attainable_performance, gemm_intensity
 from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.precision import element_size
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS, apply_style
+from mlsys.viz.words import device_name, number
 from mlsys.workloads.operator import Operator
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["device_map", "intensity_by_batch", "layer_scatter", "roofs"]
+__all__ = ["Roof", "device_map", "intensity_by_batch", "layer_scatter", "roofs"]
 
-_DASHES = ("-", "--", "-.", ":")
+
+class Roof:
+    """The roof of one device, drawn once and moved often: its line, its ridge, and what they are called.
+
+    Parameters
+    ----------
+    ax
+        Axes with both scales logarithmic and their limits set.
+    place
+        0 for the device in front; others have a colour and a dash of their own.
+    bandwidth
+        Whether the label says it too.
+    """
+
+    def __init__(self, ax: Axes, place: int = 0, bandwidth: bool = False) -> None:
+        self.place, color = place, CYCLE[place % len(CYCLE)]
+        self._axes, self._with_bandwidth = ax, bandwidth
+        depth = 4 - 0.1 * place
+        (self.line,) = ax.plot(
+            [1], [1], color=color, linestyle=DASHES[place % len(DASHES)], linewidth=1.8 if place else 2.4, zorder=depth
+        )
+        (self.ridge,) = ax.plot([1], [1], "|", markersize=13, markeredgewidth=2, color=color, zorder=depth + 1)
+        (self.drop,) = ax.plot([1, 1], [0, 1], ":", color=color, linewidth=1, zorder=2.5)
+        self.name = ax.text(1, 1, "", color=color, fontsize=9, weight="bold", ha="right", bbox=HALO, zorder=depth + 1)
+        self.called = ax.text(
+            1, 0.04 + 0.075 * place, "", color=color, fontsize=9, ha="center", bbox=HALO, zorder=depth + 1,
+            transform=ax.get_xaxis_transform(),
+        )  # fmt: skip
+        self.artists: tuple[Artist, ...] = (self.line, self.ridge, self.drop, self.name, self.called)
+
+    def hide(self) -> None:
+        """Take the roof out of the picture."""
+        for artist in self.artists:
+            artist.set_visible(False)
+
+    def show(self, device: Device, precision: str, upper: bool = True) -> None:
+        """Draw the roof of a device; ``upper`` writes its name above the line."""
+        for artist in self.artists:
+            artist.set_visible(True)
+        peak, bandwidth = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
+        ridge, (left, right), (bottom, _) = peak / bandwidth, self._axes.get_xlim(), self._axes.get_ylim()
+        # Straight between these on two logarithmic axes: the edges and the ridge.
+        self.line.set_data([left, ridge, right], [bandwidth * left, peak, peak])
+        self.ridge.set_data([ridge], [peak])
+        self.drop.set_data([ridge, ridge], [bottom, peak])
+        self.name.set_position((right / (right / left) ** 0.015, peak * (1.2 if upper else 1 / 1.2)))
+        self.name.set_verticalalignment("bottom" if upper else "top")
+        unit = "TOP/s" if precision.startswith("int") else "TFLOP/s"
+        speed = f", {number(1000 * bandwidth)} GB/s" if self._with_bandwidth else ""
+        self.name.set_text(f"{device_name(device)}: {number(peak)} {unit}{speed}")
+        text, margin = f"ridge {number(ridge)}", 0.06
+        if self.place == 0:
+            text, margin = f"memory-bound  ←  {text}  →  compute-bound", 0.25
+        width = right / left
+        self.called.set_x(min(max(ridge, left * width**margin), right / width**margin))
+        self.called.set_text(text)
 
 
 def roofs(
@@ -27,7 +84,7 @@ def roofs(
     devices: Sequence[Device],
     operators: Iterable[Operator] = (),
     precision: str = "fp16",
-    intensities: tuple[float, float] = (0.1, 3000),
+    intensities: tuple[float, float] = (0.1, 10_000),
 ) -> Axes:
     """Draw the roof of each device and, on the first roof, what each operator can attain.
 
@@ -45,41 +102,28 @@ def roofs(
         Range of the horizontal axis, FLOP/byte.
     """
     apply_style(ax)
-    x = np.geomspace(*intensities, 400)
-    for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
-        peak = device.peak(precision).m_as("TFLOP/s")
-        bandwidth = device.memory_bw.m_as("TB/s")
-        ridge = peak / bandwidth
-        ax.plot(x, attainable_performance.bare(x, peak, bandwidth), dash, color=color, label=device.name)
-        ax.plot(ridge, peak, marker="|", color=color, markersize=12, markeredgewidth=2)
-        ax.annotate(
-            f"ridge {ridge:.0f}",
-            (intensities[1], peak),
-            xytext=(-3, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-            color=color,
-        )
-    first = devices[0]
-    peak = first.peak(precision).m_as("TFLOP/s")
-    bandwidth = first.memory_bw.m_as("TB/s")
+    peaks = [device.peak(precision).m_as("TFLOP/s") for device in devices]
+    lowest = min(device.memory_bw.m_as("TB/s") for device in devices) * intensities[0]
+    ax.set(xscale="log", yscale="log", xlim=intensities, ylim=(lowest / 3, 3 * max(peaks)))
+    for place, device in enumerate(devices):
+        Roof(ax, place).show(device, precision)
+    bandwidth = devices[0].memory_bw.m_as("TB/s")
     for operator, marker in zip(operators, MARKERS, strict=False):
         _same_precision(operator, precision)
         intensity = operator.intensity.m_as("FLOP/byte")
         ax.plot(
             intensity,
-            attainable_performance.bare(intensity, peak, bandwidth),
+            attainable_performance.bare(intensity, peaks[0], bandwidth),
             marker,
             color=COLORS["primary"],
             markersize=8,
             markeredgecolor="white",
             label=operator.name,
+            zorder=6,
         )
-    ax.set(xscale="log", yscale="log", xlim=intensities)
-    ax.set_ylim(top=2.5 * max(device.peak(precision).m_as("TFLOP/s") for device in devices))
     ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
     return ax
 
 
@@ -119,7 +163,7 @@ def intensity_by_batch(
         color=COLORS["primary"],
         label=f"dense {width}→{width}",
     )
-    for device, color, dash in zip(devices, CYCLE, _DASHES, strict=False):
+    for device, color, dash in zip(devices, CYCLE, DASHES, strict=False):
         ridge = device.ridge_point(precision).m_as("FLOP/byte")
         ax.axhline(ridge, color=color, linestyle=dash, label=f"ridge of {device.name}")
     ax.set(xscale="log", yscale="log", xlabel="batch (rows of the input)", ylabel="arithmetic intensity, FLOP/byte")

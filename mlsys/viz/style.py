@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlsys.frozen import FrozenDict
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "CYCLE", "MARKERS", "apply_style", "setup_plot"]
+__all__ = ["COLORS", "CYCLE", "DASHES", "HALO", "MARKERS", "apply_style", "decades", "setup_plot"]
 
 # Darkened from the Okabe-Ito set so that thin lines reach 4.5:1 on white; the *L
 # shades are fills. Lines also differ by marker and label: never by colour alone.
@@ -36,6 +36,9 @@ COLORS = FrozenDict(
 )
 CYCLE = tuple(COLORS[name] for name in ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine"))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")  # filled ones: they keep a white edge
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))
+HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.2}
+"""The plate behind a label, so that lines do not cross its letters."""
 
 _SETTINGS = {
     "font.size": 10,
@@ -71,6 +74,20 @@ def apply_style(ax: Axes) -> Axes:
     for side in ("left", "bottom"):
         ax.spines[side].set_color(COLORS["axis"])
     return ax
+
+
+def decades(ax: Axes, which: str, low: int, high: int, sign: str = "") -> None:
+    """Make one axis logarithmic over whole decades, with a tick at each and none between."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+    (ax.set_xlim if which == "x" else ax.set_ylim)(10.0**low, 10.0**high)
+    axis.set_major_locator(FixedLocator([10.0**power for power in range(low, high + 1)]))
+    axis.set_minor_locator(NullLocator())  # minor ticks cost more than all else in the axes
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}{sign}"))
+    axis.set_tick_params(labelsize=9, colors=COLORS["primary"])
+    apply_style(ax)
 
 
 def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes, FrozenDict[str, str], ModuleType]:

@@ -48,7 +48,7 @@ class MemoryLab(Lab):
     --------
     >>> lab = MemoryLab()
     >>> lab.predict("About 8")
-    >>> lab.view.values["bound by"]
+    >>> lab.view.values["bound_by"]
     'latency'
     """
 
@@ -224,7 +224,7 @@ def _wider() -> Question:
         "wider",
         f"With {warps} warps on each unit of an A100 at stride 1, each lane loads 8 bytes instead of 4. "
         "What happens to the bandwidth?",
-        f"In FP32 {number(narrow['in flight'])} kB are in flight, in FP64 {number(wide['in flight'])} kB: each "
+        f"In FP32 {number(narrow['in_flight'])} kB are in flight, in FP64 {number(wide['in_flight'])} kB: each "
         f"warp asks "
         f"for twice as much while it waits, and gets {times(gain)}. No warp was added.",
         setting={"warps": warps, "stride": 1, "precision": "fp64", "device": "A100"},

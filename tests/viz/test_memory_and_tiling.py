@@ -106,10 +106,10 @@ def test_the_memory_view_is_littles_law_with_sectors(warps, stride, precision):
     moved = min(2039.0, flying / 391.6)
     values = memory_view(A100, warps, stride, precision).values
     assert values["sectors"] == sectors
-    assert values["in flight"].m_as("byte") == pytest.approx(flying)
+    assert values["in_flight"].m_as("byte") == pytest.approx(flying)
     assert values["moved"].m_as("GB/s") == pytest.approx(moved)
     assert values["useful"].m_as("GB/s") == pytest.approx(moved * width / sectors)
-    assert values["bound by"] == ("bandwidth" if flying >= 2039 * 391.6 else "latency")
+    assert values["bound_by"] == ("bandwidth" if flying >= 2039 * 391.6 else "latency")
 
 
 def test_memory_words_flip_at_the_knee():

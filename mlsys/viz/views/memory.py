@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import matplotlib.style
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from mlsys.door import checked_number, count
@@ -14,56 +13,46 @@ from mlsys.hardware.device import Device
 from mlsys.models.access import strided_access
 from mlsys.precision import element_size
 from mlsys.units import Quantity
-from mlsys.viz.style import COLORS
-from mlsys.viz.views.roofline import device_name
-from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, number, percent, times
+from mlsys.viz.memory import InFlight
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, decades
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import device_name, number, percent, times
 
 __all__ = ["MemoryScene", "memory_view"]
 
-_LEFT, _RIGHT, _FLOOR = 1.0, 1e5, 1.0  # edges of the picture: kB, kB, GB/s
+_LEFT, _RIGHT = 1.0, 1e5  # edges of the picture, kB
 
 
-class _Machine:
-    """The artists of one device."""
+class MemoryValues(TypedDict):
+    """What :func:`memory_view` computed of the device in front."""
 
-    def __init__(self, ax: Axes, color: str, line: str, front: int) -> None:
-        look: dict[str, Any] = {"color": color, "zorder": 3 + front}
-        (self.moved,) = ax.plot([1], [1], linestyle=line, linewidth=2.4 if front else 1.8, **look)
-        (self.useful,) = ax.plot([1], [1], linestyle=":", linewidth=2.2, **look)
-        (self.knee,) = ax.plot([1], [1], marker="|", markersize=14, markeredgewidth=2, linestyle="", **look)
+    bound_by: str
+    useful: Quantity
+    moved: Quantity
+    in_flight: Quantity
+    efficiency: float
+    sectors: int
+
+
+class _Machine(InFlight):
+    """A device, what is used of its bandwidth, and where the loads in flight put it."""
+
+    def __init__(self, ax: Axes, place: int) -> None:
+        super().__init__(ax, place)
+        color = CYCLE[place]
+        (self.useful,) = ax.plot([1], [1], ":", linewidth=2.2, color=color, zorder=4)
         (self.point,) = ax.plot(
-            [1], [1], marker="o" if front else "s", markersize=11, color=color, markeredgecolor="white",
-            zorder=6 + front, clip_on=False,
+            [1], [1], MARKERS[place], markersize=11, color=color, markeredgecolor="white", zorder=7 - place,
+            clip_on=False,
         )  # fmt: skip
-        label: dict[str, Any] = {"fontsize": 9, "color": color, "bbox": HALO, "zorder": 5 + front}
-        self.name = ax.text(1, 1, "", ha="right", weight="bold", **label)
-        self.needed = ax.text(1, 1, "", ha="center", **label)
-        self.artists: tuple[Artist, ...] = (
-            self.moved, self.useful, self.knee, self.point, self.name, self.needed
-        )  # fmt: skip
+        self.artists = (*self.artists, self.useful, self.point)
 
-    def hide(self) -> None:
-        for artist in self.artists:
-            artist.set_visible(False)
-
-    def move(self, device: Device, state: _State, upper: bool) -> None:
-        for artist in self.artists:
-            artist.set_visible(True)
-        peak = device.memory_bw.m_as("GB/s")
-        knee = state.needed.m_as("kB")
-        corners, rates = [_LEFT, knee, _RIGHT], [peak * _LEFT / knee, peak, peak]
-        self.moved.set_data(corners, rates)
-        self.useful.set_data(corners, [rate * state.efficiency for rate in rates])
+    def put(self, state: _State) -> None:
+        """Draw what the loads in flight move and use."""
+        x, y = self.moved.get_data()
+        self.useful.set_data(x, [rate * state.efficiency for rate in y])
         self.useful.set_visible(state.efficiency < 1)
-        self.knee.set_data([knee], [peak])
         self.point.set_data([min(max(state.in_flight.m_as("kB"), _LEFT), _RIGHT)], [state.useful.m_as("GB/s")])
-        self.name.set_position((_RIGHT / 1.25, peak * (1.25 if upper else 1 / 1.25)))
-        self.name.set_verticalalignment("bottom" if upper else "top")
-        self.name.set_text(
-            f"{device_name(device)}: {number(peak)} GB/s after {number(device.level().latency.to('ns'))} ns"
-        )
-        self.needed.set_position((knee, _FLOOR * (1.5 if upper else 3.5)))
-        self.needed.set_text(f"{number(knee)} kB needed")
 
 
 class _State:
@@ -96,8 +85,7 @@ class MemoryScene(Scene):
             ax.set_xlabel("Bytes in flight on the whole machine (kB)", fontsize=10, color=COLORS["primary"])
             ax.set_title("Bandwidth from main memory (GB/s): moved, and dotted what is used of it", loc="left",
                          fontsize=11, weight="bold", color=COLORS["primary"])  # fmt: skip
-            self._back = _Machine(ax, COLORS["OrangeLine"], "--", 0)
-            self._front = _Machine(ax, COLORS["BlueLine"], "-", 1)
+            self._back, self._front = _Machine(ax, 1), _Machine(ax, 0)
         self.moving = (*self._back.artists, *self._front.artists)
 
     def update(
@@ -108,17 +96,19 @@ class MemoryScene(Scene):
         stride: int = 1,
         precision: str = "fp32",
         other: Device | None = None,
-    ) -> View:
+    ) -> View[MemoryValues]:
         """Show one access pattern on one or two devices; see :func:`memory_view`."""
         warps = int(checked_number("memory_view", "warps", warps, count(), {}))
         state = _State(device, warps, stride, precision)
         second = None
         if other is not None and other is not device:
             second = _State(other, warps, stride, precision)
-            self._back.move(other, second, upper=other.memory_bw > device.memory_bw)
+            self._back.show(other, upper=other.memory_bw > device.memory_bw)
+            self._back.put(second)
         else:
             self._back.hide()
-        self._front.move(device, state, upper=second is None or other is None or device.memory_bw >= other.memory_bw)
+        self._front.show(device, upper=second is None or other is None or device.memory_bw >= other.memory_bw)
+        self._front.put(state)
         summary = _summary(device, state, warps, stride, precision)
         if second is not None and other is not None:
             ratio = (second.useful / state.useful).m_as("")
@@ -128,8 +118,8 @@ class MemoryScene(Scene):
             summary=summary,
             alt="Bandwidth over bytes in flight on two logarithmic axes: a slope set by the latency that turns flat at "
             f"the peak bandwidth. {summary}",
-            values={"bound by": state.bound_by, "useful": state.useful, "moved": state.moved,
-                    "in flight": state.in_flight, "efficiency": state.efficiency, "sectors": state.sectors},
+            values={"bound_by": state.bound_by, "useful": state.useful, "moved": state.moved,
+                    "in_flight": state.in_flight, "efficiency": state.efficiency, "sectors": state.sectors},
         )  # fmt: skip
 
 
@@ -151,7 +141,7 @@ def _summary(device: Device, state: _State, warps: int, stride: int, precision: 
 
 def memory_view(
     device: Device, warps: int = 16, stride: int = 1, precision: str = "fp32", other: Device | None = None
-) -> View:
+) -> View[MemoryValues]:
     """Return the bandwidth that warps with loads in flight draw from a device's main memory.
 
     Parameters
@@ -180,7 +170,7 @@ def memory_view(
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> memory_view(Hardware.Cloud.A100, warps=16).values["bound by"]
+    >>> memory_view(Hardware.Cloud.A100, warps=16).values["bound_by"]
     'latency'
     """
     return MemoryScene().update(device=device, warps=warps, stride=stride, precision=precision, other=other)

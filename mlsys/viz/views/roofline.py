@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import TypedDict
 
 import matplotlib.style
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from mlsys.errors import UnknownNameError
-from mlsys.formulas import attainable_performance
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.models import Result, roofline
 from mlsys.units import Q_, Quantity
-from mlsys.viz.style import COLORS
-from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, number, percent, times
+from mlsys.viz.roofline import Roof
+from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, decades
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import device_name, number, percent, times
 from mlsys.workloads import Operator, conv2d, decode_step, dense, layer_norm
 
 __all__ = ["IMAGE_SIZE", "KINDS", "RooflineScene", "device_name", "layer", "roofline_view"]
@@ -72,79 +71,32 @@ def layer(kind: str, batch: int, width: int, precision: str = "fp16") -> Operato
     raise UnknownNameError(f"layer(): no kind {kind!r}. Known: {', '.join(KINDS)}")
 
 
-def device_name(device: Device) -> str:
-    """Return the short name of a device, as the catalogue calls it."""
-    return device.aliases[0] if device.aliases else device.id.replace("_", " ")
+class RooflineValues(TypedDict):
+    """What :func:`roofline_view` computed: the result on the device, and on the other one."""
+
+    result: Result
+    other: Result | None
 
 
-class _Roof:
-    """The artists of one device."""
+class _Machine(Roof):
+    """A roof, and the layer below it."""
 
-    def __init__(self, ax: Axes, color: str, line: str, marker: str, front: int) -> None:
-        self.front, self.marker = bool(front), marker
-        (self.line,) = ax.plot([1], [1], color=color, linestyle=line, linewidth=2.4 if front else 1.8, zorder=3 + front)
-        (self.ridge,) = ax.plot(
-            [1], [1], marker="|", markersize=13, markeredgewidth=2, color=color, linestyle="", zorder=4 + front
-        )
-        (self.drop,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1, linestyle=":", zorder=2.5)
-        (self.gap,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1.4, linestyle="-", zorder=4)
+    def __init__(self, ax: Axes, place: int) -> None:
+        super().__init__(ax, place, bandwidth=True)
+        color, self._marker = CYCLE[place], MARKERS[place]
+        (self.gap,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1.4, zorder=5)
         (self.point,) = ax.plot(
-            [1],
-            [1],
-            marker=marker,
-            markersize=11 if front else 9,
-            color=color,
-            markeredgecolor="white",
-            zorder=6 + front,
+            [1], [1], markersize=9 if place else 11, color=color, markeredgecolor="white", zorder=7 - place,
             clip_on=False,
-        )
-        label: dict[str, Any] = {"fontsize": 9, "color": color, "bbox": HALO, "zorder": 5 + front}
-        self.name = ax.text(1, 1, "", ha="right", weight="bold", **label)
-        self.ridge_label = ax.text(1, 1, "", ha="center", va="bottom", **label)
-        self.speed = ax.text(1, 1, "", ha="left", rotation=_slope(ax), rotation_mode="anchor", **label)
-        self.artists: tuple[Artist, ...] = (
-            self.line, self.ridge, self.drop, self.gap, self.point, self.name, self.ridge_label, self.speed
         )  # fmt: skip
+        self.artists = (*self.artists, self.gap, self.point)
 
-    def hide(self) -> None:
-        for artist in self.artists:
-            artist.set_visible(False)
-
-    def move(self, device: Device, result: Result, peak: Quantity, bandwidth: Quantity, unit: str, upper: bool) -> None:
-        for artist in self.artists:
-            artist.set_visible(True)
-        ridge = result.figures["ridge"].m_as("FLOP/byte")
-        # Straight between these on two logarithmic axes: the edges and the ridge.
-        corners = [_LEFT, ridge, _RIGHT]
-        rate, speed = peak.m_as("FLOP/s"), bandwidth.m_as("byte/s")
-        roof = [attainable_performance.bare(intensity, rate, speed) / 1e12 for intensity in corners]
-        self.line.set_data(corners, roof)
-        self.ridge.set_data([ridge], [roof[1]])
-        self.drop.set_data([ridge, ridge], [_FLOOR, roof[1]])
-        text = f"ridge {number(ridge)}"
-        if self.front:
-            text = f"memory-bound  ←  {text}  →  compute-bound"
-        self.ridge_label.set_position(
-            (min(max(ridge, 5), 2500) if self.front else ridge, _FLOOR * (1.3 if self.front else 3.6))
-        )
-        self.ridge_label.set_text(text)
-        self.speed.set_position((_LEFT * 1.3, roof[0] * 1.3 * (1.35 if upper else 1 / 1.35)))
-        self.speed.set_verticalalignment("bottom" if upper else "top")
-        self.speed.set_text(f"{number(bandwidth.to('GB/s'))} GB/s")
-        self.speed.set_visible(roof[0] > _FLOOR)
-        self.name.set_position((_RIGHT / 1.25, roof[2] * (1.3 if upper else 1 / 1.3)))
-        self.name.set_verticalalignment("bottom" if upper else "top")
-        self.name.set_text(f"{device_name(device)}: {number(peak.to('TFLOP/s'))} T{unit}/s")
+    def put(self, result: Result) -> None:
+        """Put the layer where a result says, with a line up to the roof."""
         x, y = _inside(result)
-        self.point.set_marker("v" if y == _FLOOR else self.marker)
+        self.point.set_marker("v" if y == _FLOOR else self._marker)
         self.gap.set_data([x, x], [y, max(y, result.figures["roof"].m_as("TFLOP/s"))])
         self.point.set_data([x], [y])
-
-
-def _slope(ax: Axes) -> float:
-    """Return the angle at which performance rises with intensity, degrees on the page."""
-    (x0, y0), (x1, y1) = ax.transData.transform([(1.0, 1.0), (10.0, 10.0)])
-    return math.degrees(math.atan2(y1 - y0, x1 - x0))
 
 
 def _inside(result: Result) -> tuple[float, float]:
@@ -168,8 +120,7 @@ class RooflineScene(Scene):
             ax.set_title(
                 "Attainable performance (TFLOP/s)", loc="left", fontsize=11, weight="bold", color=COLORS["primary"]
             )
-            self._back = _Roof(ax, COLORS["OrangeLine"], "--", "s", 0)
-            self._front = _Roof(ax, COLORS["BlueLine"], "-", "o", 1)
+            self._back, self._front = _Machine(ax, 1), _Machine(ax, 0)
             self._label = ax.text(
                 1, 1, "", fontsize=11, weight="bold", color=COLORS["BlueLine"], bbox=HALO, va="top", zorder=8
             )
@@ -186,7 +137,7 @@ class RooflineScene(Scene):
         overlap: bool = True,
         launch_overhead: Quantity | None = None,
         other: Device | None = None,
-    ) -> View:
+    ) -> View[RooflineValues]:
         """Show one layer on one or two devices; see :func:`roofline_view`."""
         work, how = layer(kind, batch, width, precision), Mapping(overlap=overlap)
         result = roofline(device, work, how, launch_overhead=launch_overhead)
@@ -195,12 +146,13 @@ class RooflineScene(Scene):
         second = None
         if other is not None and other is not device and precision in other.precisions:
             second = roofline(other, work, how, launch_overhead=launch_overhead)
-            its_peak = other.peak(precision)
-            self._back.move(other, second, its_peak, other.memory_bw, unit, upper=its_peak > peak)
+            self._back.show(other, precision, upper=other.peak(precision) > peak)
+            self._back.put(second)
         else:
             self._back.hide()
         upper = second is None or other is None or peak >= other.peak(precision)
-        self._front.move(device, result, peak, device.memory_bw, unit, upper=upper)
+        self._front.show(device, precision, upper)
+        self._front.put(result)
         x, y = _inside(result)
         right = x > 3000
         self._label.set_position((x / 1.25 if right else x * 1.25, y / 1.5 if y > 30 * _FLOOR else y * 20))
@@ -270,7 +222,7 @@ def roofline_view(
     overlap: bool = True,
     launch_overhead: Quantity | None = None,
     other: Device | None = None,
-) -> View:
+) -> View[RooflineValues]:
     """Return the roofline of one device, or two, with one layer on it.
 
     Parameters
