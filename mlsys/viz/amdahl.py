@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlsys.formulas import amdahl_speedup, device_bound_fraction, gustafson_speedup, required_parallel_fraction
-from mlsys.viz.style import COLORS, CYCLE, apply_style
+from mlsys.formulas import (
+    amdahl_ceiling,
+    amdahl_speedup,
+    device_bound_fraction,
+    gustafson_speedup,
+    required_parallel_fraction,
+)
+from mlsys.viz.style import COLORS, HALO, apply_style
+from mlsys.viz.words import percent, times
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
-__all__ = ["scaling_laws", "speedup_map", "time_bars"]
+__all__ = ["SpeedupCurve", "TimeBars", "scaling_laws", "speedup_map", "time_bars"]
 
 _LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
@@ -46,7 +55,8 @@ def speedup_map(
     for level in _LEVELS[2:]:
         share = required_parallel_fraction.bare(level, 600.0)
         if fractions[0] < share < fractions[1]:
-            ax.text(600, 1 - share, f"{level}×", color="white", fontsize=9, ha="center", va="bottom")
+            ax.text(600, 1 - share, f"{level}×", color="white" if level < 50 else COLORS["primary"], fontsize=9,
+                    ha="center", va="bottom")  # fmt: skip
     ax.plot(gain, 1 - device_bound_fraction.bare(gain), color="white", linestyle="--", linewidth=1.8)
     ax.annotate("device-bound", (1.25, 0.0016), color="white", fontsize=9, weight="bold")
     ax.annotate("host-bound", (60, 0.15), color="white", fontsize=9, weight="bold")
@@ -70,6 +80,66 @@ def speedup_map(
     return ax
 
 
+class TimeBars:
+    """Where the time goes in several runs of a program: host and accelerated part, drawn once and moved often.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; its vertical axis is the share of the original time.
+    names
+        Of the runs, one bar each.
+    """
+
+    def __init__(self, ax: Axes, names: Sequence[str]) -> None:
+        from matplotlib.patches import Rectangle
+
+        apply_style(ax)
+        ax.set(xlim=(-0.55, len(names) - 0.45), ylim=(0, 128))
+        ax.set_xticks(range(len(names)), names)
+        ax.set_yticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
+        ax.grid(False, axis="x")
+        self.bars: list[tuple[Rectangle, Rectangle]] = []
+        self.labels: list[tuple[Text, ...]] = []
+        for place in range(len(names)):
+            parts = (("host, stays serial", "Orange", "///"), ("accelerated part", "Blue", ""))
+            host, device = (
+                Rectangle((place - 0.32, 0), 0.64, 0, facecolor=COLORS[f"{color}L"], edgecolor=COLORS[f"{color}Line"],
+                          hatch=hatch, linewidth=1.2, zorder=3, label=None if place else name)
+                for name, color, hatch in parts
+            )  # fmt: skip
+            ax.add_patch(host)
+            ax.add_patch(device)
+            self.bars.append((host, device))
+            self.labels.append(
+                tuple(
+                    ax.text(place, 0, "", ha="center", va=va, fontsize=9, weight=weight, color=COLORS["primary"],
+                            bbox=HALO if va == "center" else None, zorder=4)
+                    for va, weight in (("center", "normal"), ("center", "normal"), ("bottom", "bold"))
+                )
+            )  # fmt: skip
+        ax.legend(
+            handles=list(self.bars[0])[::-1], loc="upper right", fontsize=8.5, frameon=False, borderaxespad=0,
+            handlelength=1.6,
+        )  # fmt: skip
+        (self.guide,) = ax.plot([-0.32, len(names) - 0.68], [0, 0], ":", color=COLORS["OrangeLine"], zorder=3.5)
+        self.guide.set_linewidth(1)
+        bars, labels = ([artist for row in rows for artist in row] for rows in (self.bars, self.labels))
+        self.artists: tuple[Artist, ...] = (*bars, self.guide, *labels)
+
+    def show(self, parallel_fraction: float, speedups: Sequence[float]) -> None:
+        """Draw a program of which a share is accelerated, once for each speedup; 1 is the program before."""
+        host = 100 * (1 - parallel_fraction)
+        self.guide.set_ydata([host, host])
+        for pair, labels, gain in zip(self.bars, self.labels, speedups, strict=True):
+            device = 100 * parallel_fraction / gain
+            pair[0].set_height(host)
+            pair[1].set(y=host, height=device)
+            for label, height, middle in zip(labels, (host, device), (host / 2, host + device / 2), strict=False):
+                label.set(visible=gain == 1 and height > 9, y=middle, text=percent(height / 100))
+            labels[2].set(y=host + device + 2, text=percent((host + device) / 100), visible=gain > 1)
+
+
 def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> Axes:
     """Draw where the time goes before and after: host and accelerated part, stacked.
 
@@ -82,29 +152,35 @@ def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> 
     speedups
         Accelerator speedups, one bar each; 1 is the program before.
     """
-    apply_style(ax)
-    labels = ["before" if gain == 1 else f"S = {gain:,.0f}" for gain in speedups]
-    host = np.full(len(speedups), 1 - parallel_fraction)
-    device = parallel_fraction / np.asarray(speedups, dtype=float)
-    rows = np.arange(len(speedups))[::-1]
-    ax.barh(rows, host, color=COLORS["OrangeLine"], label="host (stays)")
-    ax.barh(
-        rows,
-        device,
-        left=host,
-        color=COLORS["BlueL"],
-        edgecolor=COLORS["BlueLine"],
-        hatch="//",
-        label="accelerated part",
-    )
-    for row, before, after in zip(rows, host, device, strict=True):
-        total = before + after
-        ax.annotate(f"{1 / total:.1f}×", (total, row), xytext=(6, -4), textcoords="offset points", fontsize=10)
-    ax.set_yticks(rows, labels)
-    ax.set(xlabel="run time, share of the original", xlim=(0, 1.12))
-    ax.grid(axis="y", visible=False)
-    ax.legend(loc="lower right")
+    TimeBars(ax, ["before" if gain == 1 else f"S = {gain:,.0f}" for gain in speedups]).show(parallel_fraction, speedups)
+    ax.set(ylabel="run time, share of the original")
     return ax
+
+
+class SpeedupCurve:
+    """The speedup of a whole program over that of its accelerated part, and its ceiling.
+
+    Parameters
+    ----------
+    ax
+        Axes with both scales logarithmic and their limits set.
+    """
+
+    def __init__(self, ax: Axes) -> None:
+        left, right = ax.get_xlim()
+        self.gains = np.geomspace(left, right, 91)
+        red = COLORS["RedLine"]
+        (self.ceiling,) = ax.plot([left, right], [1, 1], "--", color=red, linewidth=1.4, zorder=2.5)
+        (self.curve,) = ax.plot(self.gains, self.gains, color=COLORS["BlueLine"], linewidth=2.4, zorder=3)
+        self.label = ax.text(left * 1.1, 1, "", color=red, va="bottom", fontsize=9, bbox=HALO, zorder=4)
+        self.artists: tuple[Artist, ...] = (self.ceiling, self.label, self.curve)
+
+    def show(self, parallel_fraction: float) -> None:
+        """Draw the law for a share that is accelerated."""
+        ceiling = amdahl_ceiling.bare(parallel_fraction)
+        self.curve.set_ydata(amdahl_speedup.bare(parallel_fraction, self.gains))
+        self.ceiling.set_ydata([ceiling, ceiling])
+        self.label.set(y=min(ceiling * 1.04, 0.7 * self.gains[-1]), text=f"ceiling {times(ceiling)}")
 
 
 def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> Axes:
@@ -120,16 +196,13 @@ def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> A
         Number of processors at the right edge.
     """
     apply_style(ax)
-    processors = np.geomspace(1, largest, 200)
-    curves = (
-        ("problem grows with the machine (Gustafson)", gustafson_speedup.bare(parallel_fraction, processors), "-"),
-        ("problem stays the same (Amdahl)", amdahl_speedup.bare(parallel_fraction, processors), "--"),
-    )
-    for (label, values, line), color in zip(curves, CYCLE, strict=False):
-        ax.plot(processors, values, line, color=color, label=label)
-    ax.axhline(
-        1 / (1 - parallel_fraction), color=COLORS["RedLine"], linewidth=1, linestyle=":", label="Amdahl's ceiling"
-    )
-    ax.set(xscale="log", yscale="log", xlabel="processors", ylabel="speedup", xlim=(1, largest))
+    ax.set(xscale="log", yscale="log", xlabel="processors", ylabel="speedup", xlim=(1, largest), ylim=(0.8, largest))
+    fixed = SpeedupCurve(ax)
+    fixed.show(parallel_fraction)
+    fixed.curve.set_label("problem stays the same (Amdahl)")
+    ax.plot(
+        fixed.gains, gustafson_speedup.bare(parallel_fraction, fixed.gains), "-.", color=COLORS["OrangeLine"],
+        label="problem grows with the machine (Gustafson)", zorder=3,
+    )  # fmt: skip
     ax.legend(loc="upper left")
     return ax

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["alt_text", "analysis_figure", "inline_svg", "layers_under_roof"]
+__all__ = ["alt_text", "analysis_figure", "estimates_under_roof", "inline_svg"]
 
 _CAUSES = (
     ("compute", "^", COLORS["BlueLine"]),
@@ -24,7 +24,7 @@ _CAUSES = (
 )
 
 
-def layers_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
+def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     """Draw the rate that every operator is expected to attain, under the roof of the device.
 
     Parameters
@@ -40,6 +40,7 @@ def layers_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     at = [float(one.intensity.m_as("FLOP/byte")) for one in placed] or [1.0]
     ridge = float(analysis.ridge.m_as("FLOP/byte"))
     roofs(ax, [device], (), analysis.precision, (min(*at, ridge, 0.5) / 2, max(*at, ridge) * 3))
+    rates = [float((one.flops / one.estimate).m_as("TFLOP/s")) for one in placed]
     for cause, marker, color in _CAUSES:
         here = [one for one in placed if one.held_by == cause]
         if here:
@@ -54,8 +55,9 @@ def layers_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
                 label=f"held by {cause}: {len(here)}",
                 zorder=3,
             )
+    ax.set_ylim(bottom=min([ax.get_ylim()[0], *(low / 3 for low in rates)]))
     ax.set(ylabel=f"rate, TFLOP/s ({analysis.precision}, dense)")
-    ax.legend(loc="lower right", fontsize=8)
+    ax.legend(loc="upper left", fontsize=8)
     return ax
 
 
@@ -64,7 +66,7 @@ def analysis_figure(analysis: Analysis, device: Device) -> Figure:
     figure, whole, _, plt = setup_plot(figsize=(7.2, 7.6))
     whole.remove()
     upper, lower = figure.subplots(2, 1)
-    layers_under_roof(upper, analysis, device)
+    estimates_under_roof(upper, analysis, device)
     upper.set_title("Calibrated estimate: every layer under the roof")
     layer_scatter(lower, analysis.roofline, float(analysis.ridge.m_as("FLOP/byte")))
     lower.set_title("Roofline: each layer's share of the least time")

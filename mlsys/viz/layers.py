@@ -153,9 +153,7 @@ def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Resu
             dots.append((share, x, float(child.figures["attained"].m_as("TFLOP/s")), marker, color))
     for share, x, y, marker, color in sorted(dots, reverse=True):
         ax.scatter(x, y, s=24 + 2600 * share, marker=marker, color=color, edgecolor="white", alpha=0.85, zorder=3)
-    for text in ax.texts:  # lift the ridge's label off the dots on the flat part
-        text.set_position((text.get_position()[0], text.get_position()[1] + 12))
-    ax.legend(loc="lower right", fontsize=8.5)
+    ax.legend(loc="upper left", fontsize=8.5)
     return ax
 
 

@@ -61,11 +61,11 @@ class Roof:
         for artist in self.artists:
             artist.set_visible(True)
         peak, bandwidth = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
-        ridge, (left, right), (bottom, _) = peak / bandwidth, self._axes.get_xlim(), self._axes.get_ylim()
+        ridge, (left, right) = peak / bandwidth, self._axes.get_xlim()
         # Straight between these on two logarithmic axes: the edges and the ridge.
         self.line.set_data([left, ridge, right], [bandwidth * left, peak, peak])
         self.ridge.set_data([ridge], [peak])
-        self.drop.set_data([ridge, ridge], [bottom, peak])
+        self.drop.set_data([ridge, ridge], [1e-9 * peak, peak])  # below whatever is shown
         self.name.set_position((right / (right / left) ** 0.015, peak * (1.2 if upper else 1 / 1.2)))
         self.name.set_verticalalignment("bottom" if upper else "top")
         unit = "TOP/s" if precision.startswith("int") else "TFLOP/s"

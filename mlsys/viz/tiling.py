@@ -2,25 +2,107 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlsys.models.access import strided_access
-from mlsys.models.tiling import gemm_traffic, largest_square_tile
+from mlsys.models.tiling import gemm_traffic
 from mlsys.units import Q_
 from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["TILES", "lru_cliff", "lru_curve", "sectors_by_stride", "tile_cache_map", "traffic_by_tile"]
+__all__ = ["TILES", "TileTraffic", "lru_cliff", "lru_curve", "sectors_by_stride", "tile_cache_map", "traffic_by_tile"]
 
 TILES = tuple(edge for edge in EDGES if edge not in (19, 26, 33))
 """Tile edges that the pictures sample; in a cube of 64 the last one is no blocking at all."""
 _WORD = Q_(4, "byte")
+
+
+class TileTraffic:
+    """Words that a blocked product moves over its tile, drawn once and moved often.
+
+    A managed buffer that holds three tiles stands against an LRU cache of the same size.
+
+    Parameters
+    ----------
+    ax
+        Axes whose scales are set here.
+    largest
+        Right edge: the largest tile.
+    """
+
+    def __init__(self, ax: Axes, largest: int = TILES[-1]) -> None:
+        from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(0.9, 1.125 * largest)
+        ax.xaxis.set_major_locator(FixedLocator([2.0**power for power in range(int(math.log2(largest)) + 1)]))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        red, blue, green = COLORS["RedLine"], COLORS["BlueLine"], COLORS["GreenLine"]
+        (self.cache,) = ax.plot([1], [1], "-o", color=red, linewidth=2.2, markersize=5, zorder=4)
+        (self.buffer,) = ax.plot(
+            [1], [1], "-s", color=blue, linewidth=2.2, markersize=5, markerfacecolor="white", zorder=4
+        )
+        (self.floor,) = ax.plot(
+            [0, 1], [1, 1], ":", color=green, linewidth=2, zorder=3, transform=ax.get_yaxis_transform()
+        )
+        self._once = ax.text(
+            0.01, 1, "every matrix once, 3N²", color=green, va="top", fontsize=9, bbox=HALO, zorder=8,
+            transform=ax.get_yaxis_transform(),
+        )  # fmt: skip
+        self._marks = []
+        for color in (blue, red):
+            (line,) = ax.plot([1, 1], [0, 1], "--", color=color, linewidth=1.2, zorder=2,
+                              transform=ax.get_xaxis_transform())  # fmt: skip
+            text = ax.text(1, 0.985, "", color=color, fontsize=9, va="top", bbox=HALO, zorder=8,
+                           transform=ax.get_xaxis_transform())  # fmt: skip
+            self._marks.append((line, text))
+        self.artists: tuple[Artist, ...] = (
+            self.cache, self.buffer, self.floor, self._once, *(artist for pair in self._marks for artist in pair)
+        )  # fmt: skip
+
+    def show(
+        self, size: int, cache_words: int, tiles: Sequence[int], line_words: int = 1, buffers: int = 1
+    ) -> tuple[int, int]:
+        """Draw the traffic at each tile; return the largest tile that fits the buffer, and the cache.
+
+        Parameters
+        ----------
+        size
+            Edge of the three square matrices.
+        cache_words, line_words
+            Words that buffer and cache hold, and that a line of the cache holds.
+        tiles
+            Edges to draw, rising; the two largest that fit join them.
+        buffers
+            2 where the managed buffer holds each tile twice.
+        """
+        fits, cliff = math.isqrt(cache_words // (3 * buffers)), lru_cliff(cache_words)
+        inside = [tile for tile in tiles if tile <= fits]
+        self.cache.set_data(tiles, [lru_words(size, tile, cache_words, line_words) for tile in tiles])
+        self.buffer.set_data(inside, [gemm_traffic(size, size, size, tile).words for tile in inside])
+        self.floor.set_ydata([3 * size**2] * 2)
+        self._once.set_y(2.8 * size**2)
+        close = cliff < 1.4 * fits or cliff >= 24
+        needed = "3T²" if buffers == 1 else "6T²"
+        for (line, text), edge, says, left in zip(
+            self._marks, (fits, cliff), (f"{needed} fits: T ≤ {fits}", f"T²+3T fits: T ≤ {cliff}"), (True, close),
+            strict=True,
+        ):  # fmt: skip
+            line.set_xdata([edge, edge])
+            text.set(text=f" {says} ", x=edge, horizontalalignment="right" if left else "left")
+        self._marks[1][1].set_y(0.9 if close else 0.985)
+        for artist in self._marks[1]:
+            artist.set_visible(line_words == 1 and cliff <= size)
+        return fits, cliff
 
 
 def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] = TILES) -> Axes:
@@ -39,31 +121,14 @@ def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] 
     """
     apply_style(ax)
     shown = [tile for tile in tiles if tile <= size]
-    room = Q_(4 * cache_words, "byte")
-    explicit = [gemm_traffic(size, size, size, tile).words for tile in shown]
-    found = [lru_words(size, tile, cache_words) for tile in shown]
-    edge = largest_square_tile(room, _WORD)
-    fits = [place for place, tile in enumerate(shown) if tile <= edge]
-    ax.plot(shown, found, "-o", color=COLORS["RedLine"], label=f"LRU cache of {cache_words:,} words, simulated")
-    ax.plot(
-        [shown[place] for place in fits],
-        [explicit[place] for place in fits],
-        "-s",
-        color=COLORS["BlueLine"],
-        markerfacecolor="white",
-        label="managed buffer that holds three tiles",
-    )
-    ax.axhline(3 * size**2, color=COLORS["GreenLine"], linestyle=":", label="every matrix once, $3N^2$")
-    for mark, text, side in ((edge, "$3T^2$ fits", "right"), (lru_cliff(cache_words), "$T^2+3T$ fits", "left")):
-        ax.axvline(mark, color=COLORS["primary"], linestyle="--", linewidth=1.2)
-        ax.annotate(f"{text}:\nT ≤ {mark}", (mark, 0.99), xycoords=("data", "axes fraction"), fontsize=9, va="top",
-                    xytext=(-5 if side == "right" else 5, 0), textcoords="offset points", ha=side)  # fmt: skip
-    ax.set_xscale("log", base=2)
+    picture = TileTraffic(ax, max(shown))
+    picture.show(size, cache_words, shown)
+    picture.cache.set_label(f"LRU cache of {cache_words:,} words, simulated")
+    picture.buffer.set_label("managed buffer that holds three tiles")
     ax.set(yscale="log", xlabel="tile edge T, words", ylabel="words moved (misses)")
-    ticks = [tile for tile in shown if tile & (tile - 1) == 0]
-    ax.set_xticks(ticks, [str(tile) for tile in ticks])
-    ax.set_ylim(bottom=1.6 * size**2, top=3 * max(explicit + found))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=3, fontsize=9)
+    moved = [*picture.cache.get_ydata(), *picture.buffer.get_ydata()]
+    ax.set_ylim(1.6 * size**2, 4 * max(moved))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=2, fontsize=9)
     return ax
 
 

@@ -34,7 +34,7 @@ class AmdahlLab(Lab):
     --------
     >>> lab = AmdahlLab()
     >>> lab.predict(50)
-    >>> print(lab.view.values["bound by"], f"{lab.view.values['speedup']:.1f}")
+    >>> print(lab.view.values["bound_by"], f"{lab.view.values['speedup']:.1f}")
     host 16.8
     """
 

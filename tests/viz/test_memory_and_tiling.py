@@ -37,9 +37,10 @@ def test_traffic_by_tile_draws_what_is_counted_and_simulated(ax):
     cache = Cache(Q_(1, "KiB"), WORD)
     for tile, misses in zip(*found.get_data(), strict=True):
         assert misses == simulate(gemm_trace(32, 32, 32, WORD, int(tile)), cache).last.misses
-    assert managed.get_xdata().tolist() == [2, 4, 8], "3 · 9² is the most that fits"
-    assert managed.get_ydata().tolist() == [gemm_traffic(32, 32, 32, t).words for t in (2, 4, 8)]
-    assert "T ≤ 9" in ax.texts[0].get_text() and "T ≤ 14" in ax.texts[1].get_text()
+    assert list(managed.get_xdata()) == [2, 4, 8], "3 · 9² is the most that fits"
+    assert list(managed.get_ydata()) == [gemm_traffic(32, 32, 32, t).words for t in (2, 4, 8)]
+    said = " ".join(text.get_text() for text in ax.texts)
+    assert "3T² fits: T ≤ 9" in said and "T²+3T fits: T ≤ 14" in said
 
 
 def test_the_map_holds_ratios_to_the_compulsory_traffic(ax):
@@ -112,6 +113,14 @@ def test_the_memory_view_is_littles_law_with_sectors(warps, stride, precision):
     assert values["bound_by"] == ("bandwidth" if flying >= 2039 * 391.6 else "latency")
 
 
+def test_page_and_lab_draw_the_same_slope_and_roof(ax):
+    viz.bandwidth_by_bytes_in_flight(ax, [A100, H100])
+    scene = MemoryScene()
+    scene.update(device=A100, other=H100)
+    for line, machine in zip((ax.lines[0], ax.lines[3]), (scene._front, scene._back), strict=True):
+        assert np.allclose(np.asarray(line.get_xydata())[1:], np.asarray(machine.moved.get_xydata())[1:])
+
+
 def test_memory_words_flip_at_the_knee():
     before, after = (memory_view(A100, warps).summary for warps in (57, 58))
     assert "bound by latency" in before and "bound by bandwidth" in after
@@ -149,9 +158,19 @@ def test_the_tiling_view_counts_and_simulates(tile, buffers, words, line):
 def test_tiling_shows_the_cliff_of_single_words_only():
     scene = TilingScene()
     scene.update(size=32, words=256, line_words=1)
-    assert scene._cliff.get_visible() and scene._cliff.get_xdata()[0] == lru_cliff(256)
+    cliff, label = scene._traffic._marks[1]
+    assert cliff.get_visible() and cliff.get_xdata()[0] == lru_cliff(256)
     scene.update(size=32, words=256, line_words=4)
-    assert not scene._cliff.get_visible(), "longer lines move it"
+    assert not cliff.get_visible() and not label.get_visible(), "longer lines move it"
+
+
+def test_page_and_lab_draw_traffic_over_tiles_alike(ax):
+    viz.traffic_by_tile(ax, 64, 1024)
+    scene = TilingScene()
+    scene.update(size=64, words=1024)
+    page = dict(zip(*ax.lines[0].get_data(), strict=True))
+    lab = dict(zip(*scene._traffic.cache.get_data(), strict=True))
+    assert page.items() <= lab.items()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mlsys import Q_, Hardware
+from mlsys import Q_, Hardware, viz
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.viz.live import LiveFigure, image_tag
 from mlsys.viz.views import KINDS, AmdahlScene, RooflineScene, View, amdahl_view, layer, roofline_view
@@ -39,23 +39,34 @@ def test_views_return_a_figure_with_words():
 @pytest.mark.parametrize("s", [1, 1.5, 19, 100, 1000])
 def test_amdahl_draws_the_law(amdahl, p, s):
     view = amdahl.update(parallel_fraction=p, accelerator_speedup=s)
-    x, y = amdahl._curve.get_data()
+    x, y = amdahl._law.curve.get_data()
     assert np.allclose(y, by_hand(p, np.asarray(x)))
     assert amdahl._point.get_xdata()[0] == s
     assert amdahl._point.get_ydata()[0] == pytest.approx(by_hand(p, s))
-    assert list(amdahl._ceiling.get_ydata()) == pytest.approx([1 / (1 - p)] * 2)
+    assert list(amdahl._law.ceiling.get_ydata()) == pytest.approx([1 / (1 - p)] * 2)
     assert view.values["speedup"] == pytest.approx(by_hand(p, s))
 
 
 @pytest.mark.parametrize("p, s", [(0.95, 100), (0.2, 3), (0.8, 4), (0.999, 1000)])
 def test_amdahl_bars_are_the_time_before_and_after(amdahl, p, s):
     amdahl.update(parallel_fraction=p, accelerator_speedup=s)
-    host_before, device_before, host_after, device_after = amdahl._bars
-    heights = [bar.get_height() for bar in amdahl._bars]
+    (host_before, device_before), (host_after, device_after) = amdahl._time.bars
+    heights = [bar.get_height() for pair in amdahl._time.bars for bar in pair]
     assert heights == pytest.approx([100 * (1 - p), 100 * p, 100 * (1 - p), 100 * p / s])
     assert device_before.get_y() == pytest.approx(host_before.get_height())
     assert device_after.get_y() == pytest.approx(host_after.get_height())
     assert host_before.get_hatch() and not device_before.get_hatch(), "told apart without colour"
+
+
+def test_page_and_lab_draw_the_same_bars_and_the_same_law(amdahl):
+    page, curves = (Figure().add_subplot() for _ in range(2))
+    viz.time_bars(page, 0.9, [1, 10])
+    viz.scaling_laws(curves, 0.9)
+    amdahl.update(parallel_fraction=0.9, accelerator_speedup=10)
+    assert [bar.get_bbox().bounds for bar in page.patches] == [
+        bar.get_bbox().bounds for pair in amdahl._time.bars for bar in pair
+    ]
+    assert np.allclose(curves.lines[1].get_xydata(), amdahl._law.curve.get_xydata())
 
 
 def test_amdahl_balance_mark_is_where_host_and_device_take_equally_long(amdahl):
@@ -72,7 +83,7 @@ def test_amdahl_words_flip_at_the_boundary(s):
     assert "Host-bound" in below.summary and "Device-bound" not in below.summary
     assert "Balanced" in at.summary
     assert "Device-bound" in above.summary and "Host-bound" not in above.summary
-    assert [view.values["bound by"] for view in (below, at, above)] == ["host", "balanced", "device"]
+    assert [view.values["bound_by"] for view in (below, at, above)] == ["host", "balanced", "device"]
 
 
 def test_amdahl_words_never_compare_equal_numbers():
@@ -128,6 +139,15 @@ def test_roofline_point_is_the_dense_layer(roofs, batch, width):
     time = max(flops / PEAK, data / BANDWIDTH)
     assert roofs._front.point.get_xdata()[0] == pytest.approx(flops / data)
     assert roofs._front.point.get_ydata()[0] == pytest.approx(flops / time / 1e12)
+
+
+def test_page_and_lab_draw_the_same_roof(roofs):
+    ax = Figure().add_subplot()
+    viz.roofs(ax, [A100, H100], intensities=(0.1, 1e5))
+    roofs.update(device=A100, other=H100)
+    for line, roof in zip((ax.lines[0], ax.lines[3]), (roofs._front, roofs._back), strict=True):
+        assert np.allclose(line.get_xydata(), roof.line.get_xydata())
+        assert line.get_linestyle() == roof.line.get_linestyle() and line.get_color() == roof.line.get_color()
 
 
 def test_roofline_words_flip_at_the_ridge():

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypedDict
 
 import matplotlib.style
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from mlsys.door import at_least, checked_number, fraction
 from mlsys.formulas import amdahl_ceiling, amdahl_speedup, device_bound_fraction, serial_share
-from mlsys.viz.style import COLORS, apply_style
-from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, percent, times
+from mlsys.viz.amdahl import SpeedupCurve, TimeBars
+from mlsys.viz.style import COLORS, HALO, decades
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import percent, times
 
 __all__ = ["COMPARED_FRACTIONS", "AmdahlScene", "amdahl_view"]
 
@@ -23,14 +23,16 @@ COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
 """Accelerated shares whose curves can be laid behind."""
 
 _LARGEST = 1000.0  # right and upper edge of the picture
-_GRID = np.geomspace(1, _LARGEST, 91)
-_HOST: dict[str, Any] = {
-    "facecolor": COLORS["OrangeL"],
-    "edgecolor": COLORS["OrangeLine"],
-    "hatch": "///",
-    "linewidth": 1.2,
-}
-_DEVICE: dict[str, Any] = {"facecolor": COLORS["BlueL"], "edgecolor": COLORS["BlueLine"], "linewidth": 1.2}
+
+
+class AmdahlValues(TypedDict):
+    """What :func:`amdahl_view` computed."""
+
+    speedup: float
+    ceiling: float
+    host_share: float
+    boundary: float
+    bound_by: str
 
 
 class AmdahlScene(Scene):
@@ -48,9 +50,9 @@ class AmdahlScene(Scene):
             self._draw_time_axes(self.figure.add_axes((0.735, 0.135, 0.25, 0.775)))
         self.moving = (
             *(artist for _, *pair in self._others for artist in pair),
-            *(self._ceiling, self._ceiling_label, self._curve, self._balance, self._balance_label),
-            *(self._point, self._point_label, *self._bars, self._guide, *self._bar_labels),
-        )
+            *self._law.artists, self._balance, self._balance_label, self._point, self._point_label,
+            *self._time.artists,
+        )  # fmt: skip
 
     def _draw_curve_axes(self, ax: Axes) -> None:
         decades(ax, "x", 0, 3, "×")
@@ -58,20 +60,18 @@ class AmdahlScene(Scene):
         ax.set_ylim(0.8, _LARGEST)
         ax.set_xlabel("Speedup of the accelerated part, S", fontsize=10, color=COLORS["primary"])
         ax.set_title("Speedup of the whole program", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-        ax.plot(_GRID, _GRID, color=COLORS["axis"], linewidth=1, linestyle=(0, (1, 2)))
+        grid = np.geomspace(1, _LARGEST, 91)
+        ax.plot([1, _LARGEST], [1, _LARGEST], color=COLORS["axis"], linewidth=1, linestyle=(0, (1, 2)))
         ax.text(48, 66, "if all of it were accelerated", fontsize=8.5, color=COLORS["note"], rotation=36.5,
                 rotation_mode="anchor", ha="center", va="bottom")  # fmt: skip
         self._others: list[tuple[float, Artist, Artist]] = []
         for share in COMPARED_FRACTIONS:
-            heights = amdahl_speedup.bare(share, _GRID)
-            (curve,) = ax.plot(_GRID, heights, color=COLORS["axis"], linewidth=1.1, zorder=2.1)
+            heights = amdahl_speedup.bare(share, grid)
+            (curve,) = ax.plot(grid, heights, color=COLORS["axis"], linewidth=1.1, zorder=2.1)
             label = ax.text(920, heights[-1], percent(share), fontsize=8.5, color=COLORS["note"], zorder=2.1)
             label.set(ha="right", va="bottom")
             self._others.append((share, curve, label))
-        (self._ceiling,) = ax.plot(
-            [1, _LARGEST], [1, 1], color=COLORS["RedLine"], linewidth=1.4, linestyle="--", zorder=2.5
-        )
-        (self._curve,) = ax.plot(_GRID, _GRID, color=COLORS["BlueLine"], linewidth=2.4, zorder=3)
+        self._law = SpeedupCurve(ax)
         (self._balance,) = ax.plot(
             [1], [1], marker="D", markersize=8, color="white", markeredgecolor=COLORS["BlueLine"], zorder=4
         )
@@ -85,49 +85,26 @@ class AmdahlScene(Scene):
             zorder=5,
             clip_on=False,
         )
-        words: dict[str, Any] = {"fontsize": 9, "bbox": HALO, "zorder": 4}
-        self._ceiling_label = ax.text(1.1, 1, "", color=COLORS["RedLine"], va="bottom", **words)
-        self._balance_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", **words)
+        self._balance_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", fontsize=9, bbox=HALO, zorder=4)
         self._point_label = ax.text(
             1, 1, "", color=COLORS["BlueLine"], weight="bold", fontsize=13, va="top", bbox=HALO, zorder=6
         )
 
     def _draw_time_axes(self, ax: Axes) -> None:
-        ax.set_xlim(-0.55, 1.55)
-        ax.set_ylim(0, 128)
-        ax.xaxis.set_major_locator(FixedLocator([0, 1]))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: ("before", "after")[int(value)]))
-        ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+        self._time = TimeBars(ax, ("before", "after"))
         ax.tick_params(labelsize=9, colors=COLORS["primary"])
-        apply_style(ax)
-        ax.grid(False, axis="x")
         ax.set_title("Where the time goes", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-        ax.legend(
-            handles=[Patch(label="accelerated part", **_DEVICE), Patch(label="host, stays serial", **_HOST)],
-            loc="upper right", fontsize=8.5, frameon=False, borderaxespad=0, handlelength=1.6,
-        )  # fmt: skip
-        self._bars = [
-            Rectangle((place - 0.32, 0), 0.64, 0, zorder=3, **style) for place in (0, 1) for style in (_HOST, _DEVICE)
-        ]
-        for bar in self._bars:
-            ax.add_patch(bar)
-        (self._guide,) = ax.plot([0.32, 0.68], [0, 0], color=COLORS["OrangeLine"], linewidth=1, linestyle=":", zorder=3)
-        centre: dict[str, Any] = {"ha": "center", "fontsize": 9, "color": COLORS["primary"], "zorder": 4}
-        self._bar_labels = [
-            ax.text(0, 0, "", va="center", bbox=HALO, **centre),
-            ax.text(0, 0, "", va="center", **centre),
-            ax.text(1, 0, "", va="bottom", weight="bold", **centre),
-        ]
 
-    def update(self, *, parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View:
+    def update(
+        self, *, parallel_fraction: float, accelerator_speedup: float, compare: bool = False
+    ) -> View[AmdahlValues]:
         """Show one share and one accelerator; see :func:`amdahl_view`."""
         p = float(checked_number("amdahl_view", "parallel_fraction", parallel_fraction, fraction(below_one=True), {}))
         s = float(checked_number("amdahl_view", "accelerator_speedup", accelerator_speedup, at_least(1), {}))
         total, ceiling = amdahl_speedup.bare(p, s), amdahl_ceiling.bare(p)
         host, boundary = serial_share.bare(p, s), device_bound_fraction.bare(s)
         self._move_curve(p, s, total, ceiling, compare)
-        self._move_bars(p, total, host)
+        self._time.show(p, (1, s))
         bound = "balanced" if math.isclose(p, boundary, rel_tol=1e-9) else "host" if p < boundary else "device"
         summary = _summary(p, s, total, ceiling, host, boundary, bound)
         return View(
@@ -135,17 +112,14 @@ class AmdahlScene(Scene):
             summary=summary,
             alt="Curve of the speedup of the whole program over the speedup of its accelerated part, "
             f"beside bars of the run time before and after. {summary}",
-            values={"speedup": total, "ceiling": ceiling, "host share": host, "boundary": boundary, "bound by": bound},
+            values={"speedup": total, "ceiling": ceiling, "host_share": host, "boundary": boundary, "bound_by": bound},
         )
 
     def _move_curve(self, p: float, s: float, total: float, ceiling: float, compare: bool) -> None:
         for share, *artists in self._others:
             for artist in artists:
                 artist.set_visible(compare and share != p)
-        self._curve.set_ydata(amdahl_speedup.bare(p, _GRID))
-        self._ceiling.set_ydata([ceiling, ceiling])
-        self._ceiling_label.set_position((1.1, min(ceiling * 1.04, 700)))
-        self._ceiling_label.set_text(f"ceiling {times(ceiling)}")
+        self._law.show(p)
         # Host and device take equally long where S = p/(1-p), that is, at half the ceiling.
         equal = p * ceiling
         shown = 1.2 <= equal <= _LARGEST
@@ -157,27 +131,12 @@ class AmdahlScene(Scene):
             right = equal > 60
             self._balance_label.set_position((equal / 1.18 if right else equal * 1.18, half / 1.1))
             self._balance_label.set_horizontalalignment("right" if right else "left")
-            self._balance_label.set_text("" if half < 1.6 or 0.55 < s / equal < 3 else "host and device equal")
+            self._balance_label.set_text("" if half < 1.6 or 0.55 < s / equal < 8 else "host and device equal")
         self._point.set_data([s], [total])
         right = s > 150
         self._point_label.set_position((s / 1.1 if right else s * 1.1, total / 1.22))
         self._point_label.set_horizontalalignment("right" if right else "left")
         self._point_label.set_text(times(total))
-
-    def _move_bars(self, p: float, total: float, host: float) -> None:
-        after = 100 / total
-        parts = (100 * (1 - p), 100 * p, after * host, after * (1 - host))
-        for bar, bottom, height in zip(self._bars, (0, parts[0], 0, parts[2]), parts, strict=True):
-            bar.set_y(bottom)
-            bar.set_height(height)
-        self._guide.set_ydata([parts[0], parts[0]])
-        first, second, third = self._bar_labels
-        for label, height, middle in ((first, parts[0], parts[0] / 2), (second, parts[1], 100 - parts[1] / 2)):
-            label.set_visible(height > 9)
-            label.set_y(middle)
-            label.set_text(percent(height / 100))
-        third.set_y(after + 2)
-        third.set_text(percent(after / 100))
 
 
 def _summary(p: float, s: float, total: float, ceiling: float, host: float, boundary: float, bound: str) -> str:
@@ -201,7 +160,7 @@ def _rounded(share: float, digits: int) -> float:
     return float(percent(share, digits).rstrip("%"))
 
 
-def amdahl_view(parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View:
+def amdahl_view(parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View[AmdahlValues]:
     """Return the picture of Amdahl's law for one program and one accelerator.
 
     Parameters

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import bisect
 import math
-from typing import Any
+from typing import TypedDict
 
 import matplotlib.style
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
 from mlsys.models.tiling import gemm_tile_words, gemm_traffic
 from mlsys.viz.lru import lru_cliff, lru_words
-from mlsys.viz.style import COLORS
-from mlsys.viz.tiling import TILES
-from mlsys.viz.views.view import HALO, Scene, View, decades, new_figure, times
+from mlsys.viz.style import COLORS, HALO, decades
+from mlsys.viz.tiling import TILES, TileTraffic
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import times
 
 __all__ = ["TilingScene", "tiling_view"]
+
+
+class TilingValues(TypedDict):
+    """What :func:`tiling_view` counted: words moved by either, the largest tile, and what must move once."""
+
+    cache: int
+    buffer: int | None
+    fits: int
+    floor: int
 
 
 class TilingScene(Scene):
@@ -30,36 +38,24 @@ class TilingScene(Scene):
             self.figure = new_figure(8.4, 4.2)
             ax = self.figure.add_axes((0.105, 0.125, 0.875, 0.79))
             decades(ax, "y", 3, 7)
-            ax.set_xscale("log", base=2)
-            ax.set_xlim(0.9, 72)
-            ax.xaxis.set_major_locator(FixedLocator([2.0**power for power in range(7)]))
-            ax.xaxis.set_minor_locator(NullLocator())
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            self._traffic = TileTraffic(ax)
             ax.set_xlabel("Tile edge T (words)", fontsize=10, color=COLORS["primary"])
             ax.set_title("Words moved", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-            line: dict[str, Any] = {"linewidth": 2.2, "markersize": 5, "zorder": 4}
-            (self._lru,) = ax.plot([1], [1], "-o", color=COLORS["RedLine"], **line)
-            (self._managed,) = ax.plot([1], [1], "-s", color=COLORS["BlueLine"], markerfacecolor="white", **line)
-            (self._floor,) = ax.plot([1, 1], [1, 1], ":", color=COLORS["GreenLine"], linewidth=2, zorder=3)
-            (self._fits,) = ax.plot([1, 1], [1e3, 1e7], "--", color=COLORS["BlueLine"], linewidth=1.2, zorder=2)
-            (self._cliff,) = ax.plot([1, 1], [1e3, 1e7], "--", color=COLORS["RedLine"], linewidth=1.2, zorder=2)
-            points: dict[str, Any] = {"markersize": 13, "markeredgecolor": COLORS["primary"], "markeredgewidth": 1.6}
-            (self._lru_point,) = ax.plot([1], [1], "o", color=COLORS["RedLine"], zorder=7, **points)
-            (self._managed_point,) = ax.plot([1], [1], "s", color=COLORS["BlueLine"], zorder=6, **points)
-            label: dict[str, Any] = {"fontsize": 9, "bbox": HALO, "zorder": 8}
-            self._lru_label = ax.text(1, 1, "", color=COLORS["RedLine"], va="bottom", weight="bold", **label)
-            self._managed_label = ax.text(1, 1, "", color=COLORS["BlueLine"], va="top", weight="bold", **label)
-            self._floor_label = ax.text(1, 1, "", color=COLORS["GreenLine"], va="top", **label)
-            self._fits_label = ax.text(1, 7.5e6, "", color=COLORS["BlueLine"], va="top", ha="right", **label)
-            self._cliff_label = ax.text(1, 7.5e6, "", color=COLORS["RedLine"], va="top", ha="left", **label)
-        self.moving = (
-            self._lru, self._managed, self._floor, self._fits, self._cliff, self._lru_point, self._managed_point,
-            self._lru_label, self._managed_label, self._floor_label, self._fits_label, self._cliff_label,
-        )  # fmt: skip
+            self._points, self._labels = [], []
+            for color, marker, zorder in (("RedLine", "o", 7), ("BlueLine", "s", 6)):
+                (point,) = ax.plot(
+                    [1], [1], marker, color=COLORS[color], markersize=13, markeredgecolor=COLORS["primary"],
+                    markeredgewidth=1.6, zorder=zorder,
+                )  # fmt: skip
+                self._points.append(point)
+                self._labels.append(
+                    ax.text(1, 1, "", color=COLORS[color], fontsize=9, weight="bold", bbox=HALO, zorder=8)
+                )
+        self.moving = (*self._traffic.artists, *self._points, *self._labels)
 
     def update(
         self, *, size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
-    ) -> View:
+    ) -> View[TilingValues]:
         """Show one tile in a buffer and a cache of ``words``; see :func:`tiling_view`."""
         where = "tiling_view"
         whole = {"size": size, "tile": tile, "words": words, "line_words": line_words}
@@ -75,37 +71,13 @@ class TilingScene(Scene):
             raise ArgumentError(
                 f"{where}(): `line_words` of {line_words} must divide the {words} words. Write e.g. line_words=16"
             )
-        fits = math.isqrt(words // (3 * buffers))
-
-        def moved(edge: int) -> int:
-            return lru_words(size, edge, words, line_words)
-
-        def counted(edge: int) -> int:
-            return gemm_traffic(size, size, size, edge).words
-
-        cliff, tile = lru_cliff(words), min(tile, size)
-        shown = sorted(each for each in {*TILES, tile, fits, cliff, cliff + 1} if 1 <= each <= size)
-        inside = shown[: bisect.bisect_right(shown, fits)]
-        self._lru.set_data(shown, [moved(edge) for edge in shown])
-        self._managed.set_data(inside, [counted(edge) for edge in inside])
-        self._floor.set_data([0.9, 72], [3 * size**2] * 2)
-        self._floor_label.set_position((0.95, 2.8 * size**2))
-        self._floor_label.set_text("every matrix once")
-        in_cache = moved(tile)
-        in_buffer = counted(tile) if tile <= fits else None
+        tile = min(tile, size)
+        edges = {*TILES, tile, math.isqrt(words // (3 * buffers)), lru_cliff(words), lru_cliff(words) + 1}
+        shown = sorted(edge for edge in edges if 1 <= edge <= size)
+        fits, _ = self._traffic.show(size, words, shown, line_words, buffers)
+        in_cache = lru_words(size, tile, words, line_words)
+        in_buffer = gemm_traffic(size, size, size, tile).words if tile <= fits else None
         self._place(tile, in_cache, in_buffer)
-        tiles = "3T²" if buffers == 1 else "6T²"
-        for line, label, edge, text in (
-            (self._fits, self._fits_label, fits, f"{tiles} fits: T ≤ {fits} "),
-            (self._cliff, self._cliff_label, cliff, f" T²+3T fits: T ≤ {cliff} "),
-        ):
-            line.set_xdata([edge, edge])
-            label.set_x(edge)
-            label.set_text(text)
-        self._cliff_label.set_horizontalalignment("left" if cliff < 24 else "right")
-        self._cliff_label.set_y(7.5e6 if cliff < 24 else 3.2e6)
-        for artist in (self._cliff, self._cliff_label):
-            artist.set_visible(line_words == 1 and cliff <= size)
         summary = _summary(size, tile, words, line_words, buffers, in_cache, in_buffer)
         return View(
             figure=self.figure,
@@ -119,20 +91,17 @@ class TilingScene(Scene):
     def _place(self, tile: int, in_cache: int, in_buffer: int | None) -> None:
         """Put the two points and their labels at the tile."""
         right = tile > 24
-        factor = 0.93 if right else 1.07
-        self._lru_point.set_data([tile], [in_cache])
-        for label in (self._lru_label, self._managed_label):
-            label.set_horizontalalignment("right" if right else "left")
         above = in_buffer is not None and in_cache >= in_buffer
-        for label, y, up in ((self._lru_label, in_cache, above), (self._managed_label, in_buffer or 1, not above)):
-            label.set_position((tile * factor, y * (1.7 if up else 1 / 1.7)))
-            label.set_verticalalignment("bottom" if up else "top")
-        self._lru_label.set_text(f"LRU cache {in_cache:,}")
-        for artist in (self._managed_point, self._managed_label):
-            artist.set_visible(in_buffer is not None)
-        if in_buffer is not None:
-            self._managed_point.set_data([tile], [in_buffer])
-            self._managed_label.set_text(f"buffer {in_buffer:,}")
+        for point, label, name, moved, up in zip(
+            self._points, self._labels, ("LRU cache", "buffer"), (in_cache, in_buffer), (above, not above), strict=True
+        ):
+            for artist in (point, label):
+                artist.set_visible(moved is not None)
+            if moved is not None:
+                point.set_data([tile], [moved])
+                label.set_position((tile * (0.93 if right else 1.07), moved * (1.7 if up else 1 / 1.7)))
+                label.set(text=f"{name} {moved:,}", horizontalalignment="right" if right else "left",
+                          verticalalignment="bottom" if up else "top")  # fmt: skip
 
 
 def _summary(
@@ -156,7 +125,9 @@ def _summary(
     return text + "."
 
 
-def tiling_view(size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1) -> View:
+def tiling_view(
+    size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
+) -> View[TilingValues]:
     """Return the traffic of a blocked product over its tile, for a buffer and a cache of one size.
 
     Parameters
