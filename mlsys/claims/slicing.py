@@ -222,11 +222,20 @@ def _bindings(tree: ast.AST, space: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the names that hold in an expression; once for each device that it runs over."""
     yield space
     for node in ast.walk(tree):
-        if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name):
+        if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name) and _cheap(node.iter, space):
             with contextlib.suppress(Exception):
                 for device in eval(compile(ast.Expression(node.iter), "<claim>", "eval"), dict(space)):
                     if isinstance(device, Device):
                         yield {**space, node.target.id: device}
+
+
+def _cheap(tree: ast.expr, space: dict[str, Any]) -> bool:
+    """Tell whether an expression calls nothing but built-ins and methods, such as those of a catalogue.
+
+    A model or a function of the page may take seconds, and does not answer with devices.
+    """
+    called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return all(isinstance(function, ast.Attribute) or _root(function) not in space for function in called)
 
 
 def _imported(name: str, statements: list[ast.stmt]) -> str:

@@ -69,6 +69,9 @@ class Fact:
                 f"got {self.uncertainty!r}."
             )
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # which is unique; sums hash their facts very often
+
     def facts(self) -> tuple[Fact, ...]:
         """Return this fact alone."""
         return (self,)

@@ -13,6 +13,8 @@ __all__ = ["active_whatifs", "listen", "number", "perturbed", "read", "recording
 
 T = TypeVar("T")
 
+_KEPT = 8  # answers under different what-ifs, of one function for one set of arguments
+
 # What holds in this thread (or task), and in a context copied from it: recorders and what-ifs are never changed in
 # place, so that no thread loses or inherits what another one set.
 _recorders: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("recorders", default=())
@@ -209,6 +211,8 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
                 return result
         with recording() as seen:
             result = function(*args, **named)
+        if len(known) == _KEPT:
+            del known[1]  # the first is the answer without what-ifs, as a rule
         known.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))
         return result
 

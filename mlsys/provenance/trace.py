@@ -95,13 +95,19 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
             result = model(*args, **named)
         bound = signature.bind(*args, **named).arguments
         given = {name: value for name, value in bound.items() if value is not None}
-        origins = [*map(origin_of, seen.values()), *origins_within(tuple(given.values()))]
-        facts = dict.fromkeys(fact for origin in origins if origin is not None for fact in origin.facts())
+        origins = [*filter(None, map(origin_of, seen.values())), *origins_within(tuple(given.values()))]
+        each_once = {id(origin): origin for origin in origins}.values()  # thousands of parts may share one step
+        facts = dict.fromkeys(fact for origin in each_once for fact in origin.facts())
         words = tuple(label_of(value) for value in given.values())
         step = Step(model.__name__, words, tuple(given), _facts=[tuple(facts)])
         return _marked(result, step, ".".join(model.__module__.split(".")[:2]))  # type: ignore[no-any-return]
 
     return answer
+
+
+@functools.cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _marked(value: Any, step: Step, room: str) -> Any:
@@ -111,6 +117,8 @@ def _marked(value: Any, step: Step, room: str) -> Any:
     those of the model's own room are entered: what the answer hands back of its arguments, such as
     a network's operators, stays as it is.
     """
+    if value is None or isinstance(value, (str, bool)):
+        return value
     if hasattr(value, "magnitude"):
         if value._origin is None:
             value = value.__copy__()
@@ -123,11 +131,11 @@ def _marked(value: Any, step: Step, room: str) -> Any:
     elif isinstance(value, (dict, FrozenDict)):
         return type(value)({name: _marked(part, step, room) for name, part in value.items()})
     elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
-        for field in fields(value):
-            part = getattr(value, field.name)
-            marked = part if type(part) in (int, float) else _marked(part, step, room)
+        for name in _names_of(type(value)):
+            part = getattr(value, name)
+            marked = part if type(part) in (int, float, str) else _marked(part, step, room)
             if marked is not part:
-                object.__setattr__(value, field.name, marked)
+                object.__setattr__(value, name, marked)
         if hasattr(value, "__dict__"):
             object.__setattr__(value, "_origin", step)
     return value

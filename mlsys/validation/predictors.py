@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlsys.provenance import remembered
 from mlsys.tables import Table
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction, validate
@@ -56,6 +57,7 @@ def _matches(each: Prediction, words: str) -> bool:
     return any(word in workload for word in words.split("|"))
 
 
+@remembered
 def comparisons() -> tuple[Comparison, ...]:
     """Return the comparison of each kind of work.
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import fitted, machines, save
 from mlsys.models.calibrated.ranges import range_of, save_ranges
+from mlsys.provenance import remembered
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, held_out
 from mlsys.validation.intervals import intervals
@@ -102,7 +102,6 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
         if name in known
     )
     _PLACE.write_bytes(gzip.compress(f"{_HEADS}\n{text}".encode(), 9, mtime=0))
-    held_out_scores.cache_clear()
     save_ranges(intervals(chosen, lines))
     return parameters
 
@@ -118,6 +117,11 @@ def _kept() -> list[tuple[str, float, float]]:
 
 def held_out_predictions(which: str) -> list[Prediction]:
     """Return the shipped rows predicted from fits that never saw their ``device`` or ``sweep``."""
+    return list(_held_out(which, _PLACE.stat().st_mtime_ns))  # a new fit writes the file anew
+
+
+@remembered
+def _held_out(which: str, _written: int) -> tuple[Prediction, ...]:
     seconds = {name: device if which == "device" else sweep for name, device, sweep in _kept()}
     found = []
     for row in shipped_rows():
@@ -135,12 +139,16 @@ def held_out_predictions(which: str) -> list[Prediction]:
         found.append(
             Prediction(row, case.kind, case=case, value=value, seconds=predicted, low=low, high=high, why=about.why)
         )
-    return found
+    return tuple(found)
 
 
-@lru_cache(maxsize=1)
 def held_out_scores() -> dict[str, Score]:
     """Return the errors on devices, and on sweeps, that the fit has not seen, by class and kind."""
+    return dict(_scores(_PLACE.stat().st_mtime_ns))
+
+
+@remembered
+def _scores(_written: int) -> dict[str, Score]:
     scores: dict[str, Score] = {}
     for which in ("device", "sweep"):
         groups: dict[str, list[Prediction]] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
 from mlsys.errors import ArgumentError
+from mlsys.provenance import remembered
 from mlsys.validation.cases import attention, energy, experts, kernels, language, networks, training, transfers
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.rows import Row
@@ -80,6 +82,7 @@ def _reader(row: Row) -> tuple[str, Reader]:
     return "other", _not(f"no model of {row.workload}")
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def kind_of(row: Row) -> str:
     """Return the kind of workload that a row is counted under."""
     kind, _ = _reader(row)
@@ -98,11 +101,20 @@ def interpret(row: Row) -> Case:
     Inexpressible
         If no model can express it; the text is the reason.
     """
+    answer = _answer(row)
+    if isinstance(answer, str):
+        raise Inexpressible(answer)
+    return answer
+
+
+@remembered
+def _answer(row: Row) -> Case | str:
+    """Return a row as a case, or why it is none: the fit, the scores and the tables ask for the same rows again."""
     if row.quality == "recalled":
-        raise Inexpressible("recalled, not seen in its source")
+        return "recalled, not seen in its source"
     if row.n_devices == 0:
-        raise Inexpressible("number of devices not stated")
+        return "number of devices not stated"
     try:
         return _reader(row)[1](row)
-    except ArgumentError as error:
-        raise Inexpressible(str(error)) from error
+    except (ArgumentError, Inexpressible) as reason:
+        return str(reason)
