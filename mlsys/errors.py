@@ -13,6 +13,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentUnitError",
     "DeviceFileError",
+    "LogFileError",
     "ScenarioFileError",
     "SweepFileError",
     "UnknownNameError",
@@ -38,6 +39,10 @@ class UnknownNameError(AttributeError, KeyError, ValueError):
 
 class DeviceFileError(ValueError):
     """A device file is not acceptable; the message lists every fault with file and line."""
+
+
+class LogFileError(ValueError):
+    """A log of a measurement is not acceptable; the message lists every fault with its line."""
 
 
 class ScenarioFileError(ValueError):

@@ -1,0 +1,184 @@
+"""``mlsys explain``: measure a network in several ways, keep the samples, and say why it is slow."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import Commands, progress, speak_plainly
+
+__all__ = ["explain"]
+
+_INFEASIBLE = 3
+_PATH = click.Path(path_type=Path)
+
+
+@click.group(cls=Commands)
+def explain() -> None:
+    """Measure, keep every sample, and say where the time and the energy went.
+
+    `run` measures, `import` reads what a board sent, `report` explains logs, `compare` lays platforms side by side,
+    `guide` chooses a platform for a requirement.
+    """
+
+
+@explain.command()
+@click.argument("model", default="ds-cnn")
+@click.option("--backend", "names", default="all", show_default=True, help="With commas; `all` is those on this CPU.")
+@click.option("--format", "formats", default="fp32", show_default=True, help="fp32, int8, or both with a comma.")
+@click.option(
+    "--iterations", type=click.IntRange(min=1), default=100, show_default=True, help="Of a run; 100 at least."
+)
+@click.option("--warmup", type=click.IntRange(min=1), default=10, show_default=True, help="Before each run.")
+@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Repetitions of all of it.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="How many may compute.")
+@click.option("--cores", help="Numbers with commas; by default one core where one thread computes.")
+@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Of a PyTorch module.")
+@click.option("--port", help="Of a serial device: /dev/ttyACM0, COM3, or socket://host:port.")
+@click.option("--baud", type=click.IntRange(min=300), default=115200, show_default=True, help="Of the port.")
+@click.option("--wait", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds for an answer.")
+@click.option("--out", type=_PATH, default=Path("explain-logs"), show_default=True, help="Folder for the logs.")
+@click.option("--no-rates", is_flag=True, help="Do not measure the machine's rates; then nothing can be attributed.")
+@click.option("--trace", type=_PATH, help="Also write a Chrome trace of PyTorch's operators into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
+@speak_plainly
+def run(
+    model: str, names: str, formats: str, iterations: int, warmup: int, runs: int, threads: int, cores: str | None,
+    batch: int, port: str | None, baud: int, wait: float, out: Path, no_rates: bool, trace: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure MODEL: ds-cnn, tiny-cnn, an .onnx or .tflite file, a network with PyTorch code, or a module:factory.
+
+    Each backend is loaded, its first inference kept apart, warmed up and run 100 times or more, three times over. One
+    log a backend and format, JSON lines, is written. A backend that cannot run is named with its reason.
+    """
+    from mlsys.explain.backends import BackendMissingError
+    from mlsys.explain.protocol import LEAST, measure_backend
+    from mlsys.explain.subjects import subject_of
+
+    faults = []
+    if iterations < LEAST:
+        faults.append(f"--iterations: at least {LEAST}, got {iterations}")
+    chosen, asked = _backends(names, port, baud, wait, faults), [part.strip() for part in formats.split(",")]
+    numbers = _cores(cores, faults)
+    if out.exists() and not out.is_dir():
+        faults.append(f"--out: {out} is a file, and must be a folder")
+    subjects = []
+    for each in asked:
+        try:
+            subjects.append(subject_of(model, each, batch=batch))
+        except (ValueError, LookupError, OSError) as error:
+            faults.append(str(error))
+    if faults:
+        raise ValueError("\n".join(dict.fromkeys(faults)))
+    jobs = [(subject, make) for subject in {id(one): one for one in subjects}.values() for make in chosen]
+    logs, absent = [], []
+    for subject, make in jobs:
+        backend = make()
+        try:
+            with progress(range(runs * iterations // 10), f"{backend.name} {subject.format}") as bar:
+                step = iter(bar)
+                log = measure_backend(
+                    backend, subject, iterations=iterations, warmup=warmup, runs=runs, threads=threads, cores=numbers,
+                    rates=not no_rates, tick=lambda step=step: next(step, None),
+                )  # fmt: skip
+        except BackendMissingError as error:
+            absent.append({"backend": backend.name, "format": subject.format, "reason": str(error)})
+            continue
+        finally:
+            backend.close()
+        path = out / f"{log.name.replace(' ', '-').replace('/', '-')}.jsonl"
+        log.write(path)
+        logs.append((log, path))
+    if trace is not None:
+        _trace(subjects[0], trace)
+    _tell(logs, absent, as_json)
+    if not logs:
+        sys.exit(1)
+
+
+def _backends(names: str, port: str | None, baud: int, wait: float, faults: list[str]) -> list[Any]:
+    """Return what makes each backend, and note names that there are none of."""
+    from mlsys.errors import did_you_mean
+    from mlsys.explain.backends import BACKENDS
+
+    found: list[Any] = []
+    listed = list(BACKENDS) if names == "all" else [part.strip() for part in names.split(",") if part.strip()]
+    if names == "all" and port:
+        listed = ["serial"]
+    if not listed:
+        faults.append(f"--backend: names none. Known: {', '.join((*BACKENDS, 'serial'))}")
+    for place, name in enumerate(listed):
+        if name in listed[:place]:
+            faults.append(f"--backend: {name!r} is there twice")
+        elif name == "serial":
+            if port is None:
+                faults.append("--backend serial: needs --port, e.g. --port /dev/ttyACM0")
+                continue
+            from mlsys.explain.serial import SerialDevice
+
+            found.append(lambda: SerialDevice(port, baud, wait))
+        elif name not in BACKENDS:
+            known = (*BACKENDS, "serial")
+            faults.append(f"--backend: there is no {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}")
+        else:
+            found.append(BACKENDS[name])
+    return found
+
+
+def _cores(text: str | None, faults: list[str]) -> list[int] | None:
+    import os
+
+    if text is None:
+        return None
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    found = []
+    for part in text.split(","):
+        if not part.strip().isdigit():
+            faults.append(f"--cores: {part.strip()!r} is no number of a core")
+        elif allowed and int(part) not in allowed:
+            faults.append(f"--cores: this process may not use core {part.strip()}, only {sorted(allowed)}")
+        else:
+            found.append(int(part))
+    return found
+
+
+def _trace(subject: Any, path: Path) -> None:
+    """Write PyTorch's own profile of five inferences, for chrome://tracing or Perfetto."""
+    import torch
+
+    from mlsys.explain.backends.pytorch import Eager
+
+    backend = Eager()
+    backend.setup(subject, 1)
+    for _ in range(5):
+        backend.run_inference()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for _ in range(5):
+            backend.run_inference()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    profile.export_chrome_trace(str(path))
+    click.echo(f"written: {path}", err=True)
+
+
+def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: bool) -> None:
+    from mlsys.explain.summary import agreement, summary, summary_text
+
+    pairs = agreement([log for log, _ in logs])
+    if as_json:
+        told = {
+            "logs": [summary(log) | {"file": str(path)} for log, path in logs], "absent": absent,
+            "agreement": [list(pair) for pair in pairs],
+        }  # fmt: skip
+        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        for log, path in logs:
+            click.echo(summary_text(log))
+            click.echo(f"  written: {path}\n")
+        for one, other, apart in pairs:
+            click.echo(f"outputs of {one} and {other} differ by at most {apart:.2g} of the largest")
+        for missing in absent:
+            click.echo(f"absent: {missing['reason']}")

@@ -1,0 +1,27 @@
+"""Explain a measurement: run a network in several ways, keep every sample, and say where the time went.
+
+Importing it loads no backend; measuring does.
+"""
+
+from mlsys.explain.attribution import CAUSES, Attribution, LayerShare, attribute, attribute_times
+from mlsys.explain.doubts import LIMITS, Limits, doubts
+from mlsys.explain.log import Cold, Log, Sample, Work, read_log, read_logs
+from mlsys.explain.stored import stored_logs
+
+__all__ = [
+    "CAUSES",
+    "LIMITS",
+    "Attribution",
+    "Cold",
+    "LayerShare",
+    "Limits",
+    "Log",
+    "Sample",
+    "Work",
+    "attribute",
+    "attribute_times",
+    "doubts",
+    "read_log",
+    "read_logs",
+    "stored_logs",
+]

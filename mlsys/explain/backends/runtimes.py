@@ -1,0 +1,238 @@
+"""ONNX Runtime, OpenVINO and LiteRT on this processor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat, stepped, timed
+from mlsys.explain.export import as_litert, as_onnx
+from mlsys.explain.int8 import QuantizedNet
+
+__all__ = ["LiteRT", "OnnxRuntime", "OpenVino"]
+
+_WARM = 5
+
+
+def _given(shape: Any, kind: Any) -> Array:
+    """Return seeded numbers for an input; a free size becomes one."""
+    sizes = [size if isinstance(size, int) and size > 0 else 1 for size in shape]
+    draw = np.random.default_rng(7)
+    if np.issubdtype(kind, np.floating):
+        return draw.uniform(-1, 1, sizes).astype(kind)
+    return draw.integers(0, 100, sizes).astype(kind)
+
+
+def _model(subject: Subject) -> bytes:
+    return as_onnx(subject.chain) if subject.file is None else subject.file.read_bytes()
+
+
+class OnnxRuntime(Backend):
+    """ONNX Runtime's processor provider, all its graph optimisations on."""
+
+    name, package = "onnxruntime", "onnxruntime"
+    kinds, formats = ("chain", "onnx"), ("fp32", "int8")
+
+    def setup(self, subject: Subject, threads: int) -> None:
+        """Open a session."""
+        self._subject, self._threads = subject, threads
+        self._session = self._opened("")
+        wanted = self._session.get_inputs()
+        if subject.net is not None:
+            self._inputs = {wanted[0].name: subject.batch.transpose(0, 3, 1, 2).copy()}
+        else:
+            kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64,
+                     "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int8)": np.int8,
+                     "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}  # fmt: skip
+            self._inputs = {each.name: _given(each.shape, kinds[each.type]) for each in wanted}
+        self._output: Any = None
+
+    def _opened(self, profile: str) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
+        options.log_severity_level = 4
+        if profile:
+            options.enable_profiling, options.profile_file_prefix = True, profile
+        try:
+            return onnxruntime.InferenceSession(_model(self._subject), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime has a class of its own for every kind of wrong file
+            raise BackendMissingError(f"onnxruntime does not take {self._subject.name}: {str(error)[:200]}") from error
+
+    def run_inference(self) -> float:
+        """Run once."""
+        return timed(self._run)
+
+    def _run(self) -> None:
+        self._output = self._session.run(None, self._inputs)
+
+    def output(self) -> Array:
+        """Return the first output."""
+        return flat(self._output[0])
+
+    def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
+        """Read the runtime's own profile of a second session; what it fused away takes no time of its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            session = self._opened(str(Path(folder) / "profile"))
+            for _ in range(iterations + _WARM):
+                session.run(None, self._inputs)
+            events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+        known = [layer.name for layer in self._subject.net.layers] if self._subject.net else []
+        rounds: list[dict[str, float]] = []
+        now: dict[str, float] = {}
+        for event in events:
+            name = event.get("name", "")
+            if name == "model_run":
+                rounds.append(now)
+                now = {}
+            elif event.get("cat") == "Node" and name.endswith("_kernel_time"):
+                layer = _owner(name.removesuffix("_kernel_time"), known)
+                now[layer] = now.get(layer, 0.0) + event["dur"] / 1e6
+        return "the runtime's own profile, to the microsecond", rounds[_WARM:]
+
+
+def _owner(node: str, known: list[str]) -> str:
+    """Return the layer that a node of the optimised graph stands for.
+
+    Examples
+    --------
+    >>> _owner("pw1/relu", ["pw1"]), _owner("reorder", ["pw1"]), _owner("output", ["pw1", "fc"])
+    ('pw1', 'other', 'fc')
+    """
+    if not known:
+        return node
+    if node == "output":
+        return known[-1]
+    whole = re.match(r"[A-Za-z]+\d*", node)
+    return whole[0] if whole and whole[0] in known else "other"
+
+
+class OpenVino(Backend):
+    """OpenVINO's processor plug-in, for latency, and told not to compute FP32 in BF16 where the processor could."""
+
+    name, package = "openvino", "openvino"
+    kinds, formats = ("chain", "onnx"), ("fp32", "int8")
+
+    def setup(self, subject: Subject, threads: int) -> None:
+        """Read and compile the model."""
+        self._subject, self._threads = subject, threads
+        self._request, self._inputs = self._opened(False)
+
+    def _opened(self, profile: bool) -> tuple[Any, Any]:
+        import openvino
+
+        core = openvino.Core()
+        settings = {
+            "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": self._threads, "NUM_STREAMS": 1,
+            "INFERENCE_PRECISION_HINT": "f32", "PERF_COUNT": profile,
+        }  # fmt: skip
+        try:
+            model = core.read_model(_model(self._subject))
+            compiled = core.compile_model(model, "CPU", settings)
+        except Exception as error:  # one class for all: a wrong file, an operator that it lacks
+            raise BackendMissingError(f"openvino does not take {self._subject.name}: {str(error)[:200]}") from error
+        if self._subject.net is not None:
+            given: Any = {0: self._subject.batch.transpose(0, 3, 1, 2).copy()}
+        else:
+            given = {
+                place: _given([size.get_length() if size.is_static else 1 for size in port.partial_shape],
+                              np.dtype(port.element_type.to_dtype()))
+                for place, port in enumerate(compiled.inputs)
+            }  # fmt: skip
+        return compiled.create_infer_request(), given
+
+    def run_inference(self) -> float:
+        """Run once."""
+        return timed(lambda: self._request.infer(self._inputs))
+
+    def output(self) -> Array:
+        """Return the first output."""
+        return flat(self._request.get_output_tensor(0).data)
+
+    def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
+        """Read the plug-in's own profile; what it fused away takes no time of its own."""
+        request, given = self._opened(True)
+        known = [layer.name for layer in self._subject.net.layers] if self._subject.net else []
+        rounds = []
+        for place in range(iterations + _WARM):
+            request.infer(given)
+            now: dict[str, float] = {}
+            for info in request.get_profiling_info():
+                seconds = info.real_time.total_seconds()
+                if seconds > 0:
+                    layer = _owner(info.node_name, known)
+                    now[layer] = now.get(layer, 0.0) + seconds
+            if place >= _WARM:
+                rounds.append(now)
+        return "the plug-in's own profile, to the microsecond", rounds
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what a library in C++ writes to standard error by itself off the screen."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+class LiteRT(Backend):
+    """LiteRT's interpreter, formerly TensorFlow Lite, with its XNNPACK kernels."""
+
+    name, package = "litert", "ai_edge_litert"
+    kinds, formats = ("chain", "tflite"), ("fp32", "int8")
+
+    def setup(self, subject: Subject, threads: int) -> None:
+        """Make an interpreter and its tensors."""
+        from ai_edge_litert.interpreter import Interpreter
+
+        self._subject, self._threads = subject, threads
+        content = as_litert(subject.chain) if subject.file is None else subject.file.read_bytes()
+        try:
+            with _quiet():
+                self._interpreter = Interpreter(model_content=content, num_threads=threads)
+                self._interpreter.allocate_tensors()
+        except (ValueError, RuntimeError) as error:
+            raise BackendMissingError(f"litert does not take {subject.name}: {str(error)[:200]}") from error
+        for each in self._interpreter.get_input_details():
+            if subject.net is None:
+                values = _given(each["shape"], each["dtype"])
+            else:
+                chain = subject.chain
+                values = chain.source.to_int(subject.batch) if isinstance(chain, QuantizedNet) else subject.batch
+            self._interpreter.set_tensor(each["index"], values)
+        self._target = self._interpreter.get_output_details()[0]["index"]
+
+    def run_inference(self) -> float:
+        """Run once."""
+        begun = time.perf_counter()
+        self._interpreter.invoke()
+        return time.perf_counter() - begun
+
+    def output(self) -> Array:
+        """Return the first output in real numbers."""
+        values = self._interpreter.get_tensor(self._target)
+        scales = self._interpreter.get_output_details()[0]["quantization"]
+        return flat((values.astype(np.float32) - scales[1]) * np.float32(scales[0]) if scales[0] else values)
+
+    def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
+        """Time each layer as a model of its own: the interpreter's Python interface has no profile."""
+        if self._subject.net is None:
+            return super().layers(iterations)
+        return stepped(LiteRT, self._subject, self._threads, iterations)

@@ -1,0 +1,144 @@
+"""Counters of events: those of the Linux kernel for this process, and 32-bit ones that wrap."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+from collections.abc import Sequence
+from types import TracebackType
+
+from mlsys.errors import ArgumentError
+
+__all__ = ["PerfCounters", "per_run", "unwrapped"]
+
+_HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
+_L1D, _LL, _READ, _ACCESS, _MISS = 0, 2, 0, 0, 1 << 16
+_EVENTS: dict[str, tuple[int, int]] = {  # type and number, from linux/perf_event.h
+    "cycles": (_HARDWARE, 0),
+    "instructions": (_HARDWARE, 1),
+    "cache-references": (_HARDWARE, 2),
+    "cache-misses": (_HARDWARE, 3),
+    "branches": (_HARDWARE, 4),
+    "branch-misses": (_HARDWARE, 5),
+    "L1-dcache-loads": (_CACHE, _L1D | _READ << 8 | _ACCESS),
+    "L1-dcache-load-misses": (_CACHE, _L1D | _READ << 8 | _MISS),
+    "LLC-loads": (_CACHE, _LL | _READ << 8 | _ACCESS),
+    "LLC-load-misses": (_CACHE, _LL | _READ << 8 | _MISS),
+    "page-faults": (_SOFTWARE, 2),
+    "context-switches": (_SOFTWARE, 3),
+}
+_CALLS = {"x86_64": 298, "aarch64": 241}
+_ATTRIBUTES = 128  # bytes of the structure; the kernel takes shorter and longer ones
+_FLAGS = 1 << 5 | 1 << 6  # neither the kernel nor a hypervisor is counted
+_FORMAT = 1 | 2  # beside the count: time enabled and time running, for events that take turns
+
+
+class PerfCounters:
+    """Events of this process, counted by the kernel; each that it does not offer is absent, with the reason.
+
+    Examples
+    --------
+    >>> with PerfCounters(("no-such-event",)) as counters:
+    ...     print(counters.missing["no-such-event"])
+    unknown event
+    """
+
+    def __init__(self, events: Sequence[str] = tuple(_EVENTS)) -> None:
+        self.missing: dict[str, str] = {}
+        self._files: dict[str, int] = {}
+        for name in events:
+            if name not in _EVENTS:
+                self.missing[name] = "unknown event"
+                continue
+            file, why = _opened(*_EVENTS[name])
+            if file < 0:
+                self.missing[name] = why
+            else:
+                self._files[name] = file
+
+    @property
+    def read_names(self) -> tuple[str, ...]:
+        """Events that are counted."""
+        return tuple(self._files)
+
+    @property
+    def reason(self) -> str:
+        """Why events are absent, in one sentence; empty where all are there."""
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.missing.items():
+            reasons.setdefault(why, []).append(name)
+        return "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+
+    def read(self) -> dict[str, float]:
+        """Return every event's count up to now, scaled up where events took turns."""
+        found = {}
+        for name, file in self._files.items():
+            count, enabled, running = struct.unpack("QQQ", os.read(file, 24))
+            found[name] = float(count) * (enabled / running if running else 1.0)
+        return found
+
+    def close(self) -> None:
+        """Give the counters back."""
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
+
+    def __enter__(self) -> PerfCounters:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _opened(kind: int, number: int) -> tuple[int, str]:
+    call = _CALLS.get(platform.machine())
+    if platform.system() != "Linux" or call is None:
+        return -1, f"perf events need Linux on {' or '.join(_CALLS)}"
+    attributes = struct.pack("IIQQQQQ", kind, _ATTRIBUTES, number, 0, 0, _FORMAT, _FLAGS)
+    buffer = ctypes.create_string_buffer(attributes.ljust(_ATTRIBUTES, b"\0"), _ATTRIBUTES)
+    library = ctypes.CDLL(None, use_errno=True)
+    file = library.syscall(call, buffer, 0, -1, -1, 8)
+    if file >= 0:
+        return int(file), ""
+    code = ctypes.get_errno()
+    hints = {1: "not permitted (kernel.perf_event_paranoid, or a container)", 13: "not permitted",
+             2: "the processor, or its virtual machine, does not count it", 95: "not supported here",
+             38: "the kernel was built without perf events"}  # fmt: skip
+    return -1, hints.get(code, os.strerror(code))
+
+
+def unwrapped(values: Sequence[int], bits: int = 32) -> list[int]:
+    """Return readings of a counter that wraps as ones that only grow.
+
+    Parameters
+    ----------
+    values
+        Readings in the order of time, less than one turn of the counter apart: 19.9 s at 216 MHz.
+    bits
+        Width of the counter.
+
+    Raises
+    ------
+    ArgumentError
+        If a reading does not fit into the counter.
+
+    Examples
+    --------
+    >>> unwrapped([4294967290, 4294967295, 4])
+    [4294967290, 4294967295, 4294967300]
+    """
+    turn, total, found = 1 << bits, 0, []
+    for place, value in enumerate(values):
+        if not 0 <= value < turn:
+            raise ArgumentError(f"unwrapped(): `values[{place}]` must fit into {bits} bits, got {value}")
+        total = value if not found else total + (value - total) % turn
+        found.append(total)
+    return found
+
+
+def per_run(before: dict[str, float], after: dict[str, float]) -> dict[str, float | None]:
+    """Return how much each counter grew; one that ran backwards is None."""
+    grown = {name: after[name] - value for name, value in before.items() if name in after}
+    return {name: value if value >= 0 else None for name, value in grown.items()}

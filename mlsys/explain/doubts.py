@@ -1,0 +1,107 @@
+"""Why a measurement should be doubted, found by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlsys.explain.log import Log
+
+__all__ = ["LIMITS", "Limits", "doubts"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on a log is doubted.
+
+    Attributes
+    ----------
+    first, tail, spread, tight, trend
+        First inference over the median; slowest one in a hundred over the median; distance of the run medians; p95
+        over p50 less one; rise of the latency within a run.
+    rate
+        Samples a second that a meter of power must give.
+    """
+
+    first: float = 10.0
+    tail: float = 2.0
+    spread: float = 0.10
+    tight: float = 0.05
+    trend: float = 0.05
+    rate: float = 1000.0
+
+
+LIMITS = Limits()
+_UNLIKELY = 0.01
+
+
+def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
+    """Return every reason to doubt a log, in words; empty where nothing speaks against it.
+
+    Parameters
+    ----------
+    log
+        A measurement.
+    limits
+        From where on.
+
+    Examples
+    --------
+    >>> from mlsys.explain import stored_logs
+    >>> from dataclasses import replace
+    >>> log = replace(stored_logs()["ds-cnn fp32 eager"], environment={"debug": ["a tracer is attached"]})
+    >>> [text for text in doubts(log) if "debug" in text]
+    ['debug build: a tracer is attached']
+    """
+    found = []
+    for cold in log.colds:
+        if cold.first_ms > limits.first * log.median:
+            found.append(
+                f"the first inference of run {cold.run} took {cold.first_ms / log.median:.0f} times the median: "
+                "keep it apart from the warm ones"
+            )
+            break
+    for run in sorted({sample.run for sample in log.samples}):
+        change, chance = _trend(log.of_run(run))
+        if change > limits.trend and chance < _UNLIKELY:
+            found.append(f"the latency rises by {change:.0%} over run {run}: the machine may be getting hot or busy")
+            break
+    tail = log.percentile(99) / log.median
+    if tail > limits.tail:
+        found.append(
+            f"the slowest of a hundred take {tail:.1f} times the median (limit {limits.tail:g}): "
+            "interrupts or neighbours"
+        )
+    p95 = log.percentile(95) / log.median - 1
+    if p95 > limits.tight:
+        found.append(f"p95 lies {p95:.0%} above the median (limit {limits.tight:.0%})")
+    if log.runs < 3:
+        found.append(f"{log.runs} run(s): the spread between runs is not known below three")
+    elif log.between_runs > limits.spread:
+        found.append(f"the medians of the runs lie {log.between_runs:.0%} apart (limit {limits.spread:.0%})")
+    throttled = log.environment.get("throttled_during")
+    if isinstance(throttled, int) and throttled > 0:
+        found.append(f"the processor was slowed down for heat {throttled} times during the measurement")
+    for words in log.environment.get("debug") or ():
+        found.append(f"debug build: {words}")
+    load, cores = log.environment.get("load"), log.environment.get("cores")
+    if isinstance(load, (int, float)) and isinstance(cores, int) and load > cores + 0.5:
+        found.append(f"the machine was busy when it began: load {load:.1f} on {cores} cores")
+    rate = log.energy.get("rate_hz")
+    if isinstance(rate, (int, float)) and rate < limits.rate:
+        found.append(f"power was sampled {rate:.0f} times a second, below {limits.rate:.0f}")
+    if log.malformed:
+        found.append(f"{len(log.malformed)} lines of the device could not be read")
+    return tuple(found)
+
+
+def _trend(values: np.ndarray) -> tuple[float, float]:
+    """Return the rise over a run by the line of Theil and Sen, over the median, and how likely by chance."""
+    from scipy.stats import kendalltau, theilslopes
+
+    if len(values) < 10 or np.ptp(values) == 0:
+        return 0.0, 1.0
+    places = np.arange(len(values))
+    slope = float(theilslopes(values, places)[0])
+    return slope * places[-1] / float(np.median(values)), float(kendalltau(places, values).pvalue)

@@ -1,0 +1,260 @@
+"""Energy of an inference: by a shunt and an INA226, by the processor's own meter (RAPL), from a trace of power.
+
+References
+----------
+Texas Instruments, INA226 data sheet SBOS547: shunt register ±81.92 mV in steps of 2.5 µV, bus register in steps of
+1.25 mV; calibration 0.00512 / (current step × shunt); a step of power is 25 steps of current; a reading is new after
+averages × (shunt conversion + bus conversion).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mlsys.door import checked_number, count, nonnegative, positive
+from mlsys.errors import ArgumentError
+from mlsys.units import Q_, Quantity
+
+__all__ = ["INA226", "Rapl", "Trace", "ina226_sensor"]
+
+_SHUNT_STEP, _BUS_STEP, _FULL_SCALE = 2.5e-6, 1.25e-3, 32768 * 2.5e-6
+_AVERAGES = (1, 4, 16, 64, 128, 256, 512, 1024)
+_CONVERSIONS_US = (140, 204, 332, 588, 1100, 2116, 4156, 8244)
+_RANGES = Path("/sys/class/powercap")
+_SENSORS = Path("/sys/class/hwmon")
+
+
+@dataclass(frozen=True)
+class INA226:
+    """A current monitor with its shunt, as it was set.
+
+    Attributes
+    ----------
+    shunt
+        Resistance, Ω.
+    averages
+        Samples behind each reading: 1, 4, 16, 64, 128, 256, 512 or 1024.
+    conversion
+        Microseconds of each conversion, of the shunt's and of the bus's voltage alike: 140 to 8,244 in eight steps.
+
+    Examples
+    --------
+    >>> meter = INA226(shunt=0.1)
+    >>> print(meter.full_scale, meter.current_step, meter.power_step)
+    0.8192 A 25 µA 625 µW
+    >>> print(INA226(0.1, averages=128, conversion=1100).update_time)
+    281.6 ms
+    """
+
+    shunt: float
+    averages: int = 4
+    conversion: int = 140
+
+    def __post_init__(self) -> None:
+        checked_number("INA226", "shunt", Q_(self.shunt, "ohm"), positive("ohm"), {})
+        for name, value, known in (
+            ("averages", self.averages, _AVERAGES), ("conversion", self.conversion, _CONVERSIONS_US),
+        ):  # fmt: skip
+            if value not in known:
+                raise ArgumentError(
+                    f"INA226(): `{name}` must be one of {', '.join(map(str, known))}, got {value!r}. "
+                    f"Write e.g. {name}={known[1]}"
+                )
+
+    @property
+    def full_scale(self) -> Quantity:
+        """Largest current that it can measure, A."""
+        return Q_(float(f"{_FULL_SCALE / self.shunt:.12g}"), "A")
+
+    @property
+    def current_step(self) -> Quantity:
+        """Current of one step of the shunt register, µA: no setting resolves finer."""
+        return Q_(float(f"{_SHUNT_STEP / self.shunt * 1e6:.12g}"), "uA")
+
+    @property
+    def power_step(self) -> Quantity:
+        """Power of one step of its power register where the current register has its finest step, µW."""
+        return Q_(float(f"{25 * self.current_step.m_as('uA'):.12g}"), "uW")
+
+    @property
+    def update_time(self) -> Quantity:
+        """Time from one new reading to the next, ms."""
+        return Q_(float(f"{self.averages * 2 * self.conversion / 1e3:.12g}"), "ms")
+
+    def calibration(self, current_step: float) -> int:
+        """Return what its calibration register must hold for a chosen step of current, A.
+
+        Examples
+        --------
+        >>> INA226(shunt=0.002).calibration(0.001)
+        2560
+        """
+        checked_number("calibration", "current_step", Q_(current_step, "A"), positive("A"), {})
+        value = int(round(0.00512 / (current_step * self.shunt), 6))
+        if not 1 <= value < 1 << 15:
+            raise ArgumentError(
+                f"calibration(): `current_step` of {current_step:g} A needs {value} in a register of 15 bits. "
+                f"Write e.g. current_step={_SHUNT_STEP / self.shunt:g}"
+            )
+        return value
+
+    def read(self, shunt_register: int, bus_register: int, current_step: float) -> tuple[float, float, float]:
+        """Return current, A, voltage of the load, V, and power, W, as its own registers tell them.
+
+        Examples
+        --------
+        >>> INA226(shunt=0.002).read(8000, 9584, 0.001)
+        (10.0, 11.98, 119.8)
+        """
+        if not -32768 <= shunt_register <= 32767 or not 0 <= bus_register <= 32767:
+            raise ArgumentError(f"read(): registers are 16 bits with a sign, got {shunt_register} and {bus_register}")
+        current = int(shunt_register * self.calibration(current_step) / 2048)
+        power = abs(current) * bus_register // 20000
+        return current * current_step, bus_register * _BUS_STEP, power * 25 * current_step
+
+    @staticmethod
+    def power_of(drop: float, shunt: float, load: float) -> float:
+        """Return the power of a load, W, from the voltage across a shunt, V, its resistance and the load's voltage."""
+        checked_number("power_of", "shunt", Q_(shunt, "ohm"), positive("ohm"), {})
+        return drop / shunt * load
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Power over time.
+
+    Attributes
+    ----------
+    times, watts
+        Seconds, rising, and the power then.
+
+    Examples
+    --------
+    >>> trace = Trace((0.0, 0.1, 0.3), (1.0, 1.0, 2.0))
+    >>> print(trace.energy)
+    0.4 J
+    >>> print(trace.per_inference(10, idle=0.5))
+    25 mJ
+    """
+
+    times: Sequence[float]
+    watts: Sequence[float]
+
+    def __post_init__(self) -> None:
+        times, watts = np.asarray(self.times, float), np.asarray(self.watts, float)
+        if len(times) != len(watts) or len(times) < 2:
+            raise ArgumentError(
+                f"Trace(): `times` and `watts` must be equally many, two at least; got {len(times)} and {len(watts)}"
+            )
+        if not (np.isfinite(times).all() and np.isfinite(watts).all() and (watts >= 0).all()):
+            raise ArgumentError("Trace(): `times` must be finite and `watts` finite and not negative")
+        if not (np.diff(times) > 0).all():
+            place = int(np.argmin(np.diff(times) > 0)) + 1
+            raise ArgumentError(f"Trace(): `times` must rise, and times[{place}] does not")
+
+    @property
+    def duration(self) -> float:
+        """From the first sample to the last, s."""
+        return float(self.times[-1] - self.times[0])
+
+    @property
+    def energy(self) -> Quantity:
+        """Area under the power by trapezoids over the real times, J."""
+        return Q_(float(f"{np.trapezoid(self.watts, self.times):.12g}"), "J")
+
+    @property
+    def rate(self) -> float:
+        """Samples a second, by the median step."""
+        return float(1 / np.median(np.diff(self.times)))
+
+    def summary(self) -> dict[str, float]:
+        """Return mean, peak and spread of the power, mW, energy, mJ, and how many samples there are."""
+        mean = self.energy.m_as("J") / self.duration
+        return {
+            "energy_mj": self.energy.m_as("mJ"), "avg_mw": 1e3 * mean, "peak_mw": 1e3 * float(np.max(self.watts)),
+            "std_mw": 1e3 * float(np.std(self.watts, ddof=1)), "samples": len(self.times),
+        }  # fmt: skip
+
+    def per_inference(self, inferences: int, idle: float) -> Quantity:
+        """Return what one inference took beyond idling, mJ.
+
+        Parameters
+        ----------
+        inferences
+            In the whole trace.
+        idle
+            Power of the idle board, W.
+
+        Raises
+        ------
+        ArgumentError
+            If idling would have taken more than was measured.
+        """
+        number = int(checked_number("per_inference", "inferences", inferences, count(), {}))
+        watts = float(checked_number("per_inference", "idle", Q_(idle, "W"), nonnegative("W"), {}))
+        left = self.energy.m_as("mJ") - watts * self.duration * 1e3
+        if left < 0:
+            raise ArgumentError(
+                f"per_inference(): `idle` of {watts:g} W over {self.duration:g} s is more than the energy measured. "
+                "Measure idling in the same setting"
+            )
+        return Q_(float(f"{left / number:.12g}"), "mJ")
+
+    def within(self, start: float, end: float) -> float | None:
+        """Return the energy between two times, mJ; None where fewer than three steps of the meter lie between."""
+        if end - start < 3 / self.rate or start < self.times[0] or end > self.times[-1]:
+            return None
+        inside = [time for time in self.times if start < time < end]
+        at = [start, *inside, end]
+        return float(np.trapezoid(np.interp(at, self.times, self.watts), at)) * 1e3
+
+    def by_layer(self, windows: Mapping[str, tuple[float, float]]) -> dict[str, float | None]:
+        """Return the energy of each layer's window, mJ; None where the meter is too slow for it."""
+        return {name: self.within(*window) for name, window in windows.items()}
+
+
+class Rapl:
+    """The energy meter of an x86 processor, where the system shows it.
+
+    Attributes
+    ----------
+    reason
+        Why there is none; empty where there is one.
+    """
+
+    def __init__(self, folder: Path = _RANGES) -> None:
+        self._zones = [
+            path for path in sorted(folder.glob("intel-rapl:*")) if path.name.count(":") == 1
+        ] if folder.is_dir() else []  # fmt: skip
+        self.reason = ""
+        try:
+            self.read()
+        except OSError as error:
+            self.reason = f"RAPL cannot be read: {error.strerror}"
+        if not self._zones:
+            self.reason = "the system shows no energy meter of the processor (no RAPL in /sys/class/powercap)"
+
+    def read(self) -> tuple[int, ...]:
+        """Return the counters of all packages, µJ."""
+        return tuple(int((zone / "energy_uj").read_text()) for zone in self._zones)
+
+    def spent(self, before: Sequence[int], after: Sequence[int]) -> float:
+        """Return the energy between two readings, mJ; a counter that wrapped is followed around."""
+        total = 0
+        for zone, first, last in zip(self._zones, before, after, strict=True):
+            turn = int((zone / "max_energy_range_uj").read_text()) + 1
+            total += (last - first) % turn
+        return total / 1e3
+
+
+def ina226_sensor(folder: Path = _SENSORS) -> tuple[Path | None, str]:
+    """Return the file that a driver of an INA226 writes its power to, in µW, or None and why."""
+    for path in sorted(folder.glob("hwmon*")) if folder.is_dir() else ():
+        name = path / "name"
+        if name.is_file() and name.read_text().strip() in ("ina226", "ina2xx") and (path / "power1_input").is_file():
+            return path / "power1_input", ""
+    return None, "the system shows no INA226 (none in /sys/class/hwmon)"

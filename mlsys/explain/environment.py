@@ -1,0 +1,117 @@
+"""All that is known of the machine while something is measured on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+__all__ = ["cpu_name", "environment", "pinned", "throttle_count"]
+
+_CPUS = Path("/sys/devices/system/cpu")
+_PACKAGES = ("numpy", "torch", "onnxruntime", "openvino", "ai-edge-litert", "pyserial")
+_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONDEVMODE", "ONEDNN_MAX_CPU_ISA")
+
+
+def environment() -> dict[str, Any]:
+    """Return processor, clock, versions, load and settings; what the system does not tell is None.
+
+    Examples
+    --------
+    >>> found = environment()
+    >>> found["cores"] >= 1, "clock_governor" in found, found["python"].count(".")
+    (True, True, 2)
+    """
+    return {
+        "cpu": cpu_name(),
+        "cores": os.cpu_count() or 1,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "virtual_machine": "hypervisor" in _cpu_lines("flags"),
+        "python": platform.python_version(),
+        "versions": {name: version for name in _PACKAGES if (version := _version(name))},
+        "clock_governor": _told(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "clock_mhz": _clock(),
+        "throttled": throttle_count(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        "debug": _debug(),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _told(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _cpu_lines(key: str) -> str:
+    text = _told(Path("/proc/cpuinfo")) or ""
+    return next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(key)), "")
+
+
+def cpu_name() -> str:
+    """Return what the system calls the processor."""
+    return _cpu_lines("model name") or platform.processor() or platform.machine() or "unknown processor"
+
+
+def _clock() -> float | None:
+    try:
+        return round(float(_cpu_lines("cpu MHz")))
+    except ValueError:
+        return None
+
+
+def throttle_count() -> int | None:
+    """Return how often cores were slowed down for heat since the start; None where nobody counts."""
+    counts = [_told(path) for path in sorted(_CPUS.glob("cpu*/thermal_throttle/core_throttle_count"))]
+    known = [int(count) for count in counts if count is not None and count.isdigit()]
+    return sum(known) if known else None
+
+
+def _debug() -> list[str]:
+    """Return which parts run as a debug build, or with checks that a measurement must not have."""
+    found = []
+    if hasattr(sys, "gettotalrefcount"):
+        found.append("Python is a debug build")
+    if sys.flags.dev_mode:
+        found.append("Python runs in development mode")
+    if sys.gettrace() is not None:
+        found.append("a tracer or debugger is attached")
+    torch = sys.modules.get("torch")
+    if torch is not None and getattr(torch.version, "debug", False):
+        found.append("PyTorch is a debug build")
+    return found
+
+
+@contextmanager
+def pinned(cores: list[int] | None) -> Iterator[list[int] | None]:
+    """Let this process run on the named cores only, or on one of its own if None; gives back which, if any.
+
+    Parameters
+    ----------
+    cores
+        Numbers of cores; None takes the last that the process may use.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield None
+        return
+    before = os.sched_getaffinity(0)
+    chosen = set(cores) if cores else {max(before)}
+    os.sched_setaffinity(0, chosen)
+    try:
+        yield sorted(chosen)
+    finally:
+        os.sched_setaffinity(0, before)

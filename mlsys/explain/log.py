@@ -1,0 +1,302 @@
+"""A measurement as it is kept: what ran, where and how, and every sample raw."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlsys.bench.timing import Timing
+from mlsys.errors import LogFileError
+from mlsys.explain.schema import VERSION, line_faults, whole_faults
+
+__all__ = ["Cold", "Log", "Sample", "Work", "read_log", "read_logs", "write_whole"]
+
+_MOST_BYTES = 200_000_000
+_P99_SAMPLES = 1000
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one layer must do: MAC, and bytes of weights, read and written."""
+
+    name: str
+    kind: str
+    macs: int
+    weight_bytes: int
+    read_bytes: int
+    write_bytes: int
+
+    @property
+    def data(self) -> int:
+        """All bytes, each once."""
+        return self.weight_bytes + self.read_bytes + self.write_bytes
+
+
+@dataclass(frozen=True)
+class Cold:
+    """A start: loading and preparing the network, where that can be told, and the first inference, ms."""
+
+    run: int
+    load_ms: float | None
+    first_ms: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One inference, or one layer of it where ``layer`` is set: ms, mJ or None, counters or None."""
+
+    run: int
+    iteration: int
+    latency_ms: float
+    energy_mj: float | None = None
+    counters: Mapping[str, float | None] | None = None
+    layer: str | None = None
+
+
+@dataclass(frozen=True)
+class Log:
+    """A measurement of one network, in one format, by one backend.
+
+    Attributes
+    ----------
+    backend, model, format, platform, day
+        What ran, in which number format, where and when.
+    protocol, environment
+        Warm-up, iterations, runs, threads and affinity; and all that is known of the machine.
+    works
+        What each layer must do, in order.
+    colds, samples, layers
+        Starts, inferences after the warm-up, and layers.
+    rates, energy, counters, layer_times
+        What the machine attains, what measured energy and counters and how layers were timed; each None, or a
+        ``source`` that is None, comes with its reason.
+    memory
+        ``flash_kb`` and ``ram_kb``, where they are known.
+    output
+        Of the network, in real numbers, for comparison.
+    malformed
+        Lines of the device that could not be read.
+
+    Examples
+    --------
+    >>> from mlsys.explain import stored_logs
+    >>> log = stored_logs()["ds-cnn fp32 eager"]
+    >>> log.runs, len(log.samples) // log.runs >= 100
+    (3, True)
+    """
+
+    backend: str
+    model: str
+    format: str
+    platform: str
+    day: str
+    protocol: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    works: tuple[Work, ...]
+    colds: tuple[Cold, ...]
+    samples: tuple[Sample, ...]
+    layers: tuple[Sample, ...] = ()
+    rates: Mapping[str, Any] | None = None
+    rates_reason: str = ""
+    energy: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not asked for"})
+    counters: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not asked for"})
+    layer_times: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not asked for"})
+    memory: Mapping[str, Any] | None = None
+    output: tuple[float, ...] | None = None
+    malformed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Network, format and backend."""
+        return f"{self.model} {self.format} {self.backend}"
+
+    @property
+    def runs(self) -> int:
+        """How often the whole measurement was repeated."""
+        return len({sample.run for sample in self.samples})
+
+    def of_run(self, run: int) -> np.ndarray:
+        """Return the latencies of one run, ms."""
+        return np.array([sample.latency_ms for sample in self.samples if sample.run == run])
+
+    @cached_property
+    def latencies(self) -> np.ndarray:
+        """All latencies, ms, run after run."""
+        return np.array([sample.latency_ms for sample in self.samples])
+
+    @cached_property
+    def timing(self) -> Timing:
+        """All samples, in seconds, with the statistics of :class:`mlsys.bench.Timing`."""
+        return Timing(self.name, tuple(float(value) / 1e3 for value in self.latencies), 1, self.protocol["warmup"])
+
+    @property
+    def median(self) -> float:
+        """The middle latency, ms."""
+        return float(np.median(self.latencies))
+
+    def percentile(self, percent: float) -> float:
+        """Return a percentile of all samples, ms."""
+        return float(np.percentile(self.latencies, percent))
+
+    @property
+    def p99(self) -> float | None:
+        """The 99th percentile, ms; None below 1,000 samples, which cannot tell it."""
+        return self.percentile(99) if len(self.samples) >= _P99_SAMPLES else None
+
+    @cached_property
+    def run_medians(self) -> tuple[float, ...]:
+        """The median of each run, ms."""
+        return tuple(float(np.median(self.of_run(run))) for run in sorted({s.run for s in self.samples}))
+
+    @property
+    def between_runs(self) -> float:
+        """Distance of the largest from the smallest run median, over the median."""
+        return (max(self.run_medians) - min(self.run_medians)) / self.median
+
+    @cached_property
+    def layer_medians(self) -> dict[str, float]:
+        """Median time of each layer, ms, in order; empty where layers were not timed."""
+        found: dict[str, list[float]] = {}
+        for sample in self.layers:
+            found.setdefault(sample.layer or "", []).append(sample.latency_ms)
+        return {work.name: float(np.median(found[work.name])) for work in self.works if work.name in found}
+
+    @cached_property
+    def energies(self) -> tuple[float, ...]:
+        """Energies of the inferences that have one, mJ."""
+        return tuple(sample.energy_mj for sample in self.samples if sample.energy_mj is not None)
+
+    def lines(self) -> list[str]:
+        """Return the log as it is kept: one JSON object a line."""
+        header = {
+            "kind": "header", "schema": VERSION, "backend": self.backend, "model": self.model, "format": self.format,
+            "platform": self.platform, "day": self.day, "protocol": dict(self.protocol),
+            "environment": dict(self.environment), "rates": self.rates and dict(self.rates),
+            "rates_reason": self.rates_reason, "energy": dict(self.energy), "counters": dict(self.counters),
+            "layer_times": dict(self.layer_times), "layers": [dict(vars(work)) for work in self.works],
+            "memory": self.memory and dict(self.memory),
+            "output": None if self.output is None else [_short(value) for value in self.output],
+            "malformed": list(self.malformed),
+        }  # fmt: skip
+        records: list[dict[str, Any]] = [header]
+        records += [
+            {"kind": "cold", "run": cold.run, "load_ms": _short(cold.load_ms), "first_ms": _short(cold.first_ms)}
+            for cold in self.colds
+        ]
+        for sample in (*self.samples, *self.layers):
+            record: dict[str, Any] = {"kind": "layer" if sample.layer else "sample", "run": sample.run}
+            record["iteration"] = sample.iteration
+            if sample.layer:
+                record["layer"] = sample.layer
+            record["latency_ms"] = _short(sample.latency_ms)
+            record["energy_mj"] = _short(sample.energy_mj)
+            record["counters"] = None if sample.counters is None else dict(sample.counters)
+            records.append(record)
+        records.append({"kind": "end", "lines": len(records) + 1})
+        return [json.dumps(r, ensure_ascii=False, allow_nan=False, separators=(",", ":")) for r in records]
+
+    def write(self, path: Path) -> None:
+        """Write the log whole or not at all; folders are made."""
+        write_whole(path, "\n".join(self.lines()) + "\n")
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_DIGITS}g}")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all, folders included."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_log(path: Path | str) -> Log:
+    """Return the log in a file.
+
+    Raises
+    ------
+    LogFileError
+        If anything is wrong; every fault is listed, with its line.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise LogFileError(f"{path}: larger than {_MOST_BYTES:,} bytes")
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    except (OSError, EOFError, zlib.error) as error:
+        raise LogFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except UnicodeDecodeError as error:
+        raise LogFileError(f"{path}: is not UTF-8 text, at byte {error.start}") from error
+    return parsed(text, str(path))
+
+
+def parsed(text: str, where: str = "log") -> Log:
+    """Return the log in a text; see :func:`read_log`."""
+    records, faults, lines = [], [], text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        record, found = line_faults(number, line)
+        faults += found
+        if record is not None:
+            records.append((number, record))
+    faults += whole_faults(records, max(len(lines), 1), broken=bool(faults))
+    if faults:
+        raise LogFileError("\n".join(f"{where}, line {number}: {words}" for number, words in sorted(faults)))
+    header = records[0][1]
+    plain = {
+        key: value for key, value in header.items() if key not in ("kind", "schema", "layers", "output", "malformed")
+    }
+    rest = [record for _, record in records[1:]]
+    return Log(
+        **plain,
+        works=tuple(Work(**layer) for layer in header["layers"]),
+        output=None if header.get("output") is None else tuple(header["output"]),
+        malformed=tuple(header.get("malformed", ())),
+        colds=tuple(Cold(each["run"], each["load_ms"], each["first_ms"]) for each in rest if each["kind"] == "cold"),
+        samples=tuple(_sample(each) for each in rest if each["kind"] == "sample"),
+        layers=tuple(_sample(each) for each in rest if each["kind"] == "layer"),
+    )  # fmt: skip
+
+
+def _sample(record: Mapping[str, Any]) -> Sample:
+    return Sample(**{key: value for key, value in record.items() if key != "kind"})
+
+
+def read_logs(paths: Iterable[Path | str]) -> list[Log]:
+    """Return several logs.
+
+    Raises
+    ------
+    LogFileError
+        If anything is wrong in any of them; the faults of all are listed.
+    """
+    found, faults = [], []
+    for path in paths:
+        try:
+            found.append(read_log(path))
+        except LogFileError as error:
+            faults.append(str(error))
+    if faults:
+        raise LogFileError("\n".join(faults))
+    return found

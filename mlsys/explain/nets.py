@@ -1,0 +1,256 @@
+"""Networks whose every layer all backends can run: one description, turned into PyTorch, ONNX, LiteRT and C.
+
+Weights are random with a fixed seed, since times do not depend on them; outputs are compared between backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mlsys.errors import UnknownNameError, did_you_mean
+
+__all__ = ["NETS", "Cost", "Layer", "Net", "idle_chain", "inputs_of", "net_of", "reference"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one layer must do: MAC, and bytes of weights, of input and of output, at a number of bytes an element."""
+
+    macs: int
+    weights: int
+    reads: int
+    writes: int
+
+    @property
+    def flops(self) -> int:
+        """Two for each MAC."""
+        return 2 * self.macs
+
+    @property
+    def data(self) -> int:
+        """All bytes, each once."""
+        return self.weights + self.reads + self.writes
+
+    @property
+    def intensity(self) -> float:
+        """FLOP for each byte."""
+        return self.flops / self.data
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer in the order height, width, channels.
+
+    Attributes
+    ----------
+    name, kind
+        ``kind`` is ``conv``, ``depthwise``, ``pool`` (the mean over all places) or ``dense``.
+    source, shape
+        Height, width and channels of its input and of its output.
+    kernel, stride
+        Height and width of the window and its step; padded as TensorFlow's SAME.
+    relu
+        Whether negative results become zero.
+    weight, bias
+        ``(out, kh, kw, in)``, ``(1, kh, kw, channels)`` or ``(out, in)``, and one number for each output channel.
+    """
+
+    name: str
+    kind: str
+    source: tuple[int, int, int]
+    shape: tuple[int, int, int]
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    relu: bool = False
+    weight: Array | None = None
+    bias: Array | None = None
+
+    @property
+    def pads(self) -> tuple[int, int, int, int]:
+        """Rows above, columns left, rows below, columns right."""
+        if self.kind not in ("conv", "depthwise"):
+            return 0, 0, 0, 0
+        found = []
+        for size, out, kernel, stride in zip(self.source, self.shape, self.kernel, self.stride, strict=False):
+            whole = max((out - 1) * stride + kernel - size, 0)
+            found.append((whole // 2, whole - whole // 2))
+        (top, bottom), (left, right) = found
+        return top, left, bottom, right
+
+    def cost(self, element: int = 4) -> Cost:
+        """Return what it must do where a number takes ``element`` bytes; a bias takes four."""
+        reads, writes = int(np.prod(self.source)), int(np.prod(self.shape))
+        if self.kind == "pool":
+            return Cost(0, 0, reads * element, writes * element)
+        assert self.weight is not None and self.bias is not None
+        each = int(np.prod(self.weight.shape[1:])) if self.kind != "depthwise" else int(np.prod(self.kernel))
+        return Cost(writes * each, self.weight.size * element + self.bias.size * 4, reads * element, writes * element)
+
+
+@dataclass(frozen=True)
+class Net:
+    """A chain of layers, and how large its input is: height, width, channels."""
+
+    name: str
+    shape: tuple[int, int, int]
+    layers: tuple[Layer, ...]
+
+    @property
+    def macs(self) -> int:
+        """Of one inference."""
+        return sum(layer.cost().macs for layer in self.layers)
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases."""
+        return sum(layer.weight.size + layer.bias.size for layer in self.layers if layer.weight is not None)  # type: ignore[union-attr]
+
+    def only(self, place: int) -> Net:
+        """Return one layer as a network of its own."""
+        layer = self.layers[place]
+        return Net(f"{self.name}:{layer.name}", layer.source, (layer,))
+
+
+class _Chain:
+    """Adds layers one after the other, with seeded weights of a size that keeps activations near one."""
+
+    def __init__(self, shape: tuple[int, int, int], seed: int = 0) -> None:
+        self.shape, self.layers, self._rng = shape, [], np.random.default_rng(seed)  # type: ignore[var-annotated]
+
+    def add(
+        self, name: str, kind: str, out: int, kernel: tuple[int, int] = (1, 1), stride: tuple[int, int] = (1, 1),
+        relu: bool = True,
+    ) -> None:  # fmt: skip
+        high, wide, deep = self.shape
+        if kind == "pool":
+            self._append(Layer(name, kind, self.shape, (1, 1, deep), (high, wide)))
+            return
+        if kind == "dense":
+            source, fan, shape = (1, 1, high * wide * deep), high * wide * deep, (1, 1, out)
+            weight = (out, fan)
+        else:
+            source, fan = self.shape, kernel[0] * kernel[1] * (1 if kind == "depthwise" else deep)
+            shape = (-(-high // stride[0]), -(-wide // stride[1]), deep if kind == "depthwise" else out)
+            weight = (1, *kernel, deep) if kind == "depthwise" else (out, *kernel, deep)  # type: ignore[assignment]
+        spread = np.sqrt((2.0 if relu else 1.0) / fan)
+        self._append(
+            Layer(
+                name, kind, source, shape, kernel, stride, relu,
+                (self._rng.standard_normal(weight) * spread).astype(np.float32),
+                (self._rng.standard_normal(shape[2]) * 0.05).astype(np.float32),
+            )
+        )  # fmt: skip
+
+    def _append(self, layer: Layer) -> None:
+        self.layers.append(layer)
+        self.shape = layer.shape
+
+
+def _ds_cnn() -> Net:
+    chain = _Chain((49, 10, 1))
+    chain.add("conv", "conv", 64, (10, 4), (2, 2))
+    for block in range(1, 5):
+        chain.add(f"dw{block}", "depthwise", 64, (3, 3))
+        chain.add(f"pw{block}", "conv", 64)
+    chain.add("pool", "pool", 64)
+    chain.add("fc", "dense", 12, relu=False)
+    return Net("ds-cnn", (49, 10, 1), tuple(chain.layers))
+
+
+def _tiny_cnn() -> Net:
+    chain = _Chain((16, 8, 1), seed=1)
+    chain.add("conv", "conv", 8, (3, 3), (2, 2))
+    chain.add("dw", "depthwise", 8, (3, 3))
+    chain.add("pw", "conv", 16)
+    chain.add("pool", "pool", 16)
+    chain.add("fc", "dense", 4, relu=False)
+    return Net("tiny-cnn", (16, 8, 1), tuple(chain.layers))
+
+
+def idle_chain(length: int) -> Net:
+    """Return so many layers that do next to nothing: what they take is the cost of running a layer at all."""
+    chain = _Chain((1, 1, 4), seed=2)
+    for place in range(length):
+        chain.add(f"idle{place}", "dense", 4, relu=False)
+    return Net(f"idle-{length}", (1, 1, 4), tuple(chain.layers))
+
+
+NETS: dict[str, Callable[[], Net]] = {"ds-cnn": _ds_cnn, "tiny-cnn": _tiny_cnn}
+"""``ds-cnn`` has the shapes of MLPerf Tiny's keyword spotting; ``tiny-cnn`` is for a simulated board."""
+
+
+@lru_cache(maxsize=8)
+def net_of(name: str) -> Net:
+    """Return a network by name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+
+    Examples
+    --------
+    >>> net = net_of("ds-cnn")
+    >>> net.macs, net.parameters
+    (2656768, 22604)
+    """
+    if name not in NETS:
+        raise UnknownNameError(
+            f"net_of(): there is no network {name!r}.{did_you_mean(name, NETS)} Known: {', '.join(NETS)}"
+        )
+    return NETS[name]()
+
+
+def inputs_of(net: Net, count: int = 1, seed: int = 7) -> Array:
+    """Return so many inputs, drawn evenly between −1 and 1; the shape is ``(count, height, width, channels)``."""
+    return np.random.default_rng(seed).uniform(-1, 1, (count, *net.shape)).astype(np.float32)
+
+
+def reference(net: Net, batch: Array) -> list[Array]:
+    """Return the output of every layer in double precision, computed the plain way.
+
+    Parameters
+    ----------
+    net
+        The network.
+    batch
+        ``(count, height, width, channels)``.
+    """
+    now, found = batch.astype(np.float64), []
+    for layer in net.layers:
+        now = _applied(layer, now)
+        found.append(now)
+    return found
+
+
+def _applied(layer: Layer, x: Array) -> Array:
+    if layer.kind == "pool":
+        return x.mean(axis=(1, 2), keepdims=True)
+    assert layer.weight is not None and layer.bias is not None
+    weight = layer.weight.astype(np.float64)
+    if layer.kind == "dense":
+        y = (x.reshape(len(x), -1) @ weight.T).reshape(len(x), 1, 1, -1)
+    else:
+        windows = patches(layer, x, 0.0)
+        y = (
+            np.einsum("nhwcij,ijc->nhwc", windows, weight[0])
+            if layer.kind == "depthwise"
+            else np.einsum("nhwcij,oijc->nhwo", windows, weight)
+        )
+    y = y + layer.bias
+    return np.maximum(y, 0) if layer.relu else y
+
+
+def patches(layer: Layer, x: Array, fill: float) -> Array:
+    """Return the window of every output place: ``(count, height, width, channels, kh, kw)``."""
+    top, left, bottom, right = layer.pads
+    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(padded, layer.kernel, axis=(1, 2))
+    return view[:, :: layer.stride[0], :: layer.stride[1]]

@@ -1,0 +1,217 @@
+"""How a network is measured: cold start apart, warm-up dropped, one core, three runs, all samples kept."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from mlsys.door import checked_number, count
+from mlsys.errors import ArgumentError
+from mlsys.explain.backends import Backend, BackendMissingError, Subject, Unmeasured
+from mlsys.explain.counters import PerfCounters, per_run
+from mlsys.explain.energy import Rapl
+from mlsys.explain.environment import cpu_name, environment, pinned, throttle_count
+from mlsys.explain.log import Cold, Log, Sample, Work
+from mlsys.explain.nets import Net, idle_chain
+from mlsys.explain.rates import rates_here
+
+__all__ = ["LEAST", "measure_backend", "works_of"]
+
+LEAST = 100
+"""Iterations of a run, at least."""
+_LAYER_ROUNDS = 25
+_IDLE, _IDLE_ROUNDS = 17, 101
+_MEAN = "the mean of each run, idling included: the meter is too slow for one inference"
+
+
+def works_of(subject: Subject) -> tuple[Work, ...]:
+    """Return what each layer of a network must do; empty where nobody can tell (an ONNX or LiteRT file)."""
+    if subject.net is not None:
+        element = 1 if subject.format == "int8" else 4
+        found = []
+        for layer in subject.net.layers:
+            cost = layer.cost(element)
+            found.append(Work(layer.name, layer.kind, cost.macs, cost.weights, cost.reads, cost.writes))
+        return tuple(found)
+    if subject.module is None:
+        return ()
+    from mlsys.workloads import Workload
+
+    # A layer is a module without parts; what is called between modules stands by its own name.
+    leaves = {name for name, part in subject.module.named_modules() if name and not list(part.children())}
+    merged: dict[str, Work] = {}
+    for one in Workload.from_torch(subject.module, subject.inputs).operators:
+        name = one.path if one.path in leaves else one.name
+        old = merged.get(name, Work(name, one.kind, 0, 0, 0, 0))
+        weights = round(one.weights.m_as("byte"))
+        merged[name] = Work(
+            name, old.kind, old.macs + round(one.flops.m_as("FLOP") / 2), old.weight_bytes + weights,
+            old.read_bytes + max(round(one.read.m_as("byte")) - weights, 0),
+            old.write_bytes + round(one.written.m_as("byte")),
+        )  # fmt: skip
+    return tuple(merged.values())
+
+
+def measure_backend(
+    backend: Backend,
+    subject: Subject,
+    *,
+    iterations: int = LEAST,
+    warmup: int = 10,
+    runs: int = 3,
+    threads: int = 1,
+    cores: Sequence[int] | None = None,
+    rates: bool = True,
+    tick: Callable[[], object] = lambda: None,
+) -> Log:
+    """Measure a network on one backend, and return the log.
+
+    Parameters
+    ----------
+    backend, subject
+        What runs what.
+    iterations, warmup, runs
+        Inferences that are kept of each run, 100 at least; those before them; and how often all of it is repeated,
+        from loading on.
+    threads, cores
+        How many may compute, and on which cores; by default one, on the last core.
+    rates
+        Also measure what the machine attains, for the attribution.
+    tick
+        Called after each ten inferences.
+
+    Raises
+    ------
+    BackendMissingError
+        If the backend cannot run here, or not this network.
+    ArgumentError
+        If a number is out of its range.
+    """
+    if int(checked_number("measure_backend", "iterations", iterations, count(), {})) < LEAST:
+        raise ArgumentError(
+            f"measure_backend(): `iterations` must be at least {LEAST}, got {iterations}. Write iterations={LEAST}"
+        )
+    before = int(checked_number("measure_backend", "warmup", warmup, count(), {}))
+    times = int(checked_number("measure_backend", "runs", runs, count(), {}))
+    reason = backend.refuses(subject)
+    if reason:
+        raise BackendMissingError(f"{backend.name}: {reason}")
+    surroundings, throttled = environment(), throttle_count()
+    colds: list[Cold] = []
+    samples: list[Sample] = []
+    layers: list[Sample] = []
+    rapl = Rapl()
+    own = list(cores) if cores else ([] if threads == 1 else list(range(threads)))
+    with pinned(own or None) as affinity, PerfCounters() as counters:
+        how = rate_reason = layer_reason = ""
+        found_rates: dict[str, Any] | None = None
+        if rates:
+            try:
+                found_rates = {**rates_here(subject.format, threads), **_launch_costs(type(backend), subject, threads)}
+            except (ModuleNotFoundError, RuntimeError) as error:
+                rate_reason = f"the machine's rates cannot be measured: {error}"
+        else:
+            rate_reason = "not asked for"
+        for run in range(times):
+            load = _seconds(lambda: backend.setup(subject, threads))
+            colds.append(Cold(run, 1e3 * load, 1e3 * backend.run_inference()))
+            for _ in range(before):
+                backend.run_inference()
+            samples += _run(backend, run, iterations, counters, rapl, tick)
+        try:
+            how, rounds = backend.layers(_LAYER_ROUNDS)
+            layers = [
+                Sample(0, place, 1e3 * seconds, layer=name)
+                for place, times_ in enumerate(rounds)
+                for name, seconds in times_.items()
+            ]
+        except Unmeasured as why:
+            layer_reason = str(why)
+        output = tuple(float(value) for value in backend.output()[:64])
+        facts = backend.facts()
+        backend.close()
+    works = works_of(subject)
+    known = {work.name for work in works}
+    extra = [name for name in dict.fromkeys(sample.layer or "" for sample in layers) if name not in known]
+    works += tuple(Work(name, "other", 0, 0, 0, 0) for name in extra)
+    after = throttle_count()
+    surroundings["throttled_during"] = None if throttled is None or after is None else after - throttled
+    return Log(
+        backend=backend.name, model=subject.name, format=subject.format, platform=cpu_name(),
+        day=date.today().isoformat(),
+        protocol={"warmup": before, "iterations": iterations, "runs": times, "threads": threads, "affinity": affinity},
+        environment={**surroundings, **({"backend": facts} if facts else {})},
+        works=works, colds=tuple(colds), samples=tuple(samples), layers=tuple(layers),
+        rates=found_rates, rates_reason=rate_reason,
+        energy={"source": None if rapl.reason else "rapl", "reason": rapl.reason or _MEAN},
+        counters={"source": "perf" if counters.read_names else None, "reason": counters.reason},
+        layer_times={"source": how or None, "reason": layer_reason},
+        memory=_memory(works), output=output,
+    )  # fmt: skip
+
+
+def _run(
+    backend: Backend, run: int, iterations: int, counters: PerfCounters, rapl: Rapl, tick: Callable[[], object]
+) -> list[Sample]:
+    """Return the samples of one run; counters and energy are read outside of what is timed."""
+    found = []
+    collects = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    before = None if rapl.reason else rapl.read()
+    try:
+        for iteration in range(iterations):
+            counted = counters.read()
+            seconds = backend.run_inference()
+            found.append(Sample(run, iteration, 1e3 * seconds, None, per_run(counted, counters.read()) or None))
+            if iteration % 10 == 9:
+                tick()
+    finally:
+        if collects:
+            gc.enable()
+    if before is None:
+        return found
+    mean = rapl.spent(before, rapl.read()) / iterations  # the meter is too slow for one inference
+    return [replace(sample, energy_mj=mean) for sample in found]
+
+
+def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[str, float]:
+    """Return what this backend takes to be entered, and to run a layer at all, s: two points of a line."""
+    if "chain" not in kind.kinds:
+        return {}
+    few, many = (_median_of(kind(), idle_chain(length), subject.format, threads) for length in (1, _IDLE))
+    launch = max((many - few) / (_IDLE - 1), 0.0)
+    return {"launch_s": _digits(launch), "entry_s": _digits(max(few - launch, 0.0))}
+
+
+def _median_of(backend: Backend, net: Net, format: str, threads: int) -> float:
+    subject = Subject(net.name, format if format in backend.formats else "fp32", net)
+    backend.setup(subject, threads)
+    found = sorted(backend.run_inference() for _ in range(_IDLE_ROUNDS))
+    backend.close()
+    return found[len(found) // 2]
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    import time
+
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
+
+
+def _memory(works: Sequence[Work]) -> dict[str, float] | None:
+    """Return weights, and the most that a layer reads and writes, kB: the least that a device must hold."""
+    if not works or not any(work.weight_bytes for work in works):
+        return None
+    return {
+        "flash_kb": sum(work.weight_bytes for work in works) / 1e3,
+        "ram_kb": max(work.read_bytes + work.write_bytes for work in works) / 1e3,
+    }

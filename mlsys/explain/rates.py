@@ -1,0 +1,50 @@
+"""What this machine attains in a number format: measured, not looked up, before what it explains."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+__all__ = ["rates_here"]
+
+_EDGE = 1024
+
+
+@lru_cache(maxsize=4)
+def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
+    """Return operations and bytes a second, and seconds of a launch, that PyTorch attains on this processor.
+
+    Parameters
+    ----------
+    format
+        ``fp32`` or ``int8``: the products that are timed.
+    threads
+        How many may compute.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If PyTorch is not installed.
+    """
+    import torch
+
+    from mlsys.bench.probes import machine_rates, with_threads
+    from mlsys.bench.timing import measure
+
+    found = machine_rates(threads, compiled=False)
+    ops = max(found.flops, *found.convolutions)
+    how = "the fastest of PyTorch's product and convolutions"
+    if format == "int8":
+        left = torch.randint(-127, 127, (_EDGE, _EDGE), dtype=torch.int8)
+        with with_threads(threads):
+            (product,) = measure({"int8": lambda: torch._int_mm(left, left)}, repeats=15, warmup=3)
+        ops, how = 2 * _EDGE**3 / float(product.median.m_as("s")), "PyTorch's INT8 product"
+    return {
+        "ops_per_s": _digits(ops), "bytes_per_s": _digits(found.bandwidths[-1]), "launch_s": _digits(found.launch),
+        "how": f"{how}, copies of 256 KiB to 256 MiB; {threads} thread(s)",
+        "sizes": list(found.sizes), "bandwidths": [_digits(speed) for speed in found.bandwidths],
+    }  # fmt: skip
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.5g}")

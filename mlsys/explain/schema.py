@@ -1,0 +1,228 @@
+"""The published form of a log: JSON lines, one kind of record a line, each with a schema."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["SCHEMA", "VERSION", "line_faults", "whole_faults"]
+
+VERSION = "mlsys-explain/1"
+"""Stands in the first line of every log. A reader of another version is told so."""
+
+Fault = tuple[int, str]
+_MOST = 1e12
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 400}
+_POSITIVE = {"type": "number", "exclusiveMinimum": 0, "maximum": _MOST}
+_FROM_ZERO = {"type": "number", "minimum": 0, "maximum": _MOST}
+_COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53}
+_SOME = {"type": "integer", "minimum": 1, "maximum": 2**53}
+
+
+def _record(kind: str, required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", *required],
+        "properties": {"kind": {"const": kind}, **required, **(optional or {})},
+    }
+
+
+def _or_null(rule: Mapping[str, Any]) -> dict[str, Any]:
+    return {**rule, "type": [rule["type"], "null"]}
+
+
+_COUNTERS = {
+    "type": ["object", "null"],
+    "additionalProperties": _or_null(_FROM_ZERO),
+    "description": "Events of this iteration by name; null where the machine counts none, and why is in the header.",
+}
+_SOURCE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["source", "reason"],
+    "properties": {"source": _or_null(_TEXT), "reason": {"type": "string", "maxLength": 1000}, "rate_hz": _POSITIVE},
+    "description": "What measured it, or null and the reason why nothing did.",
+}
+_LAYER = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name", "kind", "macs", "weight_bytes", "read_bytes", "write_bytes"],
+    "properties": {
+        "name": _TEXT, "kind": _TEXT, "macs": _COUNT, "weight_bytes": _COUNT, "read_bytes": _COUNT,
+        "write_bytes": _COUNT,
+    },
+}  # fmt: skip
+_RATES = {
+    "type": ["object", "null"],
+    "additionalProperties": False,
+    "required": ["ops_per_s", "bytes_per_s", "launch_s", "how"],
+    "properties": {
+        "ops_per_s": {**_POSITIVE, "maximum": 1e18},
+        "bytes_per_s": {**_POSITIVE, "maximum": 1e18},
+        "launch_s": _FROM_ZERO,
+        "entry_s": _FROM_ZERO,
+        "how": _TEXT,
+        "sizes": {"type": "array", "items": _SOME, "minItems": 1},
+        "bandwidths": {"type": "array", "items": {**_POSITIVE, "maximum": 1e18}, "minItems": 1},
+    },
+    "description": "What the machine attains in this number format: operations (two a MAC), bytes, and one launch.",
+}
+_PROTOCOL = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["warmup", "iterations", "runs", "threads", "affinity"],
+    "properties": {
+        "warmup": _COUNT, "iterations": _SOME, "runs": _SOME, "threads": _or_null(_SOME),
+        "affinity": {"type": ["array", "null"], "items": _COUNT},
+        "clock": _TEXT,
+    },
+}  # fmt: skip
+
+SCHEMA: dict[str, dict[str, Any]] = {
+    "header": _record(
+        "header",
+        {
+            "schema": {"type": "string"}, "backend": _TEXT, "model": _TEXT, "format": _TEXT, "platform": _TEXT,
+            "day": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}, "protocol": _PROTOCOL,
+            "environment": {"type": "object"}, "rates": _RATES, "rates_reason": {"type": "string"},
+            "energy": _SOURCE, "counters": _SOURCE, "layer_times": _SOURCE,
+            "layers": {"type": "array", "items": _LAYER, "maxItems": 5000},
+        },
+        {"memory": {"type": ["object", "null"], "additionalProperties": _or_null(_FROM_ZERO)},
+         "output": {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 4096},
+         "malformed": {"type": "array", "items": {"type": "string"}}},
+    ),
+    "cold": _record("cold", {"run": _COUNT, "load_ms": _or_null(_FROM_ZERO), "first_ms": _POSITIVE}),
+    "sample": _record(
+        "sample",
+        {"run": _COUNT, "iteration": _COUNT, "latency_ms": _POSITIVE, "energy_mj": _or_null(_FROM_ZERO),
+         "counters": _COUNTERS},
+    ),
+    "layer": _record(
+        "layer",
+        {"run": _COUNT, "iteration": _COUNT, "layer": _TEXT, "latency_ms": _FROM_ZERO,
+         "energy_mj": _or_null(_FROM_ZERO), "counters": _COUNTERS},
+    ),
+    "end": _record("end", {"lines": _COUNT}),
+}  # fmt: skip
+"""A JSON Schema for each kind of line: one header, then cold starts, samples and layers, then the end."""
+
+
+@functools.cache
+def _validators() -> dict[str, Any]:
+    import jsonschema
+
+    return {kind: jsonschema.Draft202012Validator(rule) for kind, rule in SCHEMA.items()}
+
+
+class _TwiceError(ValueError):
+    """A key stands twice in one record."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _TwiceError(f"the key {twice!r} stands twice")
+    return found
+
+
+def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fault]]:
+    """Return the record of one line, or None, and every fault of it with the number of the line."""
+    try:
+        record = json.loads(text, object_pairs_hook=_once)
+    except _TwiceError as error:
+        return None, [(number, str(error))]
+    except (ValueError, RecursionError) as error:
+        return None, [(number, f"is not JSON: {str(error)[:100]}")]
+    kind = record.get("kind") if isinstance(record, dict) else None
+    if not isinstance(kind, str) or kind not in SCHEMA:
+        return None, [(number, f"`kind` must be one of {', '.join(SCHEMA)}, got {_short(kind)}")]
+    faults = [(number, words) for error in _validators()[kind].iter_errors(record) for words in _told(error)]
+    faults += [(number, f"{place}: must be finite, got {value}") for place, value in _endless(record)]
+    return (None if faults else record), faults
+
+
+def _endless(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _endless(entry, f"{place}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for place_in, entry in enumerate(value):
+            yield from _endless(entry, f"{place}.{place_in}")
+
+
+def _told(error: Any) -> Iterator[str]:
+    place = ".".join(map(str, error.absolute_path))
+    before = f"{place}: " if place else ""
+    rule, value = error.schema, error.instance
+    if error.validator == "required":
+        name = error.message.split("'")[1]
+        yield f"{before}`{name}` is missing"
+    elif error.validator == "additionalProperties" and isinstance(rule.get("properties"), dict):
+        known = rule["properties"]
+        for key in value:
+            if key not in known:
+                yield f"{before}unknown key {key!r}. Known: {', '.join(known)}"
+    elif error.validator in ("minimum", "exclusiveMinimum", "maximum"):
+        low = f"above {rule['exclusiveMinimum']}" if "exclusiveMinimum" in rule else f"from {rule.get('minimum', 0)}"
+        yield f"{before}must be a number {low} to {rule.get('maximum', _MOST):g}, got {_short(value)}"
+    elif error.validator == "type":
+        kinds = error.validator_value
+        wanted = " or ".join(kinds) if isinstance(kinds, list) else kinds
+        yield f"{before}must be of type {wanted}, got {_short(value)}"
+    else:
+        yield f"{before}{error.message[:160]}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken: bool) -> list[Fault]:
+    """Return what is wrong between lines: order, counts, names; ``broken`` says that a line was already refused."""
+    faults: list[Fault] = []
+    kinds = [record["kind"] for _, record in records]
+    headers = [number for number, record in records if record["kind"] == "header"]
+    if (headers or not broken) and headers[:1] != [1]:
+        faults.append((1, "the first line must be the header"))
+    faults += [(number, "a second header") for number in headers[1:]]
+    header = next((record for _, record in records if record["kind"] == "header"), None)
+    if header is not None and header["schema"] != VERSION:
+        faults.append((headers[0], f"schema: must be {VERSION!r}, got {_short(header['schema'])}"))
+    if not broken and "end" not in kinds:
+        faults.append((last, "the log is truncated: its last line is not the record of kind 'end'"))
+    names = [layer["name"] for layer in header["layers"]] if header else []
+    faults += [
+        (headers[0], f"layers.{place}.name: {name!r} is there twice")
+        for place, name in enumerate(names)
+        if name in names[:place]
+    ]
+    seen: set[tuple[Any, ...]] = set()
+    for number, record in records:
+        if record["kind"] == "end":
+            if number != last:
+                faults.append((number, "there are lines after the end"))
+            if not broken and record["lines"] != number:
+                faults.append((number, f"lines: the log says {record['lines']} lines and has {number}"))
+            continue
+        key = (record["kind"], record.get("run"), record.get("iteration"), record.get("layer"))
+        if record["kind"] != "header" and key in seen:
+            words = f"a second {record['kind']} of run {record.get('run')}, iteration {record.get('iteration')}"
+            faults.append((number, words))
+        seen.add(key)
+        if header is not None and record["kind"] == "layer" and record["layer"] not in names:
+            faults.append((number, f"layer: the header has no layer {record['layer']!r}"))
+        if header is not None and "run" in record and record["run"] >= header["protocol"]["runs"]:
+            faults.append((number, f"run: must be below the {header['protocol']['runs']} runs of the protocol"))
+    if not broken and "sample" not in kinds:
+        faults.append((last, "there is no sample"))
+    return faults

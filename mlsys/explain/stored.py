@@ -1,0 +1,29 @@
+"""Measurements that ship with the package, each with the machine and the day it was taken."""
+
+from __future__ import annotations
+
+import gzip
+from functools import lru_cache
+from importlib import resources
+
+from mlsys.explain.log import Log, parsed
+from mlsys.provenance import traced
+
+__all__ = ["stored_logs"]
+
+
+@lru_cache(maxsize=1)
+@traced
+def stored_logs() -> dict[str, Log]:
+    """Return the logs that were measured when this version was made, by network, format and backend.
+
+    Examples
+    --------
+    >>> logs = stored_logs()
+    >>> sorted({log.backend for log in logs.values() if log.model == "ds-cnn"})
+    ['eager', 'inductor', 'litert', 'onnxruntime', 'openvino']
+    """
+    folder = resources.files("mlsys.explain") / "data"
+    names = sorted(path.name for path in folder.iterdir() if path.name.endswith(".jsonl.gz"))
+    logs = [parsed(gzip.decompress((folder / name).read_bytes()).decode("utf-8"), name) for name in names]
+    return {log.name: log for log in logs}

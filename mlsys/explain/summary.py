@@ -1,0 +1,110 @@
+"""A log in a few numbers and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlsys.explain.attribution import attribute
+from mlsys.explain.doubts import doubts
+from mlsys.explain.log import Log
+
+__all__ = ["agreement", "summary", "summary_text"]
+
+
+def summary(log: Log) -> dict[str, Any]:
+    """Return latency, energy, attribution, advice and doubts as plain data; what is not known is None.
+
+    Parameters
+    ----------
+    log
+        A measurement.
+    """
+    from mlsys.explain.whatif import advice
+
+    low, high = (float(end.m_as("ms")) for end in log.timing.interval())
+    energies = np.array(log.energies)
+    told: dict[str, Any] = {
+        "name": log.name, "platform": log.platform, "day": log.day, "samples": len(log.samples), "runs": log.runs,
+        "latency_ms": {
+            "p50": log.median, "p95": log.percentile(95), "p99": log.p99, "low": low, "high": high,
+            "mean": float(log.latencies.mean()), "std": _spread(log.latencies),
+        },
+        "p99_reason": "" if log.p99 is not None else f"{len(log.samples)} samples cannot tell it; 1,000 can",
+        "between_runs": log.between_runs if log.runs > 1 else None,
+        "cold": {"load_ms": log.colds[0].load_ms, "first_ms": log.colds[0].first_ms} if log.colds else None,
+        "throughput_hz": 1e3 / log.median,
+        "energy_mj": {
+            "mean": float(energies.mean()) if len(energies) else None,
+            "std": _spread(energies),
+            "reason": log.energy["reason"],
+        },
+        "memory": log.memory and dict(log.memory),
+        "doubts": list(doubts(log)),
+    }  # fmt: skip
+    try:
+        found = attribute(log)
+    except ValueError as why:
+        told |= {"attribution": None, "attribution_reason": str(why), "bottleneck": None, "recommendations": []}
+    else:
+        told |= {
+            "attribution": found.shares, "attribution_reason": "", "bottleneck": found.bottleneck,
+            "recommendations": list(advice(found, log)),
+        }  # fmt: skip
+    return told
+
+
+def _spread(values: np.ndarray) -> float | None:
+    return float(values.std(ddof=1)) if len(values) > 1 else None
+
+
+def summary_text(log: Log) -> str:
+    """Return the same for people."""
+    told = summary(log)
+    latency = told["latency_ms"]
+    tail = f"p99 {latency['p99']:.4g}" if latency["p99"] is not None else f"p99 not told ({told['p99_reason']})"
+    lines = [
+        f"{log.name} on {log.platform}, {log.day}",
+        f"  {latency['p50']:.4g} ms (95 %: {latency['low']:.4g} to {latency['high']:.4g}), p95 {latency['p95']:.4g}, "
+        f"{tail}; {told['samples']} samples in {told['runs']} runs",
+    ]
+    if told["between_runs"] is not None:
+        lines.append(f"  between runs: {told['between_runs']:.1%}")
+    if told["cold"] is not None:
+        load = told["cold"]["load_ms"]
+        before = "load not told" if load is None else f"load {load:.4g} ms"
+        lines.append(f"  cold: {before}, first inference {told['cold']['first_ms']:.4g} ms")
+    energy = told["energy_mj"]
+    lines.append(
+        f"  energy: {energy['mean']:.4g} mJ" if energy["mean"] is not None else f"  no energy: {energy['reason']}"
+    )
+    if told["attribution"] is None:
+        lines.append(f"  not attributed: {told['attribution_reason'].partition(': ')[2]}")
+    else:
+        lines.append("  " + ", ".join(f"{cause} {share:.1f} %" for cause, share in told["attribution"].items()))
+    lines += [f"  advice: {text}" for text in told["recommendations"]]
+    lines += [f"  doubt: {text}" for text in told["doubts"]]
+    return "\n".join(lines)
+
+
+def agreement(logs: Sequence[Log]) -> list[tuple[str, str, float]]:
+    """Return for each log beside the first of its network how far outputs lie apart, over the largest output.
+
+    Parameters
+    ----------
+    logs
+        Those without an output are left out.
+    """
+    first: dict[str, Log] = {}
+    found = []
+    for log in logs:
+        if log.output is None:
+            continue
+        other = first.setdefault(log.model, log)
+        if other is not log and other.output is not None and len(other.output) == len(log.output):
+            ours, theirs = np.array(log.output), np.array(other.output)
+            largest = float(np.abs(theirs).max()) or 1.0
+            found.append((other.name, log.name, float(np.abs(ours - theirs).max()) / largest))
+    return found

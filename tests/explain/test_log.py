@@ -1,0 +1,130 @@
+"""Logs come back as they were written, and every wrong line is told with its number."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from mlsys.errors import LogFileError
+from mlsys.explain import Log, Sample, read_log, read_logs
+from mlsys.explain.log import parsed, write_whole
+
+from .conftest import make_log
+
+
+def test_round_trip(log: Log, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "one.jsonl"
+    log.write(path)
+    assert read_log(path) == log
+    assert [each.name for each in path.parent.iterdir()] == ["one.jsonl"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "one.jsonl", "\ud800")
+    assert not list(tmp_path.iterdir())
+
+
+def broken(log: Log, change) -> str:
+    lines = log.lines()
+    change(lines)
+    with pytest.raises(LogFileError) as told:
+        parsed("\n".join(lines) + "\n")
+    return str(told.value)
+
+
+def edit(place: int, **values):
+    def change(lines: list[str]) -> None:
+        lines[place] = json.dumps({**json.loads(lines[place]), **values})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda lines: lines.pop(), "the log is truncated"),
+        (lambda lines: lines.__setitem__(3, lines[3][:20]), "line 4: is not JSON"),
+        (lambda lines: lines.__delitem__(0), "line 1: the first line must be the header"),
+        (lambda lines: lines.insert(1, lines[0]), "a second header"),
+        (lambda lines: lines.insert(3, lines[2]), "a second sample of run 0, iteration 0"),
+        (lambda lines: lines.__delitem__(4), "the log says 17 lines and has 16"),
+        (edit(0, schema="mlsys-explain/9"), "schema: must be 'mlsys-explain/1'"),
+        (edit(2, latency_ms=-1), "line 3: latency_ms: must be a number above 0"),
+        (edit(2, latency_ms=0), "latency_ms: must be a number above 0"),
+        (edit(2, latency_ms=float("nan")), "latency_ms"),
+        (edit(2, latency_ms="1"), "latency_ms: must be of type number"),
+        (edit(2, extra=1), "unknown key 'extra'"),
+        (edit(2, run=9), "run: must be below the 3 runs"),
+        (edit(2, kind="smaple"), "`kind` must be one of"),
+        (edit(-2, layer="zz"), "the header has no layer 'zz'"),
+        (lambda lines: lines.__setitem__(2, lines[2][:-1] + ',"run":0}'), "the key 'run' stands twice"),
+    ],
+)
+def test_wrong_logs(log: Log, change, words: str) -> None:
+    assert words in broken(log, change)
+
+
+def test_all_faults_in_one_pass_each_with_its_line(log: Log) -> None:
+    def change(lines: list[str]) -> None:
+        edit(2, latency_ms=-1)(lines)
+        edit(4, run="x", energy_mj=-3)(lines)
+        lines[5] = "?"
+
+    told = broken(log, change).splitlines()
+    assert [line.split(":")[0] for line in told] == ["log, line 3", "log, line 5", "log, line 5", "log, line 6"]
+
+
+def test_several_files_are_all_told(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text("?\n")
+    with pytest.raises(LogFileError) as told:
+        read_logs([tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "c.jsonl"])
+    for name in ("a.jsonl, line 1", "b.jsonl, line 1", "c.jsonl: No such file"):
+        assert name in str(told.value)
+
+
+def test_five_hundred_mutations_are_refused_or_mean_a_log(log: Log) -> None:
+    draw = random.Random(20261122)
+    whole = "\n".join(log.lines()) + "\n"
+    refused = 0
+    for _ in range(500):
+        text = list(whole)
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(text))
+            kind = draw.randrange(4)
+            if kind == 0:
+                del text[place : place + draw.randint(1, 40)]
+            elif kind == 1:
+                text[place] = draw.choice('{}[]",:-0eN\n\x00é9')
+            elif kind == 2:
+                text.insert(place, draw.choice(["null", "-1", "NaN", '"', "\n", "{}", "1e999"]))
+            else:
+                text[place:place] = text[place : place + draw.randint(1, 60)]
+        try:
+            found = parsed("".join(text))
+        except LogFileError as told:
+            refused += 1
+            assert all(line.startswith("log, line ") for line in str(told).splitlines())
+        else:
+            assert found.samples and found.median > 0
+            assert parsed("\n".join(found.lines()) + "\n") == found
+    assert refused > 300
+
+
+def test_statistics_by_hand() -> None:
+    log = make_log([[1.0, 2.0, 3.0], [2.0, 2.0, 2.0], [4.0, 4.0, 4.0]])
+    assert log.median == 2.0
+    assert log.run_medians == (2.0, 2.0, 4.0)
+    assert log.between_runs == 1.0
+    assert log.p99 is None
+    long = make_log([[float(value) for value in range(1, 1002)]], runs=1)
+    assert long.p99 == pytest.approx(991.0)
+
+
+def test_layers_without_a_time_are_left_out() -> None:
+    log = make_log(layers=[Sample(0, place, value, layer="b") for place, value in enumerate((3.0, 1.0, 2.0))])
+    assert log.layer_medians == {"b": 2.0}

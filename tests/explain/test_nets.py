@@ -1,0 +1,71 @@
+"""One network in five forms: each form answers the same, by code that others wrote."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlsys.explain.backends import BACKENDS, Subject
+from mlsys.explain.int8 import quantized, run_int8
+from mlsys.explain.nets import NETS, inputs_of, net_of, reference
+
+pytest.importorskip("torch")
+
+
+def answer(backend: str, name: str, format: str) -> np.ndarray:
+    runner = BACKENDS[backend]()
+    subject = Subject(name, format, net_of(name))
+    reason = runner.refuses(subject)
+    if reason:
+        pytest.skip(reason)
+    runner.setup(subject, 1)
+    assert runner.run_inference() > 0
+    found = runner.output()
+    runner.close()
+    return found
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("backend", ["eager", "onnxruntime", "openvino", "litert"])
+def test_every_backend_answers_as_the_plain_sums_do(backend: str, name: str) -> None:
+    net = net_of(name)
+    wanted = reference(net, inputs_of(net))[-1].ravel()
+    assert np.abs(answer(backend, name, "fp32") - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("backend", ["onnxruntime", "openvino", "litert"])
+def test_integers_agree_with_three_runtimes_to_one_step(backend: str, name: str) -> None:
+    whole = quantized(net_of(name))
+    integers = run_int8(whole, whole.source.to_int(inputs_of(whole.net)))[-1]
+    wanted = whole.target.to_real(integers).ravel()
+    assert np.abs(answer(backend, name, "int8") - wanted).max() <= 1.001 * whole.target.scale
+
+
+def test_integers_stay_near_the_real_numbers() -> None:
+    net = net_of("ds-cnn")
+    batch = inputs_of(net, 8, seed=3)
+    whole = quantized(net)
+    real = reference(net, batch)[-1].reshape(8, -1)
+    near = whole.target.to_real(run_int8(whole, whole.source.to_int(batch))[-1]).reshape(8, -1)
+    assert np.abs(real - near).max() < 8 * whole.target.scale
+    assert (real.argmax(1) == near.argmax(1)).all()
+
+
+def test_macs_of_ds_cnn_as_pytorch_counts_them() -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from mlsys.explain.export import as_torch
+
+    net = net_of("ds-cnn")
+    module = as_torch(net)
+    with FlopCounterMode(display=False) as counter, torch.inference_mode():
+        module(torch.zeros(1, 1, 49, 10))
+    assert counter.get_total_flops() == 2 * net.macs
+    assert sum(parameter.numel() for parameter in module.parameters()) == net.parameters
+
+
+def test_a_network_that_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match=r"Did you mean 'ds-cnn'\?"):
+        net_of("ds-cn")
