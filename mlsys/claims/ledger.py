@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsys.claims.render import MIME
+from mlsys.claims.render import MIME, expanded
 
 __all__ = ["Move", "claims_in_notebook", "diff", "files_at", "ledger", "ledger_at"]
 
@@ -20,7 +20,7 @@ def claims_in_notebook(text: str) -> list[dict[str, Any]]:
     """Return the page records found in the outputs of one notebook, given as JSON text."""
     cells = json.loads(text).get("cells", [])
     outputs = (output for cell in cells for output in cell.get("outputs", []))
-    return [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
+    return [expanded(output["data"][MIME]) for output in outputs if MIME in output.get("data", {})]
 
 
 def _file(texts: Iterable[str]) -> Ledger:

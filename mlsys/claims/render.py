@@ -9,10 +9,16 @@ from typing import Any
 
 from mlsys.tables import html_table
 
-__all__ = ["MIME", "ClaimsTable", "show_claims"]
+__all__ = ["MIME", "ClaimsTable", "expanded", "show_claims"]
 
 MIME = "application/vnd.mlsys.claims+json"
 _GLUE = "application/papermill.record/"
+CITED = 8
+"""Sources that a hover card names."""
+MANY = 40
+"""Facts of one claim from which on the table does not list them a second time."""
+MOST = 300
+"""Facts of a page from which on they are told device by device."""
 
 
 def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
@@ -50,7 +56,9 @@ def _display() -> Any:
 
 
 def _card(claim: Any, sources: Mapping[str, str]) -> str:
-    where = "; ".join(dict.fromkeys(sources.get(name, name) for name in claim.facts))
+    cited = list(dict.fromkeys(sources.get(name, name) for name in claim.facts))
+    more = [f"and {len(cited) - CITED} more sources, in the table of claims"] if len(cited) > CITED else []
+    where = "; ".join([*cited[:CITED], *more])
     note = f"<code>{html.escape(claim.name)} = {html.escape(claim.formula)}</code>{html.escape(where)}"
     return (
         f'<span class="mlsys-claim" tabindex="0">{html.escape(claim.text)}'
@@ -70,32 +78,44 @@ class ClaimsTable:
             lines.append(f"  {claim['name']} = {claim['value']} {claim['unit']}".rstrip())
             lines.append(f"      from {claim['formula']}")
             if claim["facts"]:
-                lines.append(f"      on {', '.join(claim['facts'])}")
+                lines.append(f"      on {self._leans(claim, ', ')}")
         lines.append(f"Facts read on this page: {len(self.record['facts'])}")
         for fact in self.record["facts"]:
             lines.append(f"  {fact['name']} = {fact['value']} {fact['unit']}".rstrip())
-            lines.append(f"      {fact['source']} ({fact['date']}; {fact['confidence']})")
+            if len(self.record["facts"]) <= MOST:
+                lines.append(f"      {_certificate(fact)}")
         return "\n".join(lines)
+
+    def _leans(self, claim: Mapping[str, Any], between: str) -> str:
+        """Return the facts of a claim in words; many that an earlier claim leans on too are not listed again."""
+        facts = claim["facts"]
+        first = next(c["name"] for c in self.record["claims"] if c["facts"] == facts)
+        if len(facts) > MANY and first != claim["name"]:
+            return f"the same {len(facts):,} facts as {first}"
+        return between.join(_by_owner(facts)) if len(facts) > MOST else between.join(facts)
+
+    def _facts_html(self) -> str:
+        facts = self.record["facts"]
+        if len(facts) <= MOST:
+            rows = [(f["name"], f"{f['value']} {f['unit']}".strip(), f["meaning"], _certificate(f)) for f in facts]
+            return html_table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), rows)
+        told: dict[str, list[str]] = {}
+        for fact in facts:
+            owner, _, name = fact["name"].partition("/")
+            told.setdefault(owner, []).append(f"{name or owner} = {fact['value']} {fact['unit']}".strip())
+        lines = [(owner, str(len(values)), "; ".join(values)) for owner, values in told.items()]
+        return html_table("The facts it read, device by device", ("Of", "Facts", "Values"), lines)
 
     def _repr_html_(self) -> str:
         claims = [
-            (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], "; ".join(c["facts"]) or "—")
+            (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], self._leans(c, "; ") or "—")
             for c in self.record["claims"]
         ]
-        facts = [
-            (
-                f["name"],
-                f"{f['value']} {f['unit']}".strip(),
-                f["meaning"],
-                f"{f['source']} ({f['date']}; {f['confidence']})",
-            )
-            for f in self.record["facts"]
-        ]
-        counts = f"{len(claims)} claims on this page, from {len(facts)} facts"
+        counts = f"{len(claims)} claims on this page, from {len(self.record['facts'])} facts"
         return (
             f"<details class='mlsys-tables'><summary>{counts}</summary>"
             + html_table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
-            + html_table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), facts)
+            + self._facts_html()
             + "</details>"
         )
 
@@ -104,12 +124,16 @@ class ClaimsTable:
             "text/plain": repr(self),
             "text/html": self._repr_html_(),
             "text/markdown": self._repr_markdown_(),
-            MIME: self.record,
+            MIME: _compact(self.record),
         }
 
     def _repr_markdown_(self) -> str:
         """Return what print shows: how many claims, and the facts they stand on."""
         lines = [f"{len(self.record['claims'])} claims, each with its sum and its facts, are listed in the HTML book."]
+        if len(self.record["facts"]) > MOST:
+            owners = len({fact["name"].partition("/")[0] for fact in self.record["facts"]})
+            told = f"They stand on {len(self.record['facts']):,} facts of {owners} devices and topics"
+            return "\n".join([*lines, f"{told}, which the HTML book lists too."])
         if self.record["facts"]:
             lines += ["They stand on these facts:", ""]
         for fact in self.record["facts"]:
@@ -117,3 +141,45 @@ class ClaimsTable:
             certificate = f"{source} ({fact['date']}; {fact['confidence']})"
             lines.append(f"- `{fact['name']}` = {fact['value']} {fact['unit']}: {certificate}")
         return "\n".join(lines)
+
+
+def _certificate(fact: Mapping[str, str]) -> str:
+    return f"{fact['source']} ({fact['date']}; {fact['confidence']})"
+
+
+def _by_owner(facts: Iterable[str]) -> list[str]:
+    """Count facts by the device or topic they belong to."""
+    counts: dict[str, int] = {}
+    for name in facts:
+        owner = name.partition("/")[0]
+        counts[owner] = counts.get(owner, 0) + 1
+    return [f"{owner} ({count})" if count > 1 else owner for owner, count in counts.items()]
+
+
+def _compact(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with long lists of facts that an earlier claim has too replaced by that claim's name."""
+    claims, known = [], dict[tuple[str, ...], str]()
+    for claim in record["claims"]:
+        facts = tuple(claim["facts"])
+        first = known.setdefault(facts, claim["name"])
+        shared = len(facts) > MANY and first != claim["name"]
+        claims.append({**claim, "facts": {"as": first}} if shared else claim)
+    return {**record, "claims": claims}
+
+
+def expanded(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a page's data as :class:`ClaimsTable` publishes it with every claim's facts listed.
+
+    Examples
+    --------
+    >>> short = {"page": "p", "claims": [{"name": "a", "facts": ["x"]}, {"name": "b", "facts": {"as": "a"}}]}
+    >>> expanded(short)["claims"][1]["facts"]
+    ['x']
+    """
+    facts = {claim["name"]: claim.get("facts") for claim in record["claims"]}
+    shared = {name: given["as"] for name, given in facts.items() if isinstance(given, dict)}
+    claims = [
+        {**claim, "facts": facts[shared[claim["name"]]]} if claim["name"] in shared else claim
+        for claim in record["claims"]
+    ]
+    return {**record, "claims": claims}

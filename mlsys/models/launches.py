@@ -76,9 +76,9 @@ def launch_timeline(launch: Quantity, kernels: Sequence[Quantity]) -> LaunchTime
     >>> from mlsys.units import Q_
     >>> short = launch_timeline(Q_(5, "us"), [Q_(2, "us")] * 4)
     >>> print(f"{short.time.to('us'):.3g}, {short.busy.to('us'):.3g}")  # the device waits for the host
-    22 microsecond, 8 microsecond
+    22 µs, 8 µs
     >>> print(f"{launch_timeline(Q_(5, 'us'), [Q_(20, 'us')] * 4).time.to('us'):.3g}")  # launches are hidden
-    85 microsecond
+    85 µs
     """
     where = "launch_timeline"
     step = checked_number(where, "launch", launch, nonnegative("s"), {})
