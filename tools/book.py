@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from typing import Any
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
+from mlsys.claims.render import MIME
 from notebooks import disagreements
 from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
 from printing import edition, missing
@@ -106,6 +108,19 @@ def take_committed_outputs() -> None:
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
 
+def write_claims() -> None:
+    """Write what every page claims, taken from its outputs, for the appendix of the printed book."""
+    cache = get_cache(str(CACHE))
+    claims = {}
+    for path in notebook_files():
+        notebook = cache.get_cache_bundle(cache.match_cache_notebook(read_page(path)).pk).nb
+        outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+        found = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
+        if found:
+            claims[path.relative_to(ROOT).with_suffix("").as_posix()] = found[-1]
+    (BUILD / "claims.json").write_text(json.dumps(claims), encoding="utf-8")
+
+
 def _is_cached(cache: Any, path: Path) -> bool:
     try:
         cache.match_cache_notebook(read_page(path))
@@ -123,7 +138,8 @@ def jupyter_book(target: Path, *options: str) -> None:
     """Call Jupyter Book on the whole book or on one page."""
     program = Path(sys.executable).with_name("jupyter-book")
     command = [str(program), "build", str(target), "--quiet", *options]
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+    extensions = os.pathsep.join(filter(None, [str(ROOT / "tools"), os.environ.get("PYTHONPATH")]))
+    if subprocess.run(command, cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": extensions}).returncode:
         # Sphinx warns about a page only when it reads it: the next build must read all of them again.
         shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
         raise BookError("Jupyter Book stopped: its warnings, which count as errors here, are above")
@@ -155,13 +171,14 @@ def build_page(name: str) -> Path:
     return BUILD / "_page" / folder / "html" / f"{page.stem}.html"
 
 
-def build_pdf(solutions: bool = True) -> Path:
+def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
     """Build the whole book as a PDF, on request without the solutions of its exercises."""
     ensure_tex()
     # What a failed try left there is older than the pages: latexmk would go on from it and fail again.
     shutil.rmtree(BUILD / "latex", ignore_errors=True)
-    forget_stale_outputs()
-    run_new_pages()
+    forget_stale_outputs("committed" if committed else "run")
+    take_committed_outputs() if committed else run_new_pages()
+    write_claims()
     print("Setting the pages in TeX", flush=True)
     settings = edition(ROOT, BUILD, solutions=solutions)
     jupyter_book(ROOT, "--builder", "pdflatex", "--config", str(settings), *STRICT)
@@ -203,6 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["html", "committed", "pdf", "page"])
     parser.add_argument("name", nargs="?", help="the page, for `page`")
+    parser.add_argument("--committed", action="store_true", help="for `pdf`: take the outputs of the notebooks")
     parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="whether to print them, for `pdf`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
@@ -213,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
         "committed": lambda: build_html(committed=True),
-        "pdf": lambda: build_pdf(options.solutions == "yes"),
+        "pdf": lambda: build_pdf(options.solutions == "yes", options.committed),
         "page": lambda: build_page(options.name),
     }
     try:

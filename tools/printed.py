@@ -1,0 +1,134 @@
+"""What a printed book does differently: a Sphinx extension for ``make pdf``.
+
+Folded cells lose their code, a table keeps its caption, solutions and claims move to the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
+
+from claimsinprint import claims_of_a_page, facts_and_sources
+
+__all__ = ["Printed", "setup"]
+
+BACK_MATTER = "book/bibliography"
+"""The chapter before which the solutions and the claims are set."""
+CLAIMS = "what-this-page-claims"
+LONG_TABLE = 25
+"""Rows that fit on a page with their caption; a longer table may break."""
+
+
+class Printed(SphinxPostTransform):
+    """Change the tree of the whole book, once every reference in it is resolved."""
+
+    default_priority = 900
+    formats = ("latex",)
+
+    def run(self, **options: Any) -> None:
+        """Change the tree in place."""
+        self.fold()
+        self.keep_captions()
+        solutions = self.gathered_solutions()
+        claims = self.gathered_claims()
+        last = next(file for file in self.document.findall(addnodes.start_of_file) if file["docname"] == BACK_MATTER)
+        parent, at = last.parent, last.parent.index(last)
+        parent[at:at] = [*([solutions] if len(solutions) > 1 else []), claims]
+
+    def fold(self) -> None:
+        """Drop the code that the HTML book folds: it only claims, checks or draws."""
+        for cell in list(self.document.findall(nodes.container)):
+            if cell.get("hide_mode") in ("input", "all"):
+                for child in list(cell):
+                    if child.get("nb_element") == "cell_code_source":
+                        cell.remove(child)
+
+    def keep_captions(self) -> None:
+        """Hold the title that stands over a table of a cell together with it."""
+        for table in list(self.document.findall(nodes.table)):
+            title = table.parent[max(0, table.parent.index(table) - 1)]
+            if not (isinstance(title, nodes.paragraph) and isinstance(title[0], nodes.strong)):
+                continue
+            rows = sum(1 for _ in table.findall(nodes.row))
+            if rows <= LONG_TABLE:
+                opening, closing = "\\par\\noindent\\begin{minipage}{\\linewidth}\\small", "\\end{minipage}\\par"
+            else:
+                opening, closing = "\\needspace{12\\baselineskip}{\\small", "}"
+            parent, at = title.parent, title.parent.index(title)
+            parent.insert(at, _raw(opening))
+            parent.insert(at + 3, _raw(closing))
+
+    def chapters(self) -> Iterator[tuple[nodes.Element, str]]:
+        """Yield every chapter with its title."""
+        for file in self.document.findall(addnodes.start_of_file):
+            section = next((child for child in file.children if isinstance(child, nodes.section)), None)
+            if section is not None and file["docname"].startswith(("book/", "labs/")):
+                yield file, next(section.findall(nodes.title)).astext()
+
+    def gathered_solutions(self) -> nodes.section:
+        """Take the solutions out of the chapters; each exercise says on which page its own is."""
+        appendix = _section("Solutions of the exercises", "printed-solutions")
+        exercises = {exercise["label"]: exercise for exercise in self.document.findall(exercise_enumerable_node)}
+        for file, title in list(self.chapters()):
+            found = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
+            if not found:
+                continue
+            chapter = _section(title, f"printed-solutions-{nodes.make_id(file['docname'])}")
+            for solution in found:
+                solution.parent.remove(solution)
+                place = f"solution:{nodes.make_id(solution['label'])}"
+                chapter += [_raw(f"\\phantomsection\\label{{{place}}}"), solution]
+                exercise = exercises.get(solution["target_label"])
+                if exercise is not None:
+                    exercise += _raw(f"\\par{{\\small\\itshape Solution on page~\\pageref{{{place}}}.}}")
+            # References inside a solution are to its own chapter.
+            appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
+        return appendix
+
+    def gathered_claims(self) -> nodes.section:
+        """Replace the list of claims of each chapter by one list of all, of their facts and of the sources."""
+        for section in list(self.document.findall(nodes.section)):
+            if any(name.startswith(CLAIMS) for name in section["ids"]):
+                section.parent.remove(section)
+        appendix = _section("What the pages claim", "printed-claims")
+        records = json.loads((Path(self.app.srcdir) / "_build" / "claims.json").read_text(encoding="utf-8"))
+        appendix += nodes.paragraph(
+            "",
+            "Every number that the text takes from a calculation is listed here by chapter, each with the sum it "
+            "came from; the facts that the sums lean on follow once for the whole book, and the sources of the facts "
+            "after them.",
+        )
+        for file, title in self.chapters():
+            if record := records.get(file["docname"]):
+                chapter = _section(title, f"printed-claims-{nodes.make_id(file['docname'])}")
+                chapter += _raw(claims_of_a_page(record))
+                appendix += chapter
+        facts, sources = facts_and_sources(records.values())
+        for title, text in (("Facts", facts), ("Sources of the facts", sources)):
+            chapter = _section(title, f"printed-{nodes.make_id(title)}")
+            chapter += _raw(text)
+            appendix += chapter
+        return appendix
+
+
+def _section(title: str, name: str) -> nodes.section:
+    section = nodes.section("", nodes.title("", title), ids=[name], names=[name])
+    section["docname"] = BACK_MATTER
+    return section
+
+
+def _raw(text: str) -> nodes.raw:
+    return nodes.raw("", f"{text}\n", format="latex")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register the transform."""
+    app.add_post_transform(Printed)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
