@@ -34,7 +34,7 @@ def label_of(entry: Entry) -> str:
     return f"{who}, {entry.fields['year']}"
 
 
-class AuthorYearLabels(BaseLabelStyle):  # type: ignore[misc]  # pybtex has no types
+class AuthorYearLabels(BaseLabelStyle):
     """Labels such as *Amdahl, 1967*; a, b, … tell apart what would read the same."""
 
     def format_labels(self, sorted_entries: Iterable[Entry]) -> Iterator[str]:
@@ -46,7 +46,7 @@ class AuthorYearLabels(BaseLabelStyle):  # type: ignore[misc]  # pybtex has no t
             seen[label] += 1
 
 
-class AuthorYearStyle(PlainStyle):  # type: ignore[misc]  # pybtex has no types
+class AuthorYearStyle(PlainStyle):
     """The plain style, sorted by author and labelled as the text cites."""
 
     default_label_style = AuthorYearLabels

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sphinx.util.texescape import escape
+from sphinx.util import texescape
 
 __all__ = ["claims_of_a_page", "facts_and_sources", "small_print"]
 
+texescape.init()
 Record = Mapping[str, Any]
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−")
@@ -52,6 +53,6 @@ def _amount(value: Record) -> str:
 
 
 def _tex(text: str) -> str:
-    escaped: str = escape(text, "xelatex")
+    escaped: str = texescape.escape(text, "xelatex")
     escaped = _RAISED.sub(lambda found: f"\\textsuperscript{{{found[0].translate(_LOWERED)}}}", escaped)
     return re.sub(r"(\\_|/|\\sphinxhyphen\{\}|,|=|\()(?=\S)", r"\1\\allowbreak{}", escaped)

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
+import yaml
+from docutils import nodes  # type: ignore[import-untyped]
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
+from sphinx_exercise.nodes import exercise_enumerable_node, solution_node  # type: ignore[import-untyped]
 
 from claimsinprint import claims_of_a_page, facts_and_sources
 
@@ -34,6 +35,7 @@ class Printed(SphinxPostTransform):
 
     def run(self, **options: Any) -> None:
         """Change the tree in place."""
+        self.number()
         self.fold()
         self.keep_captions()
         solutions = self.gathered_solutions()
@@ -41,6 +43,20 @@ class Printed(SphinxPostTransform):
         last = next(file for file in self.document.findall(addnodes.start_of_file) if file["docname"] == BACK_MATTER)
         parent, at = last.parent, last.parent.index(last)
         parent[at:at] = [*([solutions] if len(solutions) > 1 else []), claims]
+
+    def number(self) -> None:
+        """Number the chapters of those parts alone that the HTML book numbers, so that both say the same."""
+        for part in self.document.findall(addnodes.start_of_file):
+            if part["docname"] in self.unnumbered:
+                part.insert(0, _raw("\\setcounter{secnumdepth}{-2}\\setcounter{chapter}{0}"))
+            elif not part["docname"].startswith(("book/", "labs/")):
+                part.insert(0, _raw("\\setcounter{secnumdepth}{2}"))
+
+    @property
+    def unnumbered(self) -> set[str]:
+        """Captions of the parts without numbers."""
+        parts = yaml.safe_load((Path(self.app.srcdir) / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+        return {part["caption"] for part in parts if not part.get("numbered")}
 
     def fold(self) -> None:
         """Drop the code that the HTML book folds: it only claims, checks or draws."""

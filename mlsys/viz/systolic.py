@@ -183,6 +183,36 @@ class SystolicAnimation:
         self.pictures()[cycle].save(file, format="PNG", optimize=True)
         return file.getvalue()
 
+    def strip(self, frames: int = 6, across: int = 3) -> bytes:
+        """Return the animation for paper as PNG: frames from the first to the last cycle, side by side.
+
+        Parameters
+        ----------
+        frames
+            How many at most; they lie evenly between the first cycle and the last.
+        across
+            How many to a row.
+
+        Examples
+        --------
+        >>> animation = SystolicAnimation([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
+        >>> animation.strip()[1:4]
+        b'PNG'
+        """
+        from PIL import Image
+
+        count = min(frames, len(self))
+        chosen = [
+            self.pictures()[round(at * (len(self) - 1) / max(1, count - 1))].convert("RGB") for at in range(count)
+        ]
+        width, height = chosen[0].size
+        strip = Image.new("RGB", (width * min(across, count), height * -(-count // across)), "white")
+        for at, picture in enumerate(chosen):
+            strip.paste(picture, (at % across * width, at // across * height))
+        file = io.BytesIO()
+        strip.quantize(64).save(file, format="PNG", optimize=True)
+        return file.getvalue()
+
     def save_gif(self, path: str | Path, seconds: float = 0.9) -> Path:
         """Write the animation as GIF, ``seconds`` for each cycle, the last one longer."""
         first, *rest = self.pictures()
@@ -222,9 +252,8 @@ class SystolicAnimation:
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """Show the player where HTML is shown, and its busiest cycle where it is not."""
-        busy = [int(frame.busy.sum()) for frame in self.run.frames]
-        picture = base64.b64encode(self.png(busy.index(max(busy)))).decode("ascii")
+        """Show the player where HTML is shown, and a strip of its frames where it is not, as on paper."""
+        picture = base64.b64encode(self.strip()).decode("ascii")
         return {"text/html": self.html(), "image/png": picture, "text/plain": self.alt}
 
 

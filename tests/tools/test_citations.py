@@ -1,0 +1,31 @@
+"""The list of references is labelled as the text cites."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from pybtex.database import Entry, Person, parse_file
+from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
+
+from citations import AuthorYearLabels, label_of
+from pages import ROOT
+
+LITERATURE = parse_file(str(ROOT / "book" / "references.bib")).entries
+
+
+def entry(year: str, *people: str) -> Entry:
+    return Entry("article", {"year": year, "title": "A title"}, {"author": [Person(person) for person in people]})
+
+
+@pytest.mark.parametrize("key", sorted(LITERATURE))
+def test_a_label_reads_as_the_citation_in_the_text(key):
+    style = SimpleNamespace(person=AuthorYearReferenceStyle().person)
+    template = style.person.author_or_editor_or_title(full=False)
+    cited = template.format_data({"entry": LITERATURE[key], "style": style})
+    assert label_of(LITERATURE[key]) == f"{cited}, {LITERATURE[key].fields['year']}".replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_two_that_would_read_the_same_are_told_apart():
+    twice = [entry("2017", "Jouppi, Norman"), entry("2014", "Horowitz, Mark"), entry("2017", "Jouppi, Norman")]
+    assert list(AuthorYearLabels().format_labels(twice)) == ["Jouppi, 2017a", "Horowitz, 2014", "Jouppi, 2017b"]

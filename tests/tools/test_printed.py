@@ -1,0 +1,82 @@
+"""What the printed book does with folded code, tables, claims and their facts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.frontend import get_default_settings
+from docutils.utils import new_document
+from sphinx import addnodes
+
+from claimsinprint import claims_of_a_page, facts_and_sources
+from printed import LONG_TABLE, Printed
+
+FACT = {
+    "name": "A100/clock",
+    "value": "1410",
+    "unit": "MHz",
+    "source": "a list",
+    "date": "2020",
+    "confidence": "verified",
+}
+CLAIM = {"name": "peak_rate", "value": "19.5", "unit": "TFLOP/s", "formula": "peak(units=108)", "facts": ["A100/clock"]}
+
+
+@pytest.fixture
+def transform():
+    document = new_document("a book", get_default_settings())
+    document.settings.env = SimpleNamespace(app=SimpleNamespace(builder=None))
+    document.settings.language_code = "en"
+    made = Printed.__new__(Printed)
+    made.document = document
+    return made
+
+
+def cell(mode):
+    source = nodes.container("", nodes.literal_block("", "check(1 < 2)"), nb_element="cell_code_source")
+    output = nodes.container("", nodes.paragraph("", "shown"), nb_element="cell_code_output")
+    return nodes.container("", source, output, **({"hide_mode": mode} if mode else {}))
+
+
+@pytest.mark.parametrize(("mode", "kept"), [(None, True), ("input", False), ("all", False), ("output", True)])
+def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
+    transform.document += cell(mode)
+    transform.fold()
+    text = transform.document.astext()
+    assert ("check" in text) == kept and "shown" in text
+
+
+@pytest.mark.parametrize(("rows", "whole"), [(3, True), (LONG_TABLE + 1, False)])
+def test_a_title_over_a_table_stays_with_it(transform, rows, whole):
+    title = nodes.paragraph("", "", nodes.strong("", "Ridges"))
+    table = nodes.table("", nodes.tgroup("", nodes.tbody("", *(nodes.row() for _ in range(rows)))))
+    transform.document += [nodes.paragraph("", "before"), title, table]
+    transform.keep_captions()
+    kinds = [type(child).__name__ for child in transform.document]
+    assert kinds == ["paragraph", "raw", "paragraph", "table", "raw"]
+    assert ("minipage" in transform.document[1].astext()) == whole
+
+
+def test_only_the_parts_that_the_contents_number_are_numbered(transform):
+    transform.document += [addnodes.start_of_file("", docname=name) for name in ("Front", "Laws")]
+    Printed.unnumbered, old = {"Front"}, Printed.unnumbered
+    try:
+        transform.number()
+    finally:
+        Printed.unnumbered = old
+    front, laws = (part[0].astext() for part in transform.document)
+    assert "secnumdepth}{-2}" in front and "secnumdepth}{2}" in laws
+
+
+def test_each_fact_and_each_source_is_printed_once():
+    pages = [{"claims": [CLAIM], "facts": [FACT]}, {"claims": [], "facts": [FACT, {**FACT, "name": "A100/units"}]}]
+    facts, sources = facts_and_sources(pages)
+    assert facts.count("item ") == 2 and sources.count("item ") == 1
+    assert facts.count("[1]") == 2
+
+
+def test_names_with_underscores_and_raised_digits_are_set_not_lost():
+    text = claims_of_a_page({"claims": [{**CLAIM, "value": "2×10⁻⁵"}]})
+    assert r"peak\_" in text and r"\textsuperscript{−5}" in text and "⁵" not in text
