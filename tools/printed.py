@@ -36,10 +36,10 @@ class Printed(SphinxPostTransform):
     def run(self, **options: Any) -> None:
         """Change the tree in place."""
         self.number()
+        claims = self.gathered_claims()
         self.fold()
         self.keep_captions()
         solutions = self.gathered_solutions()
-        claims = self.gathered_claims()
         last = next(file for file in self.document.findall(addnodes.start_of_file) if file["docname"] == BACK_MATTER)
         parent, at = last.parent, last.parent.index(last)
         parent[at:at] = [*([solutions] if len(solutions) > 1 else []), claims]
@@ -70,7 +70,8 @@ class Printed(SphinxPostTransform):
         """Hold the title that stands over a table of a cell together with it."""
         for table in list(self.document.findall(nodes.table)):
             title = table.parent[max(0, table.parent.index(table) - 1)]
-            if not (isinstance(title, nodes.paragraph) and isinstance(title[0], nodes.strong)):
+            said = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
+            if not (len(said) == 1 and isinstance(said[0], nodes.strong)):
                 continue
             rows = sum(1 for _ in table.findall(nodes.row))
             if rows <= LONG_TABLE:
@@ -92,6 +93,8 @@ class Printed(SphinxPostTransform):
         """Take the solutions out of the chapters; each exercise says on which page its own is."""
         appendix = _section("Solutions of the exercises", "printed-solutions")
         exercises = {exercise["label"]: exercise for exercise in self.document.findall(exercise_enumerable_node)}
+        for exercise in exercises.values():  # no box begins with its title alone at the foot of a page
+            exercise.parent.insert(exercise.parent.index(exercise), _raw("\\needspace{6\\baselineskip}"))
         for file, title in list(self.chapters()):
             found = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
             if not found:
@@ -113,6 +116,9 @@ class Printed(SphinxPostTransform):
         for section in list(self.document.findall(nodes.section)):
             if any(name.startswith(CLAIMS) for name in section["ids"]):
                 section.parent.remove(section)
+        for cell in list(self.document.findall(nodes.container)):  # on the first page no heading stands over them
+            if cell.get("nb_element") == "cell_code" and "claims_table()" in cell.astext():
+                cell.parent.remove(cell)
         appendix = _section("What the pages claim", "printed-claims")
         records = json.loads((Path(self.app.srcdir) / "_build" / "claims.json").read_text(encoding="utf-8"))
         appendix += nodes.paragraph(

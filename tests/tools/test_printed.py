@@ -50,7 +50,7 @@ def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
 
 @pytest.mark.parametrize(("rows", "whole"), [(3, True), (LONG_TABLE + 1, False)])
 def test_a_title_over_a_table_stays_with_it(transform, rows, whole):
-    title = nodes.paragraph("", "", nodes.strong("", "Ridges"))
+    title = nodes.paragraph("", "", nodes.Text(""), nodes.strong("", "Ridges"))
     table = nodes.table("", nodes.tgroup("", nodes.tbody("", *(nodes.row() for _ in range(rows)))))
     transform.document += [nodes.paragraph("", "before"), title, table]
     transform.keep_captions()
