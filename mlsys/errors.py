@@ -13,6 +13,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentUnitError",
     "DeviceFileError",
+    "EdgeFileError",
     "LogFileError",
     "ScenarioFileError",
     "SweepFileError",
@@ -47,6 +48,10 @@ class LogFileError(ValueError):
 
 class ScenarioFileError(ValueError):
     """A scenario or instance of placement is not acceptable; the message lists every fault with its place."""
+
+
+class EdgeFileError(ValueError):
+    """A configuration of the edge optimiser is not acceptable; the message lists every fault with its place."""
 
 
 class SweepFileError(ValueError):

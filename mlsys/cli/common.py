@@ -56,6 +56,7 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 EXTRAS = {
     "matplotlib": "viz", "mpl_toolkits": "viz", "torch": "torch", "transformers": "hf", "onnx": "onnx",
     "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
+    "sklearn": "edge", "torch_pruning": "edge",
 }  # fmt: skip
 
 

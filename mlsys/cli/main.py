@@ -10,6 +10,7 @@ from mlsys.cli.claims import claims
 from mlsys.cli.common import Commands
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
+from mlsys.cli.edge import edge
 from mlsys.cli.explain import explain
 from mlsys.cli.flops import flops
 from mlsys.cli.mapper import mapper
@@ -48,6 +49,7 @@ for command in (
     calibrate,
     measure,
     compile_bench,
+    edge,
     explain,
     mapper,
     memory,

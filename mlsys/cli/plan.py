@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import checked_picture, speak_plainly
+from mlsys.files import atomically
 
 __all__ = ["edge_planner", "plan"]
 
@@ -190,19 +191,9 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
-    import os
-    import tempfile
-
     output.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text if text.endswith("\n") else text + "\n")
-        os.chmod(name, 0o644)
-        os.replace(name, output)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    whole = text if text.endswith("\n") else text + "\n"
+    atomically(output, lambda place: place.write_text(whole, encoding="utf-8", newline=""))
     click.echo(f"written: {output}", err=True)
 
 

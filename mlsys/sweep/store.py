@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from mlsys.errors import ArgumentError
+from mlsys.files import atomically
 from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
 __all__ = ["Folder"]
@@ -65,7 +64,7 @@ class Folder:
         for left in (*self.path.glob(".*.part"), *(self.path / _PIECES).glob(".*.part")):
             left.unlink(missing_ok=True)
         text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-        _atomically(self.path / _MANIFEST, lambda place: place.write_text(text, encoding="utf-8"))
+        atomically(self.path / _MANIFEST, lambda place: place.write_text(text, encoding="utf-8"))
 
     def write(self, name: str, rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> None:
         """Keep a piece under a name."""
@@ -98,7 +97,7 @@ class Folder:
             with place.open("w", newline="", encoding="utf-8") as stream:
                 write_csv(stream, rows)
 
-        _atomically(self.path / "results.csv", write)
+        atomically(self.path / "results.csv", write)
 
     @property
     def finished(self) -> SweepTable | None:
@@ -113,21 +112,6 @@ def write_csv(stream: TextIO, rows: Iterable[tuple[Any, ...]]) -> None:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(SweepRow._fields)
     writer.writerows(rows)
-
-
-def _atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, and put it in its place at once."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    place = Path(name)
-    try:
-        write(place)
-        with place.open("rb") as file:
-            os.fsync(file.fileno())
-        place.chmod(0o644)
-        place.replace(path)
-    finally:
-        place.unlink(missing_ok=True)
 
 
 def _schema(provenance: Mapping[str, str]) -> Any:
@@ -146,7 +130,7 @@ def _write_parquet(path: Path, rows: Sequence[tuple[Any, ...]], provenance: Mapp
     values = list(zip(*rows, strict=True)) or [()] * len(schema)
     columns = [pa.array(list(value), entry.type) for value, entry in zip(values, schema, strict=True)]
     table = pa.Table.from_arrays(columns, schema=schema)
-    _atomically(path, lambda place: pq.write_table(table, place, compression="zstd"))
+    atomically(path, lambda place: pq.write_table(table, place, compression="zstd"))
 
 
 def _read_parquet(path: Path) -> dict[str, list[Any]] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsys.errors import ArgumentError, did_you_mean, first_line
 
-__all__ = ["module_of"]
+__all__ = ["module_of", "named_object"]
 
 _SHOWN = 100
 
@@ -34,6 +34,37 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
     >>> module_of("torch.nn:Identity", meta=True)
     (Identity(), None, 'Identity')
     """
+    factory, name = named_object(model), model.partition(":")[2]
+    import torch
+
+    try:
+        with torch.device("meta" if meta else "cpu"):
+            made = factory if isinstance(factory, torch.nn.Module) else factory()
+    except TypeError as error:
+        raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
+    except (Exception, SystemExit) as error:  # whatever the reader's own code raises
+        raise ArgumentError(f"{model!r} makes no module: {_said(error)}") from error
+    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(module, torch.nn.Module):
+        raise ArgumentError(
+            f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
+        )
+    return module, inputs, name
+
+
+def named_object(model: str) -> Any:
+    """Return what ``package.module:name`` names; the folder of the call is searched, too.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such package, or nothing of that name in it.
+
+    Examples
+    --------
+    >>> named_object("math:pi")
+    3.141592653589793
+    """
     home, _, name = model.partition(":")
     if not name.isidentifier() or not all(part.isidentifier() for part in home.split(".")):
         raise ArgumentError(
@@ -54,21 +85,7 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
         raise ArgumentError(f"{model!r}: {home} has no {name!r}: {_said(error)}") from error
     if factory is None:
         raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(place))}")
-    import torch
-
-    try:
-        with torch.device("meta" if meta else "cpu"):
-            made = factory if isinstance(factory, torch.nn.Module) else factory()
-    except TypeError as error:
-        raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
-    except (Exception, SystemExit) as error:  # whatever the reader's own code raises
-        raise ArgumentError(f"{model!r} makes no module: {_said(error)}") from error
-    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
-    if not isinstance(module, torch.nn.Module):
-        raise ArgumentError(
-            f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
-        )
-    return module, inputs, name
+    return factory
 
 
 def _said(error: BaseException) -> str:

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
+from mlsys.faults import MOST, Place, is_number, numbers, short, told
 
 __all__ = ["MOST", "SCHEMA", "faults"]
-
-MOST = 1e12
-Place = tuple[Any, ...]
 
 
 def _positive(what: str, example: float) -> dict[str, Any]:
@@ -202,9 +200,9 @@ def faults(data: Any) -> list[tuple[Place, str]]:
         What the file says.
     """
     if not isinstance(data, Mapping):
-        return [((), f"a scenario is a mapping of keys to values, got {_short(data)}")]
-    found = [fault for error in _validator().iter_errors(data) for fault in _told(error)]
-    found += [(place, f"must be finite, got {value!r}") for place, value in _numbers(data) if not math.isfinite(value)]
+        return [((), f"a scenario is a mapping of keys to values, got {short(data)}")]
+    found = [fault for error in _validator().iter_errors(data) for fault in told(error)]
+    found += [(place, f"must be finite, got {value!r}") for place, value in numbers(data) if not math.isfinite(value)]
     devices = _names(data, "devices", "device", found)
     stages = _names(data, "stages", "stage", found)
     seen: dict[tuple[str, str], int] = {}
@@ -233,7 +231,7 @@ def faults(data: Any) -> list[tuple[Place, str]]:
     for place, device in _entries(data, "devices"):
         thermal = device.get("thermal")
         limit = thermal.get("limit_c") if isinstance(thermal, Mapping) else None
-        if _is_number(limit) and _is_number(ambient) and not limit > ambient:
+        if is_number(limit) and is_number(ambient) and not limit > ambient:
             found.append(
                 ((*place, "thermal", "limit_c"), f"must lie above the {ambient!r} °C around it, got {limit!r}")
             )
@@ -241,23 +239,6 @@ def faults(data: Any) -> list[tuple[Place, str]]:
         dict.fromkeys(found),
         key=lambda fault: [(isinstance(key, str), key if isinstance(key, str) else f"{key:09d}") for key in fault[0]],
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
-def _numbers(value: Any, place: Place = ()) -> Iterator[tuple[Place, float]]:
-    if isinstance(value, float):
-        yield place, value
-    elif isinstance(value, (Mapping, list)):
-        for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _numbers(entry, (*place, key))
 
 
 def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
@@ -302,36 +283,3 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
         names = ", ".join(map(repr, sorted(left)))
         found.append((("stages",), f"stages wait for each other in a circle, or for one that does: {names}"))
     return found
-
-
-def _told(error: Any) -> Iterator[tuple[Place, str]]:
-    """Yield a fault of the schema in words."""
-    place, value, rule = tuple(error.absolute_path), error.instance, error.schema
-    if error.validator == "additionalProperties":
-        known = rule["properties"]
-        for key in value:
-            if key not in known:
-                hint = did_you_mean(str(key), known)
-                yield (*place, key), f"unknown key {key!r}.{hint} Known: {', '.join(known)}"
-    elif error.validator == "required":
-        missing = [key for key in error.validator_value if key not in value and f"'{key}'" in error.message]
-        for key in missing[:1]:
-            yield place, f"`{key}` is missing"
-    elif error.validator in ("minItems", "minProperties", "minLength"):
-        yield place, "must not be empty"
-    elif error.validator == "enum":
-        yield place, f"must be one of {', '.join(map(str, error.validator_value))}, got {_short(value)}"
-    elif error.validator in ("type", "minimum", "exclusiveMinimum", "maximum"):
-        yield place, f"must be {_wanted(rule)}, got {_short(value)}"
-    else:
-        yield place, f"{error.message[:160]}"
-
-
-def _wanted(rule: Mapping[str, Any]) -> str:
-    kinds = rule.get("type", "number")
-    kind = next(name for name in ([kinds] if isinstance(kinds, str) else kinds) if name != "null")
-    words = {"object": "a mapping", "array": "a list", "string": "a text", "integer": "a whole number"}
-    if kind not in ("number", "integer"):
-        return words[kind]
-    low = f" above {rule['exclusiveMinimum']}" if "exclusiveMinimum" in rule else f" from {rule.get('minimum', 0)}"
-    return f"{words.get(kind, 'a number')}{low} to {rule.get('maximum', MOST):g}"

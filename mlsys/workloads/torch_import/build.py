@@ -15,7 +15,7 @@ from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.workload import Held, Workload
 
-__all__ = ["from_torch", "template_of"]
+__all__ = ["from_torch", "packed_tensors", "template_of"]
 
 
 def from_torch(
@@ -225,7 +225,7 @@ def _with_room(
 
 
 def _held(module: nn.Module) -> Held:
-    parameters, buffers = [*module.parameters(), *_packed(module)], list(module.buffers())
+    parameters, buffers = [*module.parameters(), *packed_tensors(module)], list(module.buffers())
     return Held(
         sum(parameter.numel() for parameter in parameters),
         sum(parameter.numel() * parameter.element_size() for parameter in parameters),
@@ -234,7 +234,7 @@ def _held(module: nn.Module) -> Held:
     )
 
 
-def _packed(module: nn.Module) -> Iterator[torch.Tensor]:
+def packed_tensors(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield weights and biases that quantised layers keep out of the module's parameters."""
     for part in module.modules():
         held = getattr(part, "_packed_params", None)

@@ -1,0 +1,266 @@
+"""``mlsys edge``: make a network small enough for a device, and see what that costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlsys.cli.common import QuantityType, complete_model, progress, speak_plainly, write_csv
+from mlsys.cli.networks import network_of, network_options, sizes_in_words
+
+__all__ = ["edge"]
+
+
+@click.group()
+def edge() -> None:
+    """Prune a network, store it in fewer bits, slow the clock: accuracy, time, energy and memory of each.
+
+    `mlsys edge run --example` writes a configuration to begin with.
+    """
+
+
+def _folder(config: Path, output: Path | None) -> Path:
+    return output if output is not None else config.with_name(f"{config.stem}-results")
+
+
+@edge.command("run")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
+@click.option("--example", is_flag=True, help="Print a configuration with every key.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations, with an example of each key.")
+@speak_plainly
+def run_command(config: Path | None, output: Path | None, example: bool, schema: bool) -> None:
+    """Train the network of CONFIG, a YAML file, and make, judge and time every variant of it.
+
+    The folder of results appears when all of it is there. A run that was stopped goes on where it was when the
+    same command is given again.
+    """
+    if (config is not None) + example + schema != 1:
+        raise ValueError("give one of CONFIG, --example, --schema. Write e.g. mlsys edge run --example > digits.yaml")
+    if example or schema:
+        from mlsys.edge.config import example as data
+        from mlsys.edge.schema import SCHEMA
+
+        click.echo(_yaml(data()) if example else json.dumps(SCHEMA, indent=1, ensure_ascii=False))
+        return
+    assert config is not None
+    from mlsys.cli.edge_page import write_reports
+    from mlsys.edge.config import Config
+    from mlsys.edge.run import Run, run
+
+    read, folder = Config.load(config), _folder(config, output)
+    if Run(read, folder).finished:
+        click.echo(f"{folder} holds all results of this configuration; nothing was done", err=True)
+        return
+    Run(read, folder).check()
+    with progress(range(len(read.variants)), "variants") as bar:
+        steps = iter(bar)
+        run(read, folder, write=write_reports, told=lambda done, count, variant: next(steps, None))
+    _tell(read, folder)
+    click.echo(f"written: {folder}", err=True)
+
+
+@edge.command("report")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
+@click.option(
+    "--format", "kind", type=click.Choice(("text", "csv", "markdown", "html", "json")), default="text",
+    show_default=True,
+)  # fmt: skip
+@speak_plainly
+def report_command(config: Path, output: Path | None, kind: str) -> None:
+    """Print what a finished run of CONFIG has found; nothing is trained or timed again."""
+    from mlsys.edge.config import Config
+    from mlsys.edge.points import point_columns, points_of
+    from mlsys.edge.run import machine_of, measured_of
+
+    read, folder = Config.load(config), _folder(config, output)
+    found = measured_of(read, folder)
+    if kind in ("markdown", "html"):
+        from mlsys.cli.edge_page import report_files
+
+        name = "report.md" if kind == "markdown" else "report.html"
+        click.echo(report_files(read, found, machine_of(folder))[name].decode(), nl=False)
+        return
+    points = points_of(read, found)
+    if kind == "csv":
+        write_csv((point.record(read) for point in points), point_columns(read))
+    elif kind == "json":
+        report = {
+            "name": read.name,
+            "machine": machine_of(folder),
+            "points": [point.record(read) for point in points],
+        }
+        click.echo(json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        _tell(read, folder)
+
+
+def _tell(config: Any, folder: Path) -> None:
+    """Print the front of a finished run, and what stands out."""
+    from mlsys.edge.points import points_of
+    from mlsys.edge.run import measured_of
+    from mlsys.tables import Table
+
+    points = points_of(config, measured_of(config, folder))
+    accepted = sum(point.accepted for point in points)
+    rows = [
+        (
+            str(point.measured.variant),
+            f"{point.clock.scale:g}",
+            f"{100 * point.objectives[0]:.2f}",
+            *(f"{value:.4g}" for value in point.objectives[1:3]),
+            f"{point.objectives[3] / 1e6:.4g}",
+        )
+        for point in points
+        if point.pareto
+    ]
+    heads = ("variant", "clock", "right, %", "time, ms", "energy, mJ", "memory, MB")
+    title = f"{config.name}: {accepted} of {len(points)} points accepted, {len(rows)} that no other beats"
+    click.echo(str(Table(title, heads, rows)))
+    causes = [point for point in points if point.measured.failed]
+    for one in dict.fromkeys(f"{point.measured.variant}: {point.measured.failed}" for point in causes):
+        click.echo(f"not made: {one}")
+
+
+@edge.command("layers")
+@click.argument("model", shell_complete=complete_model)
+@network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
+@click.option("--latency", type=QuantityType("s"), help="Measured time of the batch, such as '4.87 ms'.")
+@click.option(
+    "--bandwidth", type=QuantityType("byte/s"), help="Of the main memory, such as '12.8 GB/s'; with --latency."
+)
+@click.option("--peak", type=QuantityType("FLOP/s"), help="Of the machine, such as '50 GFLOP/s'; with --latency.")
+@click.option("--all", "every", is_flag=True, help="Also operators without weights, such as pooling.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line a layer.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@speak_plainly
+def layers_command(
+    model: str, latency: Any, bandwidth: Any, peak: Any, every: bool, as_csv: bool, as_json: bool, **options: Any
+) -> None:
+    """Print what each layer of MODEL holds, moves and computes.
+
+    MODEL is what `mlsys flops` takes. With --latency and --bandwidth also how near a measured time comes to the
+    memory's rate, for three ways of counting the bytes.
+    """
+    from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, layer_stats, summarize_hardware
+    from mlsys.tables import Table
+
+    if as_csv and as_json:
+        raise ValueError("give either --csv or --json, not both")
+    if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
+        raise ValueError("--latency and --bandwidth go together, and --peak with them")
+    work = network_of(model, options)
+    rows = layer_stats(work, every=every)
+    samples = int(work.sizes.get("batch", 1))
+    summary = () if latency is None else summarize_hardware(work, latency, bandwidth, batch=samples, peak=peak)
+    if as_csv:
+        write_csv((row.record() for row in rows), LAYER_COLUMNS)
+        return
+    totals = {
+        "bytes": sum(row.parameter_bytes + row.activation_bytes for row in rows),
+        "macs": sum(row.macs for row in rows),
+    }
+    if as_json:
+        report = {
+            "network": work.name,
+            "batch": samples,
+            "layers": [row.record() for row in rows],
+            "totals": totals,
+            "totals_per_sample": {name: value / samples for name, value in totals.items()},
+            "summary": [row.record() for row in summary],
+        }
+        click.echo(json.dumps(report, indent=1, ensure_ascii=False))
+        return
+    heads = [name.replace("_", " ") for name in LAYER_COLUMNS]
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.record().values()] for row in rows]
+    click.echo(str(Table(f"{work.name}: {len(rows)} layers", heads, cells)))
+    click.echo(
+        f"\nWeights and what layers make: {totals['bytes']:,} B; {totals['macs']:,} MAC. "
+        f"For each sample of {samples}: {totals['bytes'] / samples:,.6g} B, {totals['macs'] / samples:,.6g} MAC."
+    )
+    if summary:
+        heads = [name.replace("_", " ") for name in SUMMARY_COLUMNS]
+        shown = [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.record().values()]
+                 for row in summary]  # fmt: skip
+        click.echo("\n" + str(Table("Bytes counted in three ways, over the time", heads, shown)))
+    click.echo(f"\n{sizes_in_words(work)}")
+
+
+@edge.command("clock")
+@click.option(
+    "--point",
+    "points",
+    multiple=True,
+    metavar="CLOCK,TIME,ENERGY[,VOLTAGE]",
+    help="One inference at one clock, such as '168 MHz, 145 ms, 18 mJ'; twice at least.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@speak_plainly
+def clock_command(points: tuple[str, ...], as_json: bool) -> None:
+    """Tell static from dynamic energy by the same inference at several clocks, and find the clock of least energy.
+
+    The voltage is that of the point over that at the highest clock; by default the supply is the same at all.
+    """
+    from mlsys.edge.clock import Clock, best_clock, split_energy
+
+    read = [_power_point(text) for text in points]
+    if len(read) < 2:
+        raise ValueError(
+            "give --point twice at least. Write e.g. mlsys edge clock --point '168 MHz, 145 ms, 18 mJ' "
+            "--point '80 MHz, 305 ms, 24 mJ'"
+        )
+    found = split_energy(read)
+    top = max(point.clock for point in read)
+    law = found.law(top)
+    clocks = [Clock(float((point.clock / top).m_as("")), min(1.0, point.voltage)) for point in read]
+    best = best_clock(law, clocks)
+    if as_json:
+        report = {
+            "static_mw": found.static.m_as("mW"),
+            "dynamic_mj": found.dynamic.m_as("mJ"),
+            "memory_ms": found.memory.m_as("ms"),
+            "best_clock_mhz": best.scale * top.m_as("MHz"),
+            "points": [
+                {"clock_mhz": one.clock.m_as("MHz"), "time_ms": one.time.m_as("ms"), "energy_mj": one.energy.m_as("mJ"),
+                 "power_mw": one.power.m_as("mW")} for one in read
+            ],
+        }  # fmt: skip
+        click.echo(json.dumps(report, indent=1))
+        return
+    click.echo(f"static {found.static:.4g~P}, dynamic {found.dynamic:.4g~P} an inference")
+    for point in read:
+        leak = (found.static * point.time).to("mJ")
+        click.echo(
+            f"{point.clock.to('MHz'):.4g~P}: {point.time.to('ms'):.4g~P}, {point.energy.to('mJ'):.4g~P}, "
+            f"{point.power:.3g~P}; static {leak:.3g~P}, {float(leak / point.energy):.0%}"
+        )
+    click.echo(f"least energy of these: {best.scale * top.to('MHz'):.4g~P}, {law.energy(best):.4g~P}")
+
+
+def _power_point(text: str) -> Any:
+    from mlsys.amounts import amount
+    from mlsys.edge.clock import PowerPoint
+
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) not in (3, 4):
+        raise ValueError(f"--point must be CLOCK,TIME,ENERGY[,VOLTAGE], such as '168 MHz, 145 ms, 18 mJ', got {text!r}")
+    voltage = 1.0
+    if len(parts) == 4:
+        try:
+            voltage = float(parts[3])
+        except ValueError:
+            raise ValueError(
+                f"--point: the voltage over that at the highest clock must be a number, got {parts[3]!r}"
+            ) from None
+    clock, time, energy = (amount(part, unit) for part, unit in zip(parts, ("Hz", "s", "J"), strict=False))
+    return PowerPoint(clock, time, energy, voltage)
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=None, allow_unicode=True, width=110)).rstrip()

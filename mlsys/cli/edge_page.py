@@ -1,0 +1,146 @@
+"""The reports of an edge run: CSV files, three pictures, Markdown, and one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mlsys.cli.analysis_page import STYLE
+from mlsys.edge.config import Config
+from mlsys.edge.evaluate import Measured
+from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
+from mlsys.edge.points import Point, points_of
+from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, advice, csv_files, lead, markdown, named, tradeoffs
+from mlsys.files import atomically
+from mlsys.tables import html_table
+
+__all__ = ["page", "report_files", "write_reports"]
+
+
+def report_files(config: Config, measured: Sequence[Measured], machine: str) -> dict[str, bytes]:
+    """Return every file of the report by name, so that nothing is written before all of it is there.
+
+    Parameters
+    ----------
+    config, measured
+        What was run, and what came of it.
+    machine
+        Where, in words.
+    """
+    import io
+
+    from mlsys.edge.evaluate import base_workload
+    from mlsys.edge.layers import layer_stats, summarize_hardware
+    from mlsys.units import Q_
+    from mlsys.viz.edge import edge_figures
+
+    points = points_of(config, measured)
+    first = lead(points)
+    assert first.statistics is not None
+    work = base_workload(config)
+    layers = layer_stats(work)
+    summary = summarize_hardware(work, Q_(first.statistics.p50, "ms"), config.bandwidth, batch=config.batch)
+    found = {name: text.encode() for name, text in csv_files(config, measured, points, layers, summary).items()}
+    figures = edge_figures(layers, points, config.active_budget.m_as("MB"))
+    for name, (figure, _) in figures.items():
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png", metadata={"Software": None})
+        found[name] = stream.getvalue()
+    found["report.md"] = markdown(config, points, layers, summary, machine).encode()
+    found["report.html"] = page(config, points, layers, summary, machine, figures).encode()
+    return found
+
+
+def write_reports(config: Config, measured: Sequence[Measured], folder: Path) -> None:
+    """Write every file of the report into a folder, each whole or not at all."""
+    from mlsys.edge.run import machine_of
+
+    for name, content in report_files(config, measured, machine_of(folder)).items():
+        atomically(folder / name, lambda place, content=content: place.write_bytes(content))  # type: ignore[misc]
+
+
+def page(
+    config: Config,
+    points: Sequence[Point],
+    layers: Sequence[LayerRow],
+    summary: Sequence[HardwareSummary],
+    machine: str,
+    figures: dict[str, tuple[Any, str]],
+) -> str:
+    """Return the report as one HTML file."""
+    from mlsys.viz.analysis import inline_svg
+
+    title = html.escape(config.name)
+    told = "<br>".join(map(html.escape, advice(config, points, summary)))
+    latency = "measured here" if config.device is None else f"modelled for {config.device}"
+    facts = [
+        ("Network", f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}"),
+        ("Latency", f"{latency}; medians of raw samples" if config.device is None else latency),
+        ("Machine", machine),
+        ("Budget", f"{config.active_budget:~}; others reported: {', '.join(f'{one:~}' for one in config.budgets)}"),
+        ("Power", f"static {config.static_power:~}, dynamic by format in points.csv"),
+    ]
+    parts = [f"<h1>{title}</h1>"]
+    parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>")
+    parts.append(f"<p class='first'>{told}</p>")
+    parts.append(_figure(inline_svg, figures["precision_tradeoffs.png"], "What each variant is worth"))
+    front = [_row(point) for point in points if point.pareto]
+    parts.append(_wide("Among the accepted, no other point is as good in all four and better in one.", front))
+    parts.append("<h2>By number format</h2>")
+    means = [[_text(row[name]) for name in TRADEOFF_COLUMNS] for row in tradeoffs(points)]
+    parts.append(html_table("Means over all points of a format, all clocks.", TRADEOFF_COLUMNS, means))
+    parts.append("<h2>All points</h2>")
+    parts.append(_wide("Accepted, or the reason why not.", [_row(point) for point in points]))
+    parts.append(_figure(inline_svg, figures["layerwise_activation_memory.png"], "Layers"))
+    parts.append(f"<figure>{inline_svg(*figures['layerwise_macs.png'])}</figure>")
+    rows = [[_text(asdict(row)[name]) for name in LAYER_COLUMNS] for row in layers]
+    caption = f"Layers with weights, {named(lead(points))}, one batch."
+    parts.append(f"<div class='wide'>{html_table(caption, LAYER_COLUMNS, rows)}</div>")
+    rates = [[_text(asdict(row)[name]) for name in SUMMARY_COLUMNS] for row in summary]
+    caption = "Three ways of counting the bytes, for a batch and for one sample."
+    parts.append(f"<h2>Rates</h2><div class='wide'>{html_table(caption, SUMMARY_COLUMNS, rates)}</div>")
+    parts.append(
+        "<h2>What is left out</h2><ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in LIMITS) + "</ul>"
+    )
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        + "\n".join(parts)
+        + "\n</main></body></html>\n"
+    )
+
+
+def _figure(inline_svg: Any, figure: tuple[Any, str], head: str) -> str:
+    return f"<h2>{head}</h2>\n<figure>{inline_svg(*figure)}</figure>"
+
+
+def _wide(caption: str, rows: list[list[str]]) -> str:
+    heads = ("variant", "clock", "right, %", "time, ms", "p95, ms", "p99, ms", "energy, mJ", "memory, MB", "accepted")
+    return f"<div class='wide'>{html_table(caption, heads, rows)}</div>"
+
+
+def _row(point: Point) -> list[str]:
+    times = point.statistics
+    accepted = "yes" if point.accepted else "; ".join(point.reasons)
+    if times is None or point.energy is None:
+        return [str(point.measured.variant), f"{point.clock.scale:g}", *("—",) * 6, accepted]
+    tails = [f"{one:.4g}" if one is not None else "—" for one in (times.p95, times.p99)]
+    energy, memory = point.energy.m_as("mJ"), point.memory.m_as("MB")
+    return [
+        str(point.measured.variant),
+        f"{point.clock.scale:g}",
+        f"{100 * point.objectives[0]:.2f}",
+        f"{times.p50:.4g}",
+        *tails,
+        f"{energy:.4g}",
+        f"{memory:.4g}",
+        accepted,
+    ]
+
+
+def _text(value: Any) -> str:
+    return "—" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

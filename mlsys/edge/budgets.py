@@ -1,0 +1,51 @@
+"""Budgets: which of them a variant exceeds, and whether it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlsys.door import checked_number, nonnegative, positive
+from mlsys.units import Quantity
+
+__all__ = ["memory_violations", "violation_name"]
+
+
+def violation_name(budget: Quantity) -> str:
+    """Return the name of the column that says whether a budget is exceeded, the budget in the shortest decimals.
+
+    Examples
+    --------
+    >>> from mlsys import Q_
+    >>> violation_name(Q_(0.5, "MB")), violation_name(Q_(2.0, "MB"))
+    ('violates_0.5mb', 'violates_2mb')
+    """
+    return f"violates_{budget.magnitude:.12g}{budget.units:~}".lower()
+
+
+def memory_violations(memory: Quantity, budgets: Iterable[Quantity]) -> dict[str, bool]:
+    """Return for each budget whether the memory exceeds it; equal is no violation.
+
+    Parameters
+    ----------
+    memory
+        What is needed, in bytes or a multiple.
+    budgets
+        Each above zero, in bytes or a multiple, decimal or binary as its unit says.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        If the memory is negative, a budget is not above zero, or one has no unit of memory.
+
+    Examples
+    --------
+    >>> from mlsys import Q_
+    >>> memory_violations(Q_(1.2, "MiB"), [Q_(size, "MiB") for size in (0.5, 1, 2, 5)])
+    {'violates_0.5mib': True, 'violates_1mib': True, 'violates_2mib': False, 'violates_5mib': False}
+    """
+    needed = checked_number("memory_violations", "memory", memory, nonnegative("byte"), {})
+    found = {}
+    for budget in budgets:
+        room = checked_number("memory_violations", "budgets", budget, positive("byte"), {})
+        found[violation_name(budget)] = bool(needed > room)
+    return found

@@ -1,0 +1,258 @@
+"""What a slower clock does to time and energy: memory does not wait for the clock, and leakage waits for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlsys.door import Argument, checked_number, nonnegative, positive
+from mlsys.errors import ArgumentError
+from mlsys.units import Q_, Quantity, ureg
+
+__all__ = ["Clock", "ClockLaw", "PowerPoint", "SplitEnergy", "best_clock", "split_energy"]
+
+_SCALE = Argument("", low=0.0, low_is_allowed=False, high=1.0)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock and its supply voltage, each over that of the reference.
+
+    Attributes
+    ----------
+    scale
+        Clock over the reference clock, above 0 and at most 1.
+    voltage
+        Supply over that at the reference clock, above 0 and at most 1.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is out of its range.
+    """
+
+    scale: float
+    voltage: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("scale", self.scale), ("voltage", self.voltage)):
+            checked_number("Clock", name, value, _SCALE, {})
+
+
+@dataclass(frozen=True)
+class ClockLaw:
+    r"""Time and energy of one inference at any clock.
+
+    Attributes
+    ----------
+    core
+        Time that the core computes at the reference clock.
+    memory
+        Time that the main memory takes, whatever the clock.
+    static
+        Power that flows as long as the inference lasts.
+    dynamic
+        Energy that the core's cycles take at the reference voltage, :math:`C V_0^2` times their number.
+
+    Notes
+    -----
+    At a clock :math:`f` of the reference :math:`f_0` and a voltage :math:`V` of :math:`V_0`,
+
+    .. math:: t = t_\text{core} f_0/f + t_\text{mem}, \qquad E = P_\text{static} t + E_\text{dyn} (V/V_0)^2 .
+
+    Assumed: the memory keeps its clock, and a core that waits switches nothing.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        If something is negative, not finite or of another unit, or both times are zero.
+
+    References
+    ----------
+    A. P. Chandrakasan, S. Sheng, R. W. Brodersen, Low-power CMOS digital design, IEEE JSSC 27(4), 1992.
+
+    Examples
+    --------
+    >>> law = ClockLaw(Q_(8, "ms"), Q_(2, "ms"), Q_(0.5, "W"), Q_(12, "mJ"))
+    >>> print(law.time(Clock(1.0)), law.time(Clock(0.5)), law.energy(Clock(0.5)))
+    10 ms 18 ms 21 mJ
+    """
+
+    core: Quantity
+    memory: Quantity
+    static: Quantity
+    dynamic: Quantity
+
+    def __post_init__(self) -> None:
+        for name, unit in (("core", "s"), ("memory", "s"), ("static", "W"), ("dynamic", "J")):
+            checked_number("ClockLaw", name, getattr(self, name), nonnegative(unit), {})
+        if not (self.core.magnitude or self.memory.magnitude):
+            raise ArgumentError("ClockLaw(): `core` and `memory` are both zero. Give the time of the inference")
+
+    @classmethod
+    def of(cls, time: Quantity, moved: Quantity, bandwidth: Quantity, static: Quantity, dynamic: Quantity) -> ClockLaw:
+        """Return the law of an inference that was timed at the reference clock.
+
+        Parameters
+        ----------
+        time
+            Measured.
+        moved, bandwidth
+            Bytes that it moves, and the bandwidth of the main memory: no more than ``time`` is spent there.
+        static, dynamic
+            Power that does not follow the clock, and power of the core at the reference clock.
+        """
+        whole = checked_number("ClockLaw.of", "time", time, positive("s"), {})
+        size = checked_number("ClockLaw.of", "moved", moved, nonnegative("byte"), {})
+        rate = checked_number("ClockLaw.of", "bandwidth", bandwidth, positive("byte/s"), {})
+        power = checked_number("ClockLaw.of", "dynamic", dynamic, nonnegative("W"), {})
+        memory = min(whole, size / rate)
+        return cls(Q_(whole - memory, "s"), Q_(memory, "s"), static, Q_((whole - memory) * power, "J"))
+
+    def time(self, clock: Clock) -> Quantity:
+        """Return the time of one inference."""
+        return self.core / clock.scale + self.memory  # type: ignore[no-any-return]
+
+    def static_energy(self, clock: Clock) -> Quantity:
+        """Return the energy that flows because time passes."""
+        return (self.static * self.time(clock)).to("mJ")  # type: ignore[no-any-return]
+
+    def dynamic_energy(self, clock: Clock) -> Quantity:
+        """Return the energy that the core's cycles take."""
+        return (self.dynamic * clock.voltage**2).to("mJ")  # type: ignore[no-any-return]
+
+    def energy(self, clock: Clock) -> Quantity:
+        """Return the energy of one inference."""
+        return self.static_energy(clock) + self.dynamic_energy(clock)  # type: ignore[no-any-return]
+
+
+def best_clock(law: ClockLaw, clocks: Sequence[Clock]) -> Clock:
+    """Return the clock of least energy, of equal ones the highest.
+
+    At one voltage that is the highest clock: the cycles cost the same, and leakage has less time.
+
+    Examples
+    --------
+    >>> law = ClockLaw(Q_(8, "ms"), Q_(2, "ms"), Q_(0.5, "W"), Q_(12, "mJ"))
+    >>> best_clock(law, [Clock(1.0), Clock(0.5)]), best_clock(law, [Clock(1.0), Clock(0.5, voltage=0.6)])
+    (Clock(scale=1.0, voltage=1.0), Clock(scale=0.5, voltage=0.6))
+    """
+    if not clocks:
+        raise ArgumentError("best_clock(): `clocks` is empty. Write e.g. clocks=[Clock(1.0), Clock(0.5)]")
+    return min(clocks, key=lambda clock: (law.energy(clock).m_as("J"), -clock.scale))
+
+
+@dataclass(frozen=True)
+class PowerPoint:
+    """Time and energy of one inference, measured at one clock; ``voltage`` is over that at the highest clock."""
+
+    clock: Quantity
+    time: Quantity
+    energy: Quantity
+    voltage: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, unit in (("clock", "Hz"), ("time", "s"), ("energy", "J")):
+            checked_number("PowerPoint", name, getattr(self, name), positive(unit), {})
+        checked_number("PowerPoint", "voltage", self.voltage, positive(), {})
+
+    @property
+    def power(self) -> Quantity:
+        """Mean power of the inference."""
+        return (self.energy / self.time).to("mW")  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class SplitEnergy:
+    """What measurements at several clocks say of one inference.
+
+    Attributes
+    ----------
+    static
+        Power that does not follow the clock.
+    dynamic
+        Energy of the core's cycles, at a voltage of 1.
+    core_cycles
+        Cycles that the core computes.
+    memory
+        Time that does not follow the clock.
+    residual
+        Largest difference of a measured energy from the fit, over it; zero for two points.
+    """
+
+    static: Quantity
+    dynamic: Quantity
+    core_cycles: Quantity
+    memory: Quantity
+    residual: float
+
+    def law(self, reference: Quantity) -> ClockLaw:
+        """Return time and energy at any clock up to ``reference``."""
+        seconds = self.core_cycles.m_as("cycle") / reference.m_as("Hz")
+        return ClockLaw(Q_(seconds, "s").to("ms"), self.memory, self.static, self.dynamic)
+
+
+def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
+    r"""Return static power and dynamic energy from measurements of one inference at several clocks.
+
+    Parameters
+    ----------
+    points
+        Two at least, at different clocks. More are fitted by least squares, none of the parts below zero.
+
+    Raises
+    ------
+    ArgumentError
+        If there are fewer than two clocks, or energy does not follow the law: static power or dynamic energy
+        would be negative.
+
+    Notes
+    -----
+    Each point says :math:`E = P_\text{static} t + E_\text{dyn} V^2`: two of them determine both parts.
+
+    Examples
+    --------
+    >>> fast = PowerPoint(Q_(168, "MHz"), Q_(145, "ms"), Q_(18, "mJ"))
+    >>> slow = PowerPoint(Q_(80, "MHz"), Q_(305, "ms"), Q_(24, "mJ"))
+    >>> found = split_energy([fast, slow])
+    >>> print(f"{found.static:.1f}, {found.dynamic:.2f}; {fast.power:.0f} and {slow.power:.0f}")
+    37.5 mW, 12.56 mJ; 124 mW and 79 mW
+    """
+    clocks = np.array([one.clock.m_as("Hz") for one in points])
+    if len(set(clocks.tolist())) < 2:
+        raise ArgumentError(f"split_energy(): `points` must be at two clocks at least, got {len(set(clocks.tolist()))}")
+    times = np.array([one.time.m_as("s") for one in points])
+    energies = np.array([one.energy.m_as("J") for one in points])
+    squares = np.array([one.voltage**2 for one in points])
+    (static, dynamic), residual = _parts(np.stack([times, squares], 1), energies)
+    if min(static, dynamic) < 0:
+        part = "static power" if static < dynamic else "dynamic energy"
+        raise ArgumentError(
+            f"split_energy(): `points` would need a negative {part}: between these clocks something else changed, "
+            "such as the voltage. Give `voltage` of each point"
+        )
+    (memory, cycles), _ = _parts(np.stack([np.ones_like(clocks), 1 / clocks], 1), times)
+    if memory < 0:  # time grows faster than the clock falls: all of it is the core's
+        memory, cycles = 0.0, float(np.sum(times / clocks) / np.sum(1 / clocks**2))
+    return SplitEnergy(
+        Q_(float(static), "W").to("mW"),
+        Q_(float(dynamic), "J").to("mJ"),
+        ureg.Quantity(float(cycles), "cycle"),
+        Q_(float(memory), "s").to("ms"),
+        residual,
+    )
+
+
+def _parts(terms: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return two factors of two terms, exactly from two rows, else by least squares above zero."""
+    from scipy.optimize import nnls
+
+    if np.linalg.matrix_rank(terms / np.abs(terms).max(axis=0)) < 2:
+        raise ArgumentError("split_energy(): `points` say the same twice. Give points of another time or voltage")
+    if len(values) == 2:
+        return np.linalg.solve(terms, values), 0.0
+    scale = np.abs(terms).max(axis=0)
+    found = nnls(terms / scale, values)[0] / scale
+    return found, float(np.max(np.abs(terms @ found - values) / values))

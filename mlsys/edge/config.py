@@ -1,0 +1,251 @@
+"""A configuration of the edge optimiser, read from YAML with every fault told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mlsys.edge.clock import Clock, PowerPoint, split_energy
+from mlsys.edge.schema import FORMATS, faults
+from mlsys.errors import EdgeFileError
+from mlsys.faults import dotted
+from mlsys.units import Q_, Quantity
+
+__all__ = ["Config", "Variant", "example"]
+
+
+class Variant(NamedTuple):
+    """One network to make: how it is pruned, how much, and the number format it is stored in."""
+
+    method: str
+    level: float
+    precision: str
+
+    def __str__(self) -> str:
+        cut = "as trained" if not self.level else f"{self.method} {self.level:.0%}"
+        return f"{cut}, {self.precision}"
+
+
+def example() -> dict[str, Any]:
+    """Return an example: the digits that scikit-learn ships, on the small network of the exercises."""
+    return {
+        "name": "digits on a small network",
+        "network": "small-cnn",
+        "data": "digits",
+        "seed": 0,
+        "training": {"epochs": 8, "finetune_epochs": 2, "batch": 64, "learning_rate": 0.002},
+        "batch": 1,
+        "pruning": {"structured": [0, 0.25, 0.5, 0.75], "unstructured": [0.5, 0.9]},
+        "precisions": list(FORMATS),
+        "clocks": [1.0, {"scale": 0.5, "voltage": 0.8}],
+        "latency": {"source": "measured", "samples": 200, "warmup": 10, "threads": 1},
+        "benchmark_repeats": 5,
+        "quantization_backend": "fbgemm",
+        "memory_bandwidth_gb_s": 12.8,
+        "power": {"static_w": 0.5, "dynamic_w": 1.5},
+        "reserve_mb": 0.02,
+        "memory_budgets_mb": [0.05, 0.1, 0.15, 0.2],
+        "active_memory_budget_mb": 0.1,
+        "limits": {"accuracy": 0.95},
+    }
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that a run depends on.
+
+    Attributes
+    ----------
+    data
+        What a file would say; all else is read from it.
+
+    Raises
+    ------
+    EdgeFileError
+        If anything is wrong; every fault is listed, with its place.
+
+    Examples
+    --------
+    >>> config = Config(example())
+    >>> len(config.variants), len(config.clocks), str(config.active_budget)
+    (30, 2, '0.1 MB')
+    >>> Config({"network": "small-cnn", "precisions": ["int4"]})
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.EdgeFileError: precisions.0: must be one of fp32, fp16, bf16, int8-dynamic, int8-static, got 'int4'.
+    """
+
+    data: Mapping[str, Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        found = faults(self.data)
+        if found:
+            raise EdgeFileError("\n".join(f"{dotted(place)}{text}" for place, text in found))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Config:
+        """Read a configuration from a YAML file (JSON is YAML, too).
+
+        Raises
+        ------
+        EdgeFileError
+            If the file is unreadable or has faults; every fault is told with its line and place.
+        """
+        from mlsys.hardware.document import Document
+
+        document = Document(Path(path), "configuration", EdgeFileError)
+        told = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
+        if told:
+            raise EdgeFileError("\n".join(told))
+        return cls(document.data)
+
+    def _of(self, group: str, key: str, usual: Any) -> Any:
+        return (self.data.get(group) or {}).get(key, usual)
+
+    @property
+    def name(self) -> str:
+        """What the report is headed with."""
+        return str(self.data.get("name", self.network))
+
+    @property
+    def network(self) -> str:
+        """Name or factory of the network."""
+        return str(self.data["network"])
+
+    @property
+    def source(self) -> str:
+        """Name or loader of the data."""
+        return str(self.data.get("data", "digits"))
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything that is drawn."""
+        return int(self.data.get("seed", 0))
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """Epochs, epochs after pruning, batch and learning rate."""
+        usual = {"epochs": 8, "finetune_epochs": 2, "batch": 64, "learning_rate": 0.002}
+        return {**usual, **(self.data.get("training") or {})}
+
+    @property
+    def batch(self) -> int:
+        """Images of one inference."""
+        return int(self.data.get("batch", 1))
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """Networks to make: the one as trained first, then methods and levels in order, formats innermost."""
+        pruning = self.data.get("pruning") or {"structured": [0]}
+        cuts = [
+            (method, float(level))
+            for method in ("structured", "unstructured")
+            for level in sorted(pruning.get(method, ()))
+        ]
+        whole = [("none", 0.0)] if any(not level for _, level in cuts) else []
+        return tuple(
+            Variant(method, level, precision)
+            for method, level in (*whole, *(cut for cut in cuts if cut[1]))
+            for precision in self.precisions
+        )
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Number formats."""
+        return tuple(self.data.get("precisions", FORMATS))
+
+    @cached_property
+    def clocks(self) -> tuple[Clock, ...]:
+        """Clocks over the reference clock, with their voltages; a bare number keeps the voltage."""
+        return tuple(
+            Clock(entry["scale"], entry["voltage"]) if isinstance(entry, Mapping) else Clock(entry)
+            for entry in self.data.get("clocks", (1.0,))
+        )
+
+    @property
+    def device(self) -> str | None:
+        """Device whose latency is modelled; None where it is measured here."""
+        return self._of("latency", "device", None)  # type: ignore[no-any-return]
+
+    @property
+    def samples(self) -> int:
+        """Inferences of one window of timing."""
+        return int(self._of("latency", "samples", 200))
+
+    @property
+    def warmup(self) -> int:
+        """Inferences before each window."""
+        return int(self._of("latency", "warmup", 10))
+
+    @property
+    def threads(self) -> int:
+        """Threads of PyTorch while it is timed."""
+        return int(self._of("latency", "threads", 1))
+
+    @property
+    def repeats(self) -> int:
+        """Windows of timing."""
+        return int(self.data.get("benchmark_repeats", 5))
+
+    @property
+    def backend(self) -> str:
+        """Kernels of PyTorch for INT8."""
+        return str(self.data.get("quantization_backend", "fbgemm"))
+
+    @property
+    def bandwidth(self) -> Quantity:
+        """Bandwidth of the main memory."""
+        return Q_(float(self.data.get("memory_bandwidth_gb_s", 12.8)), "GB/s")
+
+    @cached_property
+    def _split(self) -> tuple[float, float] | None:
+        points = self._of("power", "measured", None)
+        if points is None:
+            return None
+        measured = [
+            PowerPoint(
+                Q_(float(one["clock_mhz"]), "MHz"),
+                Q_(float(one["time_ms"]), "ms"),
+                Q_(float(one["energy_mj"]), "mJ"),
+                float(one.get("voltage", 1.0)),
+            )
+            for one in points
+        ]
+        found = split_energy(measured)
+        fastest = max(measured, key=lambda one: one.clock.m_as("Hz"))
+        return found.static.m_as("W"), found.dynamic.m_as("J") / fastest.time.m_as("s")
+
+    @property
+    def static_power(self) -> Quantity:
+        """Power that does not follow the clock."""
+        return Q_(self._split[0] if self._split else float(self._of("power", "static_w", 0.5)), "W")
+
+    def dynamic_power(self, precision: str) -> Quantity:
+        """Power that follows the clock, at the reference clock and voltage."""
+        if self._split:
+            return Q_(self._split[1], "W")
+        given = self._of("power", "dynamic_w", 1.5)
+        return Q_(float(given[precision] if isinstance(given, Mapping) else given), "W")
+
+    @property
+    def reserve(self) -> Quantity:
+        """Memory that something else needs."""
+        return Q_(float(self.data.get("reserve_mb", 0.0)), "MB")
+
+    @property
+    def budgets(self) -> tuple[Quantity, ...]:
+        """Budgets of memory that are reported."""
+        return tuple(Q_(float(one), "MB") for one in self.data.get("memory_budgets_mb", (0.5, 1.0, 2.0, 5.0)))
+
+    @property
+    def active_budget(self) -> Quantity:
+        """The budget of memory that a variant must meet."""
+        return Q_(float(self.data.get("active_memory_budget_mb", 1.0)), "MB")
+
+    def limit(self, key: str) -> float | None:
+        """Return another budget that a variant must meet, in the unit of its name; None without one."""
+        value = self._of("limits", key, None)
+        return None if value is None else float(value)

@@ -1,0 +1,267 @@
+"""One variant of a network: made, judged, timed or estimated, and how much memory it plans for."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mlsys.edge.config import Config, Variant
+from mlsys.edge.latency import raw_samples
+from mlsys.edge.task import Task, accuracy, fresh_network, load_task, train
+from mlsys.edge.variants import check_backend, in_format, input_dtype, pruned, stored_sizes
+from mlsys.errors import ArgumentError, UnknownNameError
+
+if TYPE_CHECKING:
+    from mlsys.planner.memory import MemoryPlan
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["Measured", "Workbench", "base_workload", "modelled_times"]
+
+_STORED = {"int8-static": "int8", "int8-dynamic": "fp32"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of one variant before any clock is chosen; plain data that a file holds.
+
+    Attributes
+    ----------
+    method, level, precision
+        The variant.
+    accuracy
+        Share of the test samples that it gets right; None where making it failed.
+    samples_ms
+        Raw times of single inferences; empty where they are modelled.
+    core_ms, memory_ms
+        Modelled time that follows the clock, and that does not; None where it is measured.
+    weight_bytes, sparse_bytes, buffer_bytes
+        Weights and biases as they lie in memory, and with zeros left out; statistics and counters.
+    activation_bytes, moved_bytes
+        Planned block of activations and inputs, and bytes that fused operators move.
+    macs, parameters, nonzero
+        Multiply-accumulates of one inference, parameters, and those that are not zero.
+    failed
+        Why there is nothing; empty where there is.
+    """
+
+    method: str
+    level: float
+    precision: str
+    accuracy: float | None = None
+    samples_ms: list[float] = field(default_factory=list)
+    core_ms: float | None = None
+    memory_ms: float | None = None
+    weight_bytes: int = 0
+    sparse_bytes: int = 0
+    buffer_bytes: int = 0
+    activation_bytes: int = 0
+    moved_bytes: int = 0
+    macs: int = 0
+    parameters: int = 0
+    nonzero: int = 0
+    failed: str = ""
+
+    @property
+    def variant(self) -> Variant:
+        """Which one it is."""
+        return Variant(self.method, self.level, self.precision)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+class Workbench:
+    """Makes the variants of a configuration; what several share is made once.
+
+    Parameters
+    ----------
+    config
+        What to make.
+
+    Raises
+    ------
+    ArgumentError
+        If the network, the data, or kernels that a format needs are not there.
+    """
+
+    def __init__(self, config: Config) -> None:
+        check_backend(config.backend, config.precisions)
+        self.config = config
+        self._cut: dict[tuple[str, float], Any] = {}
+        self._captured: dict[tuple[Any, ...], Workload] = {}
+
+    @functools.cached_property
+    def task(self) -> Task:
+        """The data."""
+        return load_task(self.config.source, self.config.seed)
+
+    @functools.cached_property
+    def trained(self) -> Any:
+        """The network as trained; a state that was kept can be put in its place."""
+        module = self.fresh()
+        plan = self.config.training
+        train(
+            module,
+            self.task,
+            epochs=plan["epochs"],
+            batch=plan["batch"],
+            learning_rate=plan["learning_rate"],
+            seed=self.config.seed,
+        )
+        return module
+
+    def fresh(self) -> Any:
+        """Return the network before training, checked to take the data.
+
+        Raises
+        ------
+        ArgumentError
+            If it does not give a score for each class.
+        """
+        import torch
+
+        module = fresh_network(self.config.network, self.config.seed)
+        try:
+            with torch.no_grad():
+                scores = module(self.task.test_x[:2])
+        except Exception as error:  # whatever a network of the reader's own raises
+            raise ArgumentError(
+                f"{self.config.network} does not take the data {self.task.name}, whose samples have shape "
+                f"{tuple(self.task.test_x.shape[1:])}: {str(error).splitlines()[0]}"
+            ) from error
+        classes = int(self.task.train_y.max()) + 1
+        if getattr(scores, "ndim", 0) != 2 or scores.shape[1] < classes:
+            raise ArgumentError(
+                f"{self.config.network} must give a score for each of {classes} classes, got shape "
+                f"{tuple(getattr(scores, 'shape', ()))} for 2 samples of {self.task.name}"
+            )
+        return module
+
+    def cut(self, variant: Variant) -> Any:
+        """Return the network in FP32, pruned as the variant says."""
+        key = (variant.method, variant.level)
+        if key not in self._cut:
+            config = self.config
+            self._cut[key] = pruned(self.trained, self.task, variant, training=config.training, seed=config.seed)
+        return self._cut[key]
+
+    def workload(self, variant: Variant) -> Workload:
+        """Return the pruned network as captured, every value in FP32, at the batch of one inference."""
+        from mlsys.workloads import Workload
+
+        module = self.cut(variant)
+        shapes = tuple(tuple(parameter.shape) for parameter in module.parameters())
+        if shapes not in self._captured:
+            first = self.task.test_x[:1]
+            example = first.expand(self.config.batch, *first.shape[1:]).contiguous()
+            self._captured[shapes] = Workload.from_torch(module, example, name=self.config.network)
+        return self._captured[shapes]
+
+    def measure(self, variant: Variant) -> Measured:
+        """Return everything that is known of one variant.
+
+        What cannot be made here, or not estimated on the device, says why in ``failed``.
+        """
+        try:
+            made = in_format(self.cut(variant), self.task, variant.precision, self.config.backend)
+            dtype = input_dtype(variant.precision)
+            share = accuracy(made, self.task, dtype)
+            times, core, memory = self._times(variant, made, dtype)
+            sizes, work = stored_sizes(made), self.workload(variant)
+            stored = work.stored_as(_STORED.get(variant.precision, variant.precision))
+            saved = stored.weight_bytes.m_as("byte") - sizes.dense
+            return Measured(
+                *variant,
+                accuracy=share,
+                samples_ms=times,
+                core_ms=core,
+                memory_ms=memory,
+                weight_bytes=sizes.dense,
+                sparse_bytes=sizes.sparse,
+                buffer_bytes=sizes.buffers,
+                activation_bytes=int(_plan(stored).peak.m_as("byte")),
+                moved_bytes=_moved(stored) - int(saved),
+                macs=int(work.macs.magnitude),
+                parameters=sizes.parameters,
+                nonzero=sizes.nonzero,
+            )
+        except (ArgumentError, UnknownNameError, RuntimeError, NotImplementedError) as error:
+            return Measured(*variant, failed=str(error).splitlines()[0][:300])
+
+    def _times(self, variant: Variant, made: Any, dtype: Any) -> tuple[list[float], float | None, float | None]:
+        config = self.config
+        if config.device is not None:
+            core, memory = modelled_times(config.device, self.workload(variant), variant.precision, config.batch)
+            return [], core, memory
+        first = self.task.test_x[:1].to(dtype)
+        inputs = first.expand(config.batch, *first.shape[1:]).contiguous()
+        times = raw_samples(
+            lambda: made(inputs),
+            samples=config.samples,
+            repeats=config.repeats,
+            warmup=config.warmup,
+            threads=config.threads,
+        )
+        return times, None, None
+
+
+def base_workload(config: Config) -> Workload:
+    """Return the network before any pruning, captured at the batch of one inference."""
+    from mlsys.workloads import Workload
+
+    bench = Workbench(config)
+    module, first = bench.fresh(), bench.task.test_x[:1]
+    example = first.expand(config.batch, *first.shape[1:]).contiguous()
+    return Workload.from_torch(module, example, name=config.network)
+
+
+def _plan(work: Workload) -> MemoryPlan:
+    from mlsys.planner.memory import plan_memory
+
+    return plan_memory(work, in_place=True, inputs=True)
+
+
+def _moved(work: Workload) -> int:
+    from mlsys.mapping.fusion import fuse
+
+    return int(fuse(work).data.m_as("byte"))
+
+
+def modelled_times(device: str, work: Workload, precision: str, batch: int = 1) -> tuple[float, float]:
+    """Return the time on a device that follows its clock, and the time that its memory holds, ms.
+
+    Parameters
+    ----------
+    device
+        Name in the catalogue.
+    work
+        Captured in FP32.
+    precision
+        One of :data:`mlsys.edge.schema.FORMATS`; of dynamic INT8 only matrix products run in 8 bits.
+    batch
+        Samples of one inference.
+
+    Raises
+    ------
+    UnknownNameError
+        If the device has no rate in the format.
+    """
+    from mlsys.hardware import Hardware
+    from mlsys.models.analysis import analyse
+
+    twin = Hardware[device]
+    wide = None if precision == "int8-static" else precision if precision != "int8-dynamic" else "fp32"
+    narrow = "int8" if precision.startswith("int8") else None
+    analyses = {
+        form: analyse(twin, work, precision=form, samples=batch) for form in dict.fromkeys((wide, narrow)) if form
+    }
+    core = memory = 0.0
+    for place, operator in enumerate(work.operators):
+        form = narrow if wide is None or (narrow and operator.kind == "gemm") else wide
+        assert form is not None
+        found = analyses[form].operators[place]
+        time = float(found.estimate.m_as("ms"))
+        core, memory = (core, memory + time) if found.held_by == "memory" else (core + time, memory)
+    return core, memory

@@ -1,0 +1,126 @@
+"""Raw times of single inferences, and what may be said of so many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlsys.door import checked_number, count, nonnegative
+from mlsys.errors import ArgumentError
+
+__all__ = ["LEAST_FOR", "LatencyStatistics", "latency_statistics", "raw_samples"]
+
+LEAST_FOR = {50: 1, 95: 20, 99: 1000}
+"""Samples that a percentile asks for at least: ten beyond it for the 99th, one for the 95th."""
+
+
+@dataclass(frozen=True)
+class LatencyStatistics:
+    """What raw samples say, ms.
+
+    Attributes
+    ----------
+    count
+        How many samples.
+    mean, std
+        Their mean and unbiased standard deviation; no deviation of a single one.
+    p50, p95, p99
+        Percentiles, on the line between two samples; None where there are too few samples to say.
+    """
+
+    count: int
+    mean: float
+    std: float | None
+    p50: float
+    p95: float | None
+    p99: float | None
+
+
+def latency_statistics(samples: Sequence[float]) -> LatencyStatistics:
+    """Return the statistics of raw samples, each one inference.
+
+    Parameters
+    ----------
+    samples
+        Times of single inferences, ms, above zero.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or one is not a finite number above zero.
+
+    Examples
+    --------
+    >>> found = latency_statistics([1.0, 2.0, 3.0, 4.0])
+    >>> found.p50, found.p99, round(found.std, 3)
+    (2.5, None, 1.291)
+    """
+    values = np.asarray(samples, dtype=float)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or (values <= 0).any():
+        raise ArgumentError(
+            "latency_statistics(): `samples` must be finite times above 0 ms, one at least. Write e.g. samples=[1.2]"
+        )
+    percentiles = {
+        percent: float(np.percentile(values, percent)) if len(values) >= least else None
+        for percent, least in LEAST_FOR.items()
+    }
+    return LatencyStatistics(
+        len(values),
+        float(values.mean()),
+        float(values.std(ddof=1)) if len(values) > 1 else None,
+        float(np.percentile(values, 50)),
+        percentiles[95],
+        percentiles[99],
+    )
+
+
+def raw_samples(
+    run: Callable[[], object], *, samples: int, repeats: int = 1, warmup: int = 10, threads: int = 1
+) -> list[float]:
+    """Return the time of every single call, ms, in windows with a warm-up before each.
+
+    Parameters
+    ----------
+    run
+        One inference.
+    samples, repeats
+        Calls of a window, and windows.
+    warmup
+        Calls before each window that are not kept.
+    threads
+        Of PyTorch meanwhile.
+
+    Examples
+    --------
+    >>> times = raw_samples(lambda: sum(range(100)), samples=3, repeats=2, warmup=1)
+    >>> len(times), all(time > 0 for time in times)
+    (6, True)
+    """
+    import torch
+
+    from mlsys.bench.timing import measure
+    from mlsys.units import Q_
+
+    for name, value, spec in (
+        ("samples", samples, count()),
+        ("repeats", repeats, count()),
+        ("warmup", warmup, nonnegative()),
+        ("threads", threads, count()),
+    ):
+        checked_number("raw_samples", name, value, spec, {})
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found: list[float] = []
+    try:
+        with torch.inference_mode():
+            for _ in range(repeats):
+                for _ in range(warmup):
+                    run()
+                # no duration is too short: each sample is one call, never the mean of several
+                (timing,) = measure({"run": run}, repeats=samples, warmup=1, shortest=Q_(1.0, "ns"))
+                found += [1e3 * seconds for seconds in timing.samples]
+    finally:
+        torch.set_num_threads(before)
+    return found

@@ -1,0 +1,243 @@
+"""What each layer of a network holds, moves and computes, and how near a measured time comes to a machine's rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlsys.door import checked_number, count, positive
+from mlsys.units import Quantity
+
+if TYPE_CHECKING:
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["LAYER_COLUMNS", "SUMMARY_COLUMNS", "HardwareSummary", "LayerRow", "layer_stats", "summarize_hardware"]
+
+LAYER_COLUMNS = (
+    *("layer", "output_elements", "parameter_bytes", "activation_bytes", "macs"),
+    *("flops", "input_bytes", "dtype", "kind"),
+)
+SUMMARY_COLUMNS = (
+    *("traffic", "scope", "total_bytes", "macs", "latency_ms", "achieved_gb_per_s", "configured_gb_per_s"),
+    *("utilisation", "gmac_per_s", "gflop_per_s", "bound_by"),
+)
+_HELD = 0.5  # a machine's rate explains a time from this share on
+_SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One layer for one batch.
+
+    Attributes
+    ----------
+    layer, kind
+        What the capture calls it, and what it does.
+    output_elements, activation_bytes
+        Of the tensors that it makes.
+    parameter_bytes, input_bytes
+        Of weights and biases, and of the other tensors that it reads.
+    macs, flops
+        Multiply-accumulates, and all floating-point work: twice those and what is done to single elements.
+    dtype
+        Number format of what it makes.
+    """
+
+    layer: str
+    output_elements: int
+    parameter_bytes: int
+    activation_bytes: int
+    macs: int
+    flops: int
+    input_bytes: int
+    dtype: str
+    kind: str
+
+    def record(self) -> dict[str, Any]:
+        """Return the row by :data:`LAYER_COLUMNS`."""
+        row = asdict(self)
+        return {name: row[name] for name in LAYER_COLUMNS}
+
+
+def layer_stats(workload: Workload, *, every: bool = False) -> tuple[LayerRow, ...]:
+    """Return the layers of a captured network, sizes read from its graph.
+
+    Parameters
+    ----------
+    workload
+        Captured, so that it knows which operator makes which tensor.
+    every
+        Also the operators without parameters, such as activations and pooling.
+
+    Raises
+    ------
+    ArgumentError
+        If the network was written down by hand and has no graph.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> rows = layer_stats(load("small-cnn", batch=64))
+    >>> [(row.layer, row.output_elements, row.parameter_bytes, row.activation_bytes) for row in rows]
+    [('conv2d', 802816, 640, 3211264), ('conv2d_1', 401408, 18560, 1605632), ('linear', 640, 62760, 2560)]
+    >>> sum(row.parameter_bytes + row.activation_bytes for row in rows), sum(row.macs for row in rows)
+    (4901416, 66031616)
+    """
+    graph = workload.graph
+    made: dict[int, list[Any]] = {}
+    weights: dict[int, int] = {}
+    inputs: dict[int, int] = {}
+    for value in graph.values:
+        if value.producer is not None:
+            made.setdefault(value.producer, []).append(value)
+        for reader in set(value.consumers):
+            side = weights if value.role == "weight" else inputs
+            side[reader] = side.get(reader, 0) + value.bytes
+    found = []
+    for place, operator in enumerate(graph.operators):
+        counts = getattr(operator, "counts", None)
+        macs = int(counts.macs) if counts is not None else 0
+        if not every and not macs and not weights.get(place):
+            continue
+        outputs = made.get(place, [])
+        dtype = outputs[0].dtype if outputs else operator.precision
+        found.append(
+            LayerRow(
+                operator.name,
+                sum(_elements(value.shape) for value in outputs),
+                weights.get(place, 0),
+                sum(value.bytes for value in outputs),
+                macs,
+                2 * macs + int(counts.elementwise if counts is not None else 0),
+                inputs.get(place, 0),
+                _SHORT.get(dtype, dtype),
+                operator.kind,
+            )
+        )
+    return tuple(found)
+
+
+def _elements(shape: Iterable[int]) -> int:
+    number = 1
+    for size in shape:
+        number *= size
+    return number
+
+
+@dataclass(frozen=True)
+class HardwareSummary:
+    """A measured time beside what a way of counting bytes makes of it.
+
+    Attributes
+    ----------
+    traffic
+        ``"once"``: weights and what layers with weights make, each once. ``"operators"``: all that every operator
+        reads and writes. ``"fused"``: the same after fusion, with intermediates kept on the chip.
+    scope
+        ``"batch"`` or ``"sample"``.
+    total_bytes, macs, latency_ms
+        Of the scope.
+    achieved_gb_per_s, configured_gb_per_s, utilisation
+        Bytes over time, the bandwidth that was given, and the one over the other.
+    gmac_per_s, gflop_per_s
+        Multiply-accumulates over time, and twice as many floating-point operations.
+    bound_by
+        ``"memory"`` or ``"compute"`` where that rate explains half of the time at least, ``"overhead"`` where
+        neither does, and ``"not memory"`` where no peak was given to tell the others apart.
+    """
+
+    traffic: str
+    scope: str
+    total_bytes: float
+    macs: float
+    latency_ms: float
+    achieved_gb_per_s: float
+    configured_gb_per_s: float
+    utilisation: float
+    gmac_per_s: float
+    gflop_per_s: float
+    bound_by: str
+
+    def record(self) -> dict[str, Any]:
+        """Return the row by :data:`SUMMARY_COLUMNS`."""
+        row = asdict(self)
+        return {name: row[name] for name in SUMMARY_COLUMNS}
+
+
+def summarize_hardware(
+    workload: Workload,
+    latency: Quantity,
+    bandwidth: Quantity,
+    *,
+    batch: int = 1,
+    peak: Quantity | None = None,
+) -> tuple[HardwareSummary, ...]:
+    """Return what a measured time says, for three ways of counting bytes, for the batch and for one sample.
+
+    Parameters
+    ----------
+    workload
+        Captured, at the batch that was timed.
+    latency
+        Time of the batch.
+    bandwidth
+        Of the main memory.
+    batch
+        Samples of the batch.
+    peak
+        Floating-point rate of the machine, FLOP/s, to tell compute from overhead.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        If the time, the bandwidth, the batch or the peak is not above zero or has another unit.
+
+    Examples
+    --------
+    >>> from mlsys import Q_
+    >>> from mlsys.workloads import load
+    >>> found = summarize_hardware(load("small-cnn", batch=64), Q_(4.87, "ms"), Q_(12.8, "GB/s"), batch=64)
+    >>> print(f"{found[0].achieved_gb_per_s:.3f} GB/s, {found[0].utilisation:.4f}, {found[0].gmac_per_s:.2f} GMAC/s")
+    1.006 GB/s, 0.0786, 13.56 GMAC/s
+    """
+    from mlsys.mapping.fusion import fuse
+
+    seconds = checked_number("summarize_hardware", "latency", latency, positive("s"), {})
+    rate = checked_number("summarize_hardware", "bandwidth", bandwidth, positive("byte/s"), {})
+    samples = int(checked_number("summarize_hardware", "batch", batch, count(), {}))
+    most = None if peak is None else checked_number("summarize_hardware", "peak", peak, positive("FLOP/s"), {})
+    rows = layer_stats(workload)
+    macs = int(workload.macs.magnitude)
+    traffic: Mapping[str, float] = {
+        "once": sum(row.parameter_bytes + row.activation_bytes for row in rows),
+        "operators": workload.data.m_as("byte"),
+        "fused": fuse(workload).data.m_as("byte"),
+    }
+    found = []
+    for name, moved in traffic.items():
+        in_memory, in_units = moved / rate / seconds, None if most is None else 2 * macs / most / seconds
+        for scope, share in (("batch", 1), ("sample", samples)):
+            found.append(
+                HardwareSummary(
+                    name,
+                    scope,
+                    moved / share,
+                    macs / share,
+                    1e3 * seconds / share,
+                    moved / seconds / 1e9,
+                    rate / 1e9,
+                    moved / seconds / rate,
+                    macs / seconds / 1e9,
+                    2 * macs / seconds / 1e9,
+                    _bound_by(in_memory, in_units),
+                )
+            )
+    return tuple(found)
+
+
+def _bound_by(in_memory: float, in_units: float | None) -> str:
+    """Return what explains a time, from the shares of it that memory and arithmetic need at least."""
+    if max(in_memory, in_units or 0.0) < _HELD:
+        return "overhead" if in_units is not None else "not memory"
+    return "memory" if in_memory >= (in_units or 0.0) else "compute"

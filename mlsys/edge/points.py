@@ -1,0 +1,202 @@
+"""Every variant at every clock: time, energy, memory, budgets, and which points no other beats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlsys.edge.budgets import memory_violations
+from mlsys.edge.clock import Clock, ClockLaw
+from mlsys.edge.config import Config
+from mlsys.edge.evaluate import Measured
+from mlsys.edge.latency import LatencyStatistics, latency_statistics
+from mlsys.edge.pareto import pareto_front
+from mlsys.units import Q_, Quantity
+
+__all__ = ["Point", "point_columns", "points_of"]
+
+_HEAD = (
+    *("pruning_method", "pruning_level", "precision", "clock_scale", "voltage", "accuracy"),
+    *("latency_ms", "latency_mean_ms", "latency_std_ms", "latency_p95_ms", "latency_p99_ms", "samples"),
+    *("memory_time_ms", "throughput_sps", "memory_mb", "weights_mb", "activations_mb", "reserve_mb"),
+    *("sparse_weights_mb", "macs", "parameters", "nonzero_parameters"),
+    *("energy_mj", "static_energy_mj", "dynamic_energy_mj", "static_power_w", "dynamic_power_w"),
+)
+_TAIL = ("active_budget_mb", "accepted", "reason", "pareto")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One variant at one clock.
+
+    Attributes
+    ----------
+    measured, clock
+        Which.
+    statistics
+        Of the times at this clock; of modelled times there is one.
+    law
+        Time and energy of one inference at any clock; None where the variant failed.
+    memory
+        Planned activations, weights, statistics and the reserve.
+    violations
+        By budget.
+    reasons
+        Why it is not accepted; none where it is.
+    pareto
+        Whether no accepted point is as good in accuracy, time, energy and memory and better in one.
+    """
+
+    measured: Measured
+    clock: Clock
+    statistics: LatencyStatistics | None
+    law: ClockLaw | None
+    memory: Quantity
+    violations: dict[str, bool]
+    reasons: tuple[str, ...]
+    pareto: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it meets every budget."""
+        return not self.reasons
+
+    @property
+    def energy(self) -> Quantity | None:
+        """Energy of one inference."""
+        return None if self.law is None else self.law.energy(self.clock)
+
+    @property
+    def objectives(self) -> tuple[float, float, float, float]:
+        """Accuracy, ms, mJ and byte."""
+        assert self.statistics is not None
+        assert self.energy is not None
+        return (
+            float(self.measured.accuracy or 0.0),
+            self.statistics.p50,
+            float(self.energy.m_as("mJ")),
+            float(self.memory.m_as("byte")),
+        )
+
+    def record(self, config: Config) -> dict[str, Any]:
+        """Return the row of the table, by :func:`point_columns`."""
+        one, times, law, clock = self.measured, self.statistics, self.law, self.clock
+        row: dict[str, Any] = dict.fromkeys(point_columns(config))
+        row |= {
+            "pruning_method": one.method,
+            "pruning_level": one.level,
+            "precision": one.precision,
+            "clock_scale": clock.scale,
+            "voltage": clock.voltage,
+            "active_budget_mb": config.active_budget.m_as("MB"),
+            "accepted": self.accepted,
+            "reason": "; ".join(self.reasons),
+            "pareto": self.pareto,
+        }
+        if times is None or law is None:
+            return row
+        memory = law.memory.m_as("ms")
+        row |= {
+            "accuracy": one.accuracy,
+            "latency_ms": times.p50,
+            "latency_mean_ms": times.mean,
+            "latency_std_ms": times.std,
+            "latency_p95_ms": times.p95,
+            "latency_p99_ms": times.p99,
+            "samples": len(one.samples_ms),
+            "memory_time_ms": memory,
+            "throughput_sps": 1e3 * config.batch / times.p50,
+            "memory_mb": self.memory.m_as("MB"),
+            "weights_mb": (one.weight_bytes + one.buffer_bytes) / 1e6,
+            "activations_mb": one.activation_bytes / 1e6,
+            "reserve_mb": config.reserve.m_as("MB"),
+            "sparse_weights_mb": (one.sparse_bytes + one.buffer_bytes) / 1e6,
+            "macs": one.macs,
+            "parameters": one.parameters,
+            "nonzero_parameters": one.nonzero,
+            "energy_mj": law.energy(clock).m_as("mJ"),
+            "static_energy_mj": law.static_energy(clock).m_as("mJ"),
+            "dynamic_energy_mj": law.dynamic_energy(clock).m_as("mJ"),
+            "static_power_w": law.static.m_as("W"),
+            "dynamic_power_w": config.dynamic_power(one.precision).m_as("W"),
+            **self.violations,
+        }
+        return row
+
+
+def point_columns(config: Config) -> tuple[str, ...]:
+    """Return the columns of the table of points."""
+    from mlsys.edge.budgets import violation_name
+
+    return (*_HEAD, *map(violation_name, config.budgets), *_TAIL)
+
+
+def points_of(config: Config, measured: Iterable[Measured]) -> tuple[Point, ...]:
+    """Return every variant at every clock, the front among the accepted ones marked.
+
+    Parameters
+    ----------
+    config
+        Clocks, power, budgets.
+    measured
+        Variants.
+
+    Returns
+    -------
+    tuple of Point
+        Variants in the order given, clocks innermost.
+    """
+    found = [_point(config, one, clock) for one in measured for clock in config.clocks]
+    return _with_front(found)
+
+
+def _point(config: Config, one: Measured, clock: Clock) -> Point:
+    if one.failed:
+        return Point(one, clock, None, None, Q_(0, "MB"), {}, (f"failed: {one.failed}",))
+    static, dynamic = config.static_power, config.dynamic_power(one.precision)
+    if one.core_ms is not None and one.memory_ms is not None:
+        core = Q_(one.core_ms, "ms")
+        law = ClockLaw(core, Q_(one.memory_ms, "ms"), static, (core * dynamic).to("mJ"))
+        times = latency_statistics([law.time(clock).m_as("ms")])
+    else:
+        typical = Q_(latency_statistics(one.samples_ms).p50, "ms")
+        law = ClockLaw.of(typical, Q_(one.moved_bytes, "byte"), config.bandwidth, static, dynamic)
+        times = latency_statistics(_slowed(one.samples_ms, law.memory.m_as("ms"), clock.scale))
+    held = one.activation_bytes + one.weight_bytes + one.buffer_bytes
+    memory = Q_(held + config.reserve.m_as("byte"), "byte")
+    violations = memory_violations(memory, config.budgets)
+    energy = law.energy(clock).m_as("mJ")
+    return Point(one, clock, times, law, memory, violations, _reasons(config, one, memory, times.p50, energy))
+
+
+def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float]:
+    """Return each raw time at a slower clock; the part that memory takes stays as it is."""
+    return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
+
+
+def _reasons(config: Config, one: Measured, memory: Quantity, latency: float, energy: float) -> tuple[str, ...]:
+    """Return which budgets are exceeded; equal is not."""
+    needed, room = memory.m_as("MB"), config.active_budget.m_as("MB")
+    found = []
+    if memory > config.active_budget:
+        found.append(f"memory {needed:.6g} MB is above {room:g} MB")
+    for key, value, unit in (("latency_ms", latency, "ms"), ("energy_mj", energy, "mJ")):
+        limit = config.limit(key)
+        if limit is not None and value > limit:
+            found.append(f"{key.partition('_')[0]} {value:.6g} {unit} is above {limit:g} {unit}")
+    least = config.limit("accuracy")
+    if least is not None and (one.accuracy or 0.0) < least:
+        found.append(f"accuracy {one.accuracy:.4f} is below {least:g}")
+    return tuple(found)
+
+
+def _with_front(found: list[Point]) -> tuple[Point, ...]:
+    from dataclasses import replace
+
+    places = [place for place, point in enumerate(found) if point.accepted]
+    if places:
+        front = pareto_front([found[place].objectives for place in places], (True, False, False, False))
+        for place, beaten_by_none in zip(places, front, strict=True):
+            found[place] = replace(found[place], pareto=bool(beaten_by_none))
+    return tuple(found)

@@ -1,0 +1,239 @@
+"""Run a configuration: piece by piece beside the folder of results, which appears when all of it is there."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mlsys.edge.config import Config, Variant
+from mlsys.edge.evaluate import Measured, Workbench
+from mlsys.errors import ArgumentError
+from mlsys.files import atomically
+
+__all__ = ["Run", "machine_of", "measured_of", "run"]
+
+_MANIFEST, _PIECES, _WEIGHTS, _FORM = "edge.json", "pieces", "trained.pt", "mlsys-edge-1"
+
+
+class Run:
+    """The files of one configuration: ``<folder>.part`` while it runs, ``<folder>`` when it is whole.
+
+    Parameters
+    ----------
+    config
+        What is run.
+    folder
+        Where the results are to lie.
+    """
+
+    def __init__(self, config: Config, folder: str | Path) -> None:
+        self.config, self.folder = config, Path(folder)
+        self.part = self.folder.with_name(self.folder.name + ".part")
+
+    @property
+    def key(self) -> str:
+        """What tells this configuration from every other: all that it says, in any order."""
+        return _hashed(self.config.data)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the finished folder says of itself; empty where there is none."""
+        return _read_manifest(self.folder)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the folder holds all results of this configuration."""
+        return self.manifest.get("key") == self.key
+
+    def check(self) -> None:
+        """Refuse a folder that holds something else, before anything is computed.
+
+        Raises
+        ------
+        ArgumentError
+            If the name is taken by a file, by another configuration's results, or by something that is not ours.
+        """
+        for place, what in ((self.folder, "it"), (self.part, f"{self.part.name}, where it would be made,")):
+            if place.exists() and not place.is_dir():
+                raise ArgumentError(f"{place}: {what} is a file; results go into a folder. Choose another --output")
+        if self.folder.is_dir() and not self.finished and any(self.folder.iterdir()):
+            whose = "results of another configuration" if self.manifest else "files that no run has made"
+            raise ArgumentError(f"{self.folder} holds {whose}. Choose another --output, or remove it")
+        if self.part.is_dir() and any(self.part.iterdir()) and not _read_manifest(self.part):
+            raise ArgumentError(f"{self.part} holds files that no run has made. Choose another --output, or remove it")
+
+    def prepare(self) -> None:
+        """Make the folder of the run, and clear away what a killed program left half-written."""
+        self.check()
+        (self.part / _PIECES).mkdir(parents=True, exist_ok=True)
+        for left in (*self.part.glob(".*.part"), *(self.part / _PIECES).glob(".*.part")):
+            left.unlink(missing_ok=True)
+        said = {
+            "form": _FORM,
+            "key": self.key,
+            "machine": _read_manifest(self.part).get("machine") or _machine(),
+            "config": self.config.data,
+        }
+        text = json.dumps(said, indent=1, ensure_ascii=False)
+        atomically(self.part / _MANIFEST, lambda place: place.write_text(text + "\n", encoding="utf-8"))
+
+    def piece(self, variant: Variant) -> Measured | None:
+        """Return what an earlier start of this run has found of a variant; None if nothing that is whole."""
+        try:
+            kept = json.loads((self.part / _PIECES / self._name(variant)).read_text(encoding="utf-8"))
+            return Measured(**kept)
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def keep(self, variant: Variant, found: Measured) -> None:
+        """Keep what was found of a variant."""
+        text = json.dumps(found.record(), ensure_ascii=False, allow_nan=False)
+        atomically(
+            self.part / _PIECES / self._name(variant), lambda place: place.write_text(text + "\n", encoding="utf-8")
+        )
+
+    def _name(self, variant: Variant) -> str:
+        return f"{_hashed([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
+
+    def trained(self, bench: Workbench) -> None:
+        """Give a workbench the weights that an earlier start has trained, or train and keep them."""
+        import torch
+
+        place = self.part / f"{_hashed(_training_part(self.config))}-{_WEIGHTS}"
+        if place.is_file():
+            module = bench.fresh()
+            try:
+                module.load_state_dict(torch.load(place, weights_only=True))
+            except Exception:  # a file of another version of PyTorch, or of another network: trained anew
+                place.unlink()
+            else:
+                bench.trained = module.eval()
+                return
+        stream = io.BytesIO()
+        torch.save(bench.trained.state_dict(), stream)
+        atomically(place, lambda name: name.write_bytes(stream.getvalue()))
+
+    def finish(self) -> None:
+        """Give the finished folder its name."""
+        for left in self.part.glob(f"*-{_WEIGHTS}"):
+            atomically(self.part / _WEIGHTS, lambda place, left=left: place.write_bytes(left.read_bytes()))  # type: ignore[misc]
+            left.unlink()
+        if self.folder.is_dir():
+            self.folder.rmdir()  # empty, as `check` has seen
+        os.replace(self.part, self.folder)
+
+
+def _hashed(data: Any) -> str:
+    text = json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _training_part(config: Config) -> list[Any]:
+    from importlib.metadata import version
+
+    return [config.network, config.source, config.seed, config.training, version("torch")]
+
+
+def _timing_part(config: Config) -> list[Any]:
+    timing = [config.batch, config.samples, config.repeats, config.warmup, config.threads, config.backend]
+    return [*timing, config.device]
+
+
+def _machine() -> str:
+    from importlib.metadata import version
+
+    from mlsys.bench.machine import this_machine
+
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch-pruning", "scikit-learn"))
+    return f"{'; '.join(this_machine().explain().splitlines())}; {packages}."
+
+
+def machine_of(folder: Path) -> str:
+    """Return on which machine, with what software and when a folder's run was begun."""
+    return str(_read_manifest(folder).get("machine", ""))
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and found.get("form") == _FORM else {}
+
+
+def run(
+    config: Config,
+    folder: str | Path,
+    *,
+    write: Callable[[Config, tuple[Measured, ...], Path], None],
+    told: Callable[[int, int, Variant], None] = lambda done, count, variant: None,
+) -> tuple[Measured, ...]:
+    """Make, judge and time every variant, and write the results; a run that was stopped goes on where it was.
+
+    Parameters
+    ----------
+    config
+        What to run.
+    folder
+        Where the results lie afterwards, all of them; until then a folder of that name and ``.part`` holds the work.
+    write
+        Writes the reports into a folder.
+    told
+        Called before each variant with how many are done, how many there are, and which is next.
+
+    Returns
+    -------
+    tuple of Measured
+        In the order of ``config.variants``.
+
+    Raises
+    ------
+    ArgumentError
+        If the folder holds something else, or network, data or kernels are missing.
+    """
+    files = Run(config, folder)
+    if files.finished:
+        return measured_of(config, folder)
+    bench = Workbench(config)
+    files.check()
+    bench.fresh()  # what does not fit together is found before anything is written
+    files.prepare()
+    files.trained(bench)
+    found = []
+    for place, variant in enumerate(config.variants):
+        one = files.piece(variant)
+        if one is None:
+            told(place, len(config.variants), variant)
+            one = bench.measure(variant)
+            files.keep(variant, one)
+        found.append(one)
+    write(config, tuple(found), files.part)
+    files.finish()
+    return tuple(found)
+
+
+def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
+    """Return what a finished run has found.
+
+    Raises
+    ------
+    ArgumentError
+        If the folder holds no finished run of this configuration, or a piece of it is missing or broken.
+    """
+    files = Run(config, folder)
+    if not files.finished:
+        hint = f" {files.part} holds an unfinished run: run it again to go on." if files.part.is_dir() else ""
+        raise ArgumentError(f"{folder} holds no finished run of this configuration.{hint} Write mlsys edge run CONFIG")
+    files.part = files.folder
+    found = [files.piece(variant) for variant in config.variants]
+    missing = [str(variant) for variant, one in zip(config.variants, found, strict=True) if one is None]
+    if missing:
+        raise ArgumentError(
+            f"{folder}: pieces missing or broken: {', '.join(missing)}. Remove the folder and run again"
+        )
+    return tuple(one for one in found if one is not None)

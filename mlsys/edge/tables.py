@@ -1,0 +1,224 @@
+"""What a run says: tables for CSV files, advice in words, and a report in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from mlsys.edge.config import Config
+from mlsys.edge.evaluate import Measured
+from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
+from mlsys.edge.points import Point, point_columns
+from mlsys.errors import ArgumentError
+
+__all__ = ["LIMITS", "TRADEOFF_COLUMNS", "advice", "csv_files", "csv_text", "lead", "markdown", "named", "tradeoffs"]
+
+TRADEOFF_COLUMNS = (
+    *("precision", "accuracy_mean", "latency_ms_mean", "memory_mb_mean", "energy_proxy_j_mean", "accepted_ratio"),
+    "points",
+)
+LIMITS = (
+    "Memory is planned, not measured: live activations and inputs, weights, statistics and the reserve; a runtime "
+    "may keep more. Only weights are stored, no gradients.",
+    "A zero that unstructured pruning leaves is computed and stored like any other weight: operations, time and "
+    "memory stay. What a sparse format would store stands in a column of its own.",
+    "Of a slower clock only the core slows: its memory keeps its bandwidth, and the voltage is what was given.",
+    "Bytes to memory are those of fused operators, each tensor once: caches, re-use within an operator, dispatch, "
+    "heat and other programs are not in the model.",
+    "Power is given, not measured: energies rank variants on one machine and are no measurement.",
+    "On a GPU, measure the peak instead: torch.cuda.max_memory_allocated counts what PyTorch holds.",
+)
+_FEW, _SHARE = 0.5, (0.6, 0.8)
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Return rows as CSV; what is None is an empty cell, and no text is left that a spreadsheet would compute.
+
+    Examples
+    --------
+    >>> print(csv_text([{"a": 1, "b": None}], ("a", "b")), end="")
+    a,b
+    1,
+    """
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(columns), lineterminator="\n", extrasaction="raise")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def tradeoffs(points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Return one row for each number format: means over its points, and the share that is accepted.
+
+    Points that could not be made count as not accepted and in no mean.
+    """
+    rows = []
+    for precision in dict.fromkeys(point.measured.precision for point in points):
+        here = [point for point in points if point.measured.precision == precision]
+        made = [point.objectives for point in here if point.statistics is not None]
+        accuracy, latency, energy, memory = zip(*made, strict=True) if made else ((), (), (), ())
+        rows.append(
+            {
+                "precision": precision,
+                "accuracy_mean": fmean(accuracy) if made else None,
+                "latency_ms_mean": fmean(latency) if made else None,
+                "memory_mb_mean": fmean(memory) / 1e6 if made else None,
+                "energy_proxy_j_mean": fmean(energy) / 1e3 if made else None,
+                "accepted_ratio": fmean(point.accepted for point in here),
+                "points": len(here),
+            }
+        )
+    return rows
+
+
+def csv_files(
+    config: Config,
+    measured: Sequence[Measured],
+    points: Sequence[Point],
+    layers: Sequence[LayerRow],
+    summary: Sequence[HardwareSummary],
+) -> dict[str, str]:
+    """Return the CSV files of a run by name.
+
+    ``samples.csv`` holds every raw time at the reference clock, so that percentiles can be computed again; at
+    another clock a sample of t ms counts as (t − memory_time_ms) / clock_scale + memory_time_ms.
+    """
+    samples = [
+        {"pruning_method": one.method, "pruning_level": one.level, "precision": one.precision,
+         "sample": place, "latency_ms": time}
+        for one in measured
+        for place, time in enumerate(one.samples_ms)
+    ]  # fmt: skip
+    return {
+        "layerwise_breakdown.csv": csv_text((row.record() for row in layers), LAYER_COLUMNS),
+        "precision_tradeoffs.csv": csv_text(tradeoffs(points), TRADEOFF_COLUMNS),
+        "hardware_summary.csv": csv_text((row.record() for row in summary), SUMMARY_COLUMNS),
+        "points.csv": csv_text((point.record(config) for point in points), point_columns(config)),
+        "samples.csv": csv_text(samples, ("pruning_method", "pruning_level", "precision", "sample", "latency_ms")),
+    }
+
+
+def lead(points: Sequence[Point]) -> Point:
+    """Return the point that layers and rates are told of: the first variant that could be made, at its first clock.
+
+    Raises
+    ------
+    ArgumentError
+        If none could be made; the message says why.
+    """
+    made = next((point for point in points if point.statistics is not None), None)
+    if made is None:
+        why = next((point.reasons[0] for point in points if point.reasons), "there is none")
+        raise ArgumentError(f"no variant could be made: {why}")
+    return made
+
+
+def advice(config: Config, points: Sequence[Point], summary: Sequence[HardwareSummary]) -> list[str]:
+    """Return what the numbers suggest, each sentence with the numbers it rests on."""
+    accepted = [point for point in points if point.accepted]
+    said = [f"{len(accepted)} of {len(points)} points meet every budget."]
+    if len(accepted) < _FEW * len(points):
+        causes: dict[str, int] = {}
+        for point in points:
+            for reason in point.reasons:
+                causes[reason.split()[0].rstrip(":")] = causes.get(reason.split()[0].rstrip(":"), 0) + 1
+        most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda one: -one[1]))
+        said.append(f"That is less than half; the budgets may be stricter than meant. Points barred by: {most}.")
+    if accepted:
+        least = min(point.memory.m_as("MB") for point in accepted)
+        room = config.active_budget.m_as("MB")
+        said.append(f"The smallest accepted one needs {least:.4g} MB, {least / room:.0%} of the budget of {room:g} MB.")
+        best = max(accepted, key=lambda point: (point.objectives[0], *(-value for value in point.objectives[1:])))
+        said.append(f"Most accurate of the accepted: {named(best)}, {best.objectives[0]:.2%}.")
+        frugal = min(accepted, key=lambda point: point.objectives[2])
+        said.append(f"Least energy of the accepted: {named(frugal)}, {frugal.objectives[2]:.4g} mJ.")
+    room = _sram(config)
+    if room is not None:
+        share = config.active_budget.m_as("byte") / room
+        low, high = _SHARE
+        fit = "within" if low <= share <= high else "outside"
+        said.append(
+            f"The budget is {share:.0%} of the working memory of {config.device}, {fit} the {low:.0%} to {high:.0%} "
+            "that leave room for stack and runtime."
+        )
+    fused = next(row for row in summary if row.traffic == "fused")
+    told = {
+        "memory": "memory holds it: fewer bytes make it faster",
+        "compute": "arithmetic holds it: fewer operations make it faster",
+        "overhead": "neither memory nor arithmetic explains it: look for overhead",
+        "not memory": "memory does not hold it: arithmetic, caches or overhead do",
+    }[fused.bound_by]
+    said.append(f"{100 * fused.utilisation:.3g} % of the bandwidth is used when operators are fused; {told}.")
+    return said
+
+
+def _sram(config: Config) -> float | None:
+    if config.device is None:
+        return None
+    from mlsys.hardware import Hardware
+
+    size = Hardware[config.device].level().capacity
+    return None if size is None else float(size.m_as("byte"))
+
+
+def named(point: Point) -> str:
+    """Return which variant at which clock, in words."""
+    return f"{point.measured.variant} at {point.clock.scale:g} of the clock"
+
+
+def markdown(
+    config: Config,
+    points: Sequence[Point],
+    layers: Sequence[LayerRow],
+    summary: Sequence[HardwareSummary],
+    machine: str,
+) -> str:
+    """Return the report in Markdown, with the three pictures beside it."""
+    front = [point for point in points if point.pareto]
+    first = lead(points)
+    lines = [f"# {config.name}", "", f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}."]
+    lines += [
+        f"Latency: {'measured here' if config.device is None else f'modelled for {config.device}'}. {machine}",
+        "",
+    ]
+    lines += [f"- {sentence}" for sentence in advice(config, points, summary)]
+    lines += ["", "## What no other point beats", "", "In accuracy, time, energy and memory, among the accepted.", ""]
+    heads = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
+    lines += _table(heads, [_cells(point) for point in front])
+    lines += ["", "![Accuracy over memory](precision_tradeoffs.png)", "", "## All points", ""]
+    short = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "memory, MB", "accepted, or why not")
+    rows = []
+    for point in points:
+        cells = _cells(point)
+        rows.append((*cells[:5], cells[7], "yes" if point.accepted else "; ".join(point.reasons)))
+    lines += _table(short, rows)
+    lines += ["", "## Layers", "", f"{named(first)}, one batch of {config.batch}.", ""]
+    lines += _table(LAYER_COLUMNS, [[str(row.record()[name]) for name in LAYER_COLUMNS] for row in layers])
+    lines += ["", "![Bytes of activations by layer](layerwise_activation_memory.png)", ""]
+    lines += ["![Multiply-accumulates by layer](layerwise_macs.png)", "", "## Rates", ""]
+    shown = [row.record() for row in summary]
+    lines += _table(SUMMARY_COLUMNS, [[_short(row[name]) for name in SUMMARY_COLUMNS] for row in shown])
+    lines += ["", "## What is left out", "", *(f"- {text}" for text in LIMITS), ""]
+    return "\n".join(lines)
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    clock = f"{point.clock.scale:g}" + (f" at {point.clock.voltage:g} V/V" if point.clock.voltage != 1 else "")
+    if point.statistics is None or point.law is None:
+        return (str(point.measured.variant), clock, *("—",) * 6)
+    accuracy, latency, energy, memory = point.objectives
+    static, dynamic = (part(point.clock).m_as("mJ") for part in (point.law.static_energy, point.law.dynamic_energy))
+    values = (f"{100 * accuracy:.2f}", *(f"{value:.4g}" for value in (latency, energy, static, dynamic)))
+    return (str(point.measured.variant), clock, *values, f"{memory / 1e6:.4g}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return lines + [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]

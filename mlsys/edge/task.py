@@ -1,0 +1,214 @@
+"""A network and the data that it is trained on and judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Task", "accuracy", "digits", "fresh_network", "load_task", "train"]
+
+_TEST_SHARE = 0.2
+_MOST = 256
+
+
+@dataclass(frozen=True)
+class Task:
+    """Images and what they show: to learn from, and to be judged by.
+
+    Attributes
+    ----------
+    train_x, train_y, test_x, test_y
+        Inputs, with a first axis of samples, and classes as whole numbers.
+    name
+        What the report calls it.
+    """
+
+    train_x: torch.Tensor
+    train_y: torch.Tensor
+    test_x: torch.Tensor
+    test_y: torch.Tensor
+    name: str
+
+    def __post_init__(self) -> None:
+        import torch
+
+        for part in ("train", "test"):
+            x, y = getattr(self, f"{part}_x"), getattr(self, f"{part}_y")
+            if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
+                raise ArgumentError(f"{self.name}: {part}_x and {part}_y must be tensors, got {type(x).__name__}")
+            if not len(x) or y.shape != (len(x),) or y.is_floating_point():
+                raise ArgumentError(
+                    f"{self.name}: {part}_y must hold one class, a whole number, for each of the {len(x)} samples of "
+                    f"{part}_x, got shape {tuple(y.shape)} of {y.dtype}"
+                )
+            if not bool(torch.isfinite(x).all()):
+                raise ArgumentError(f"{self.name}: {part}_x has values that are not finite")
+
+
+def digits(seed: int = 0, side: int = 28) -> Task:
+    """Return the handwritten digits that scikit-learn ships, enlarged to ``side`` pixels, a fifth of them for testing.
+
+    Parameters
+    ----------
+    seed
+        Of the split, which keeps the share of every digit.
+    side
+        Height and width in pixels; the originals have 8.
+
+    References
+    ----------
+    E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI repository, 1998 (1,797 test images).
+    """
+    import torch
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    images, classes = load_digits(return_X_y=True)
+    small = torch.tensor(images.reshape(-1, 1, 8, 8) / 16, dtype=torch.float32)
+    x = torch.nn.functional.interpolate(small, (side, side), mode="bilinear", align_corners=False)
+    places = np.arange(len(classes))
+    train, test = train_test_split(places, test_size=_TEST_SHARE, random_state=seed, stratify=classes)
+    y = torch.tensor(classes, dtype=torch.int64)
+    return Task(x[train], y[train], x[test], y[test], f"digits, {side} × {side}")
+
+
+def load_task(source: str, seed: int = 0) -> Task:
+    """Return the data that a configuration names.
+
+    Parameters
+    ----------
+    source
+        ``"digits"``, or ``package.module:loader``, a function that returns ``train_x, train_y, test_x, test_y``.
+    seed
+        Of the split of the digits.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such loader, or it gives something else.
+    """
+    if source == "digits":
+        return digits(seed)
+    if ":" not in source:
+        raise ArgumentError(f"data: {source!r} is neither digits nor package.module:loader")
+    from mlsys.workloads.factory import named_object
+
+    found = named_object(source)
+    try:
+        made = found() if callable(found) else found
+        train_x, train_y, test_x, test_y = made
+    except Exception as error:  # whatever the reader's own loader raises
+        raise ArgumentError(
+            f"{source!r} must return train_x, train_y, test_x, test_y, but: {type(error).__name__}: {error}"
+        ) from error
+    return Task(train_x, train_y, test_x, test_y, source)
+
+
+def fresh_network(name: str, seed: int = 0) -> Any:
+    """Return the module that a configuration names, with weights of a seed.
+
+    Parameters
+    ----------
+    name
+        A network of the catalogue with PyTorch code, or ``package.module:factory``.
+    seed
+        Of the weights.
+    """
+    import torch
+
+    torch.manual_seed(seed)
+    if ":" in name:
+        from mlsys.workloads.factory import module_of
+
+        return module_of(name, meta=False)[0].eval()
+    from mlsys.workloads import zoo
+    from mlsys.workloads.resolve import unknown_network
+    from mlsys.workloads.torch_models import RECIPES
+
+    entry = zoo.resolve(name)
+    if entry is None or entry.code is None:
+        raise unknown_network(name)
+    return RECIPES[entry.code].make(None).eval()
+
+
+def train(
+    module: Any,
+    task: Task,
+    *,
+    epochs: int,
+    batch: int = 64,
+    learning_rate: float = 0.002,
+    seed: int = 0,
+    masks: dict[str, torch.Tensor] | None = None,
+) -> None:
+    """Train a module in place with Adam and cross entropy; the same seed gives the same weights on one machine.
+
+    Parameters
+    ----------
+    module
+        Anything that gives a score for each class.
+    task
+        What to learn.
+    epochs, batch, learning_rate, seed
+        Passes over the data, images of a step, step size, and the order of the images.
+    masks
+        By name of a parameter: where it is zero, the parameter stays zero.
+
+    Raises
+    ------
+    ArgumentError
+        If the scores are not finite after training: the learning rate is too high.
+    """
+    import torch
+
+    chance = torch.Generator().manual_seed(seed)
+    steps = torch.optim.Adam(module.parameters(), lr=learning_rate)
+    kept = [(parameter, masks[name]) for name, parameter in module.named_parameters() if masks and name in masks]
+    module.train()
+    for _ in range(epochs):
+        for rows in torch.randperm(len(task.train_x), generator=chance).split(batch):  # type: ignore[no-untyped-call]
+            steps.zero_grad()
+            loss = torch.nn.functional.cross_entropy(module(task.train_x[rows]), task.train_y[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
+            steps.step()
+            with torch.no_grad():
+                for parameter, mask in kept:
+                    parameter.mul_(mask)
+        if not bool(torch.isfinite(loss)):
+            raise ArgumentError(
+                f"training: the loss is not finite at learning_rate {learning_rate}. Take a smaller one, e.g. 0.001"
+            )
+    module.eval()
+
+
+def accuracy(module: Any, task: Task, dtype: torch.dtype | None = None) -> float:
+    """Return the share of the test samples whose highest score is that of their class.
+
+    Parameters
+    ----------
+    module
+        In evaluation mode.
+    task
+        Whose test samples.
+    dtype
+        That the inputs are converted to.
+    """
+    import torch
+
+    right = 0
+    with torch.no_grad():
+        for x, y in _batches(task):
+            right += int((module(x if dtype is None else x.to(dtype)).argmax(1) == y).sum())
+    return right / len(task.test_y)
+
+
+def _batches(task: Task) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    return iter(zip(task.test_x.split(_MOST), task.test_y.split(_MOST), strict=True))  # type: ignore[no-untyped-call]

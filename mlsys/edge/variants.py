@@ -1,0 +1,231 @@
+"""Smaller networks from a trained one: channels cut away, weights set to zero, values in fewer bits."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mlsys.edge.config import Variant
+from mlsys.edge.task import Task, train
+from mlsys.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Sizes", "check_backend", "in_format", "input_dtype", "masks_of", "pruned", "stored_sizes"]
+
+_CALIBRATION = 128  # images that show static quantisation the ranges of the activations
+_FLOATS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+class Sizes(NamedTuple):
+    """Bytes of weights and biases, as they lie in memory and with zeros left out, and of statistics and counters.
+
+    ``sparse`` is a bit for each weight, and the values that are not zero; where that is larger, the dense size.
+    """
+
+    dense: int
+    sparse: int
+    nonzero: int
+    parameters: int
+    buffers: int
+
+
+def pruned(module: Any, task: Task, variant: Variant, *, training: dict[str, Any], seed: int) -> Any:
+    """Return a copy of a trained module with less in it, trained on for a few epochs.
+
+    Parameters
+    ----------
+    module
+        Trained.
+    task
+        What to train on with after pruning.
+    variant
+        Whose method and level count. Structured pruning takes channels of least absolute weight out of every
+        layer but the last, so that shapes and operations shrink; unstructured pruning sets the least absolute
+        weights of the whole network to zero and leaves the shapes.
+    training
+        ``finetune_epochs``, ``batch`` and ``learning_rate``.
+    seed
+        Of the order of the images.
+
+    Raises
+    ------
+    ArgumentError
+        If the module cannot be pruned so.
+
+    References
+    ----------
+    G. Fang et al., DepGraph: Towards Any Structural Pruning, CVPR 2023 (torch-pruning, which finds what must be
+    cut together); S. Han et al., Learning both Weights and Connections, NeurIPS 2015.
+    """
+    made = copy.deepcopy(module)
+    if not variant.level:
+        return made
+    if variant.method == "structured":
+        _cut_channels(made, task.test_x[:1], variant.level)
+    else:
+        _zero_weights(made, variant.level)
+    train(
+        made,
+        task,
+        epochs=training["finetune_epochs"],
+        batch=training["batch"],
+        learning_rate=training["learning_rate"] / 2,
+        seed=seed + 1,
+        masks=masks_of(made) if variant.method == "unstructured" else None,
+    )
+    return made
+
+
+def _cut_channels(module: Any, example: torch.Tensor, level: float) -> None:
+    import torch
+    import torch_pruning as tp
+
+    layers = [one for one in module.modules() if isinstance(one, (torch.nn.Linear, torch.nn.Conv2d))]
+    if not layers:
+        raise ArgumentError("structured pruning needs a convolution or linear layer, and the network has none")
+    for parameter in module.parameters():
+        parameter.requires_grad_(True)  # the dependencies are read off the gradients
+    try:
+        cutter = tp.pruner.MagnitudePruner(
+            module,
+            example,
+            importance=tp.importance.MagnitudeImportance(p=1),
+            pruning_ratio=level,
+            ignored_layers=[layers[-1]],
+        )
+        cutter.step()
+        module(example)
+    except Exception as error:  # whatever a network of the reader's own raises
+        raise ArgumentError(
+            f"structured pruning by {level:.0%} failed: {type(error).__name__}: {error}. Take a lower level"
+        ) from error
+
+
+def _zero_weights(module: Any, level: float) -> None:
+    import torch
+    from torch.nn.utils import prune
+
+    weights = [(one, "weight") for one in module.modules() if isinstance(one, (torch.nn.Linear, torch.nn.Conv2d))]
+    if not weights:
+        raise ArgumentError("unstructured pruning needs a convolution or linear layer, and the network has none")
+    prune.global_unstructured(weights, pruning_method=prune.L1Unstructured, amount=level)
+    for layer, name in weights:
+        prune.remove(layer, name)  # type: ignore[no-untyped-call]
+
+
+def masks_of(module: Any) -> dict[str, torch.Tensor]:
+    """Return where the weights of layers are not zero, by the name of the parameter."""
+    return {name: (value != 0).to(value.dtype) for name, value in module.named_parameters() if value.dim() > 1}
+
+
+def input_dtype(precision: str) -> Any:
+    """Return the format in which PyTorch takes the inputs of a variant."""
+    import torch
+
+    return getattr(torch, _FLOATS.get(precision, "float32"))
+
+
+def check_backend(backend: str, precisions: tuple[str, ...]) -> None:
+    """Refuse kernels for INT8 that this build of PyTorch lacks, if any format needs them."""
+    import torch
+
+    known = [name for name in torch.backends.quantized.supported_engines if name != "none"]
+    if backend not in known and any(one.startswith("int8") for one in precisions):
+        raise ArgumentError(
+            f"quantization_backend: this PyTorch has no {backend!r}. It has {', '.join(known)}; or leave the INT8 "
+            "formats out of `precisions`"
+        )
+
+
+def in_format(module: Any, task: Task, precision: str, backend: str) -> Any:
+    """Return a copy of a module that stores and computes in a number format.
+
+    Parameters
+    ----------
+    module
+        In FP32.
+    task
+        Training images calibrate static INT8.
+    precision
+        One of :data:`mlsys.edge.schema.FORMATS`. Dynamic INT8 holds the weights of linear and recurrent layers in
+        8 bits and finds the range of each input as it comes; static INT8 does so for convolutions and
+        activations, too, with ranges found beforehand.
+    backend
+        Kernels for INT8.
+
+    Raises
+    ------
+    ArgumentError
+        If this PyTorch has no such kernels, or cannot quantise the module.
+    """
+    import torch
+
+    if precision in _FLOATS:
+        return copy.deepcopy(module).to(getattr(torch, _FLOATS[precision]))
+    torch.backends.quantized.engine = backend
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch announces where quantisation will move to
+        try:
+            if precision == "int8-dynamic":
+                return _dynamic(module)
+            return _static(module, task.train_x[:_CALIBRATION], backend)
+        except ArgumentError:
+            raise
+        except Exception as error:  # whatever a network of the reader's own raises
+            raise ArgumentError(f"{precision}: cannot be quantised: {type(error).__name__}: {error}") from error
+
+
+def _dynamic(module: Any) -> Any:
+    import torch
+
+    kinds = {torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU}
+    if not any(type(one) in kinds for one in module.modules()):
+        raise ArgumentError("int8-dynamic: the network has no linear or recurrent layer, so nothing would change")
+    return torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), kinds, dtype=torch.qint8)  # type: ignore[no-untyped-call]
+
+
+def _static(module: Any, images: torch.Tensor, backend: str) -> Any:
+    import torch
+    from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
+
+    ready = quantize_fx.prepare_fx(copy.deepcopy(module).eval(), get_default_qconfig_mapping(backend), (images[:1],))
+    with torch.no_grad():
+        ready(images)
+    return quantize_fx.convert_fx(ready)
+
+
+def stored_sizes(module: Any) -> Sizes:
+    """Return the bytes of all weights and biases of a module, packed ones of quantised layers included.
+
+    Scales and zero points of quantised tensors are left out: a few bytes for each channel.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = torch.nn.Linear(4, 2, bias=False)
+    >>> with torch.no_grad():
+    ...     _ = layer.weight.copy_(torch.tensor([[0.0, 0, 0, 1], [0, 0, 0, 2]]))
+    >>> stored_sizes(layer)
+    Sizes(dense=32, sparse=9, nonzero=2, parameters=8, buffers=0)
+    """
+    dense = sparse = nonzero = count = 0
+    for tensor in _tensors(module):
+        size, kept = tensor.numel(), int((tensor != 0).sum())
+        whole = size * tensor.element_size()
+        dense += whole
+        sparse += min(whole, -(-size // 8) + kept * tensor.element_size())
+        nonzero += kept
+        count += size
+    buffers = sum(one.numel() * one.element_size() for one in module.buffers())
+    return Sizes(dense, sparse, nonzero, count, buffers)
+
+
+def _tensors(module: Any) -> Iterator[torch.Tensor]:
+    from mlsys.workloads.torch_import.build import packed_tensors
+
+    yield from module.parameters()
+    yield from packed_tensors(module)

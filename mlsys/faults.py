@@ -1,0 +1,83 @@
+"""What is wrong with data that somebody wrote: the faults of a JSON Schema in words, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlsys.errors import did_you_mean
+
+__all__ = ["MOST", "Place", "dotted", "is_number", "numbers", "short", "told"]
+
+MOST = 1e12
+Place = tuple[Any, ...]
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number; true and false are none.
+
+    Examples
+    --------
+    >>> is_number(2), is_number(True)
+    (True, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def short(value: Any) -> str:
+    """Return a value as Python writes it, 60 characters at most."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def dotted(place: Place) -> str:
+    """Return a place as the head of a line; nothing for the whole.
+
+    Examples
+    --------
+    >>> dotted(("stages", 0, "name"))
+    'stages.0.name: '
+    """
+    return f"{'.'.join(map(str, place))}: " if place else ""
+
+
+def numbers(value: Any, place: Place = ()) -> Iterator[tuple[Place, float]]:
+    """Yield each number with a fraction in nested data, with its place."""
+    if isinstance(value, float):
+        yield place, value
+    elif isinstance(value, (Mapping, list)):
+        for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from numbers(entry, (*place, key))
+
+
+def told(error: Any) -> Iterator[tuple[Place, str]]:
+    """Yield an error of ``jsonschema`` as faults in words."""
+    place, value, rule = tuple(error.absolute_path), error.instance, error.schema
+    if error.validator == "additionalProperties":
+        known = rule["properties"]
+        for key in value:
+            if key not in known:
+                hint = did_you_mean(str(key), known)
+                yield (*place, key), f"unknown key {key!r}.{hint} Known: {', '.join(known)}"
+    elif error.validator == "required":
+        missing = [key for key in error.validator_value if key not in value and f"'{key}'" in error.message]
+        for key in missing[:1]:
+            yield place, f"`{key}` is missing"
+    elif error.validator in ("minItems", "minProperties", "minLength"):
+        yield place, "must not be empty"
+    elif error.validator == "enum":
+        yield place, f"must be one of {', '.join(map(str, error.validator_value))}, got {short(value)}"
+    elif error.validator in ("type", "minimum", "exclusiveMinimum", "maximum"):
+        yield place, f"must be {_wanted(rule)}, got {short(value)}"
+    else:
+        yield place, f"{error.message[:160]}"
+
+
+def _wanted(rule: Mapping[str, Any]) -> str:
+    kinds = rule.get("type", "number")
+    kind = next(name for name in ([kinds] if isinstance(kinds, str) else kinds) if name != "null")
+    words = {"object": "a mapping", "array": "a list", "string": "a text", "integer": "a whole number"}
+    if kind not in ("number", "integer"):
+        return words[kind]
+    low = f" above {rule['exclusiveMinimum']}" if "exclusiveMinimum" in rule else f" from {rule.get('minimum', 0)}"
+    return f"{words.get(kind, 'a number')}{low} to {rule.get('maximum', MOST):g}"

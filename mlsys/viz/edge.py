@@ -1,0 +1,151 @@
+"""Pictures of a network made smaller: what its layers hold and compute, and what each variant is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from mlsys.edge.layers import LayerRow
+    from mlsys.edge.points import Point
+
+__all__ = ["activation_bars", "edge_figures", "mac_bars", "tradeoff"]
+
+
+def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
+    """Draw what each layer makes and what it keeps as weights, in MB.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    rows
+        Layers, in the order in which they run.
+    """
+    names, places = [row.layer for row in rows], range(len(rows))
+    _bars(ax, [place - 0.2 for place in places], [row.activation_bytes / 1e6 for row in rows], "BlueLine", "makes")
+    _bars(
+        ax, [place + 0.2 for place in places], [row.parameter_bytes / 1e6 for row in rows], "OrangeLine", "keeps", "//"
+    )
+    ax.set_xticks(list(places), names, rotation=30 if len(rows) > 6 else 0, ha="right" if len(rows) > 6 else "center")
+    ax.set_ylabel("memory, MB")
+    ax.legend()
+    return apply_style(ax)
+
+
+def mac_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
+    """Draw the multiply-accumulates of each layer, in millions.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    rows
+        Layers, in the order in which they run.
+    """
+    places = range(len(rows))
+    bars = ax.bar(list(places), [row.macs / 1e6 for row in rows], 0.6, color=COLORS["GreenLine"])
+    if len(rows) <= 12:
+        ax.bar_label(bars, [f"{row.macs / 1e6:.3g}" for row in rows], fontsize=9)
+    ax.set_xticks(
+        list(places),
+        [row.layer for row in rows],
+        rotation=30 if len(rows) > 6 else 0,
+        ha="right" if len(rows) > 6 else "center",
+    )
+    ax.set_ylabel("multiply-accumulates, millions")
+    return apply_style(ax)
+
+
+def _bars(ax: Axes, places: list[float], sizes: list[float], color: str, label: str, hatch: str = "") -> None:
+    bars = ax.bar(places, sizes, 0.38, color=COLORS[color], label=label, hatch=hatch, edgecolor="white")
+    if len(sizes) <= 6:
+        ax.bar_label(bars, [f"{size:.2g}" for size in sizes], fontsize=9)
+
+
+def tradeoff(ax: Axes, points: Sequence[Point], budget: float | None = None) -> Axes:
+    """Draw the accuracy of every variant over its memory: filled if accepted, ringed if no other beats it.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    points
+        Those that could be made; one for each variant is drawn, the others differ in clock alone.
+    budget
+        Memory that is allowed, MB.
+    """
+    apply_style(ax)
+    made = [point for point in points if point.statistics is not None]
+    variants: dict[Any, list[Point]] = {}
+    for point in made:
+        variants.setdefault(point.measured.variant, []).append(point)
+    formats = list(dict.fromkeys(point.measured.precision for point in made))
+    for variant, here in variants.items():
+        which = formats.index(variant.precision)
+        x, y = here[0].objectives[3] / 1e6, 100 * here[0].objectives[0]
+        color, accepted = CYCLE[which % len(CYCLE)], any(point.accepted for point in here)
+        style: dict[str, Any] = {
+            "marker": MARKERS[which % len(MARKERS)],
+            "markersize": 8,
+            "linestyle": "none",
+            "color": color,
+        }
+        ax.plot(x, y, **style, markerfacecolor=color if accepted else "white", markeredgecolor=color)
+        if any(point.pareto for point in here):
+            ax.plot(x, y, "o", markersize=15, markerfacecolor="none", markeredgecolor=COLORS["primary"])
+    for which, name in enumerate(formats):
+        marker, color = MARKERS[which % len(MARKERS)], CYCLE[which % len(CYCLE)]
+        ax.plot([], [], marker=marker, linestyle="none", color=color, label=name)
+    ax.plot([], [], "o", markersize=11, markerfacecolor="none", markeredgecolor=COLORS["primary"], label="on the front")
+    if budget is not None:
+        ax.axvline(budget, color=COLORS["RedLine"], linestyle="--", linewidth=1.4)
+        ax.annotate("budget", (budget, 0.02), xycoords=("data", "axes fraction"), xytext=(4, 0),
+                    textcoords="offset points", color=COLORS["RedLine"], fontsize=9)  # fmt: skip
+    ax.set_xlabel("planned memory, MB (open: not accepted)")
+    ax.set_ylabel("right answers, %")
+    ax.legend(fontsize=9)
+    return ax
+
+
+def edge_figures(rows: Sequence[LayerRow], points: Sequence[Point], budget: float) -> dict[str, tuple[Figure, str]]:
+    """Return the three pictures of a run by the name of their file, each with its text alternative.
+
+    Parameters
+    ----------
+    rows
+        Layers of the network as trained.
+    points
+        All points.
+    budget
+        Memory that is allowed, MB.
+    """
+    found = {}
+    fig, ax, _, plt = setup_plot((7.0, 3.6))
+    activation_bars(ax, rows)
+    largest = max(rows, key=lambda row: row.activation_bytes, default=None)
+    said = f"Bars of the memory that each of {len(rows)} layers makes and keeps"
+    if largest is not None:
+        said += f"; {largest.layer} makes most, {largest.activation_bytes / 1e6:.4g} MB"
+    found["layerwise_activation_memory.png"] = (fig, said + ".")
+    plt.close(fig)
+    fig, ax, _, plt = setup_plot((7.0, 3.6))
+    mac_bars(ax, rows)
+    busiest = max(rows, key=lambda row: row.macs, default=None)
+    said = f"Bars of the multiply-accumulates of {len(rows)} layers"
+    if busiest is not None:
+        said += f"; {busiest.layer} has most, {busiest.macs / 1e6:.4g} million"
+    found["layerwise_macs.png"] = (fig, said + ".")
+    plt.close(fig)
+    fig, ax, _, plt = setup_plot((7.0, 4.4))
+    tradeoff(ax, points, budget)
+    front = sum(point.pareto for point in points)
+    said = f"Right answers over planned memory; {front} of {len(points)} points are beaten by no other"
+    found["precision_tradeoffs.png"] = (fig, said + ".")
+    plt.close(fig)
+    return found
