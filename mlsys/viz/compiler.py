@@ -8,22 +8,119 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlsys.bench.passes import PassResult
+from mlsys.bench.passes import PASSES, PassResult
 from mlsys.bench.result import CompileResult
+from mlsys.frozen import FrozenDict
 from mlsys.viz.style import COLORS, apply_style
+from mlsys.viz.words import number, times
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
 
-__all__ = ["kernel_bars", "label_of", "pass_waterfall", "speedup_scatter"]
+__all__ = [
+    "LOOKS",
+    "Waterfall",
+    "dress",
+    "kernel_bars",
+    "label_of",
+    "pass_waterfall",
+    "speedup_scatter",
+    "time_text",
+]
 
 _PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
 _LOOKS = {False: ("o", COLORS["BlueLine"], "weights as inputs"), True: ("s", COLORS["OrangeLine"], "weights frozen")}
 
 
+LOOKS = FrozenDict(
+    {
+        "measured": ("BlueL", "BlueLine", ""),
+        "predicted": ("VioletL", "VioletLine", ".."),
+        "gain": ("GreenL", "GreenLine", "//"),
+        "loss": ("OrangeL", "OrangeLine", "xx"),
+    }
+)
+"""Fill, edge and hatch of bars that say what was measured, what was predicted, and what a pass changed."""
+
+
+def dress(bar: Rectangle, look: str) -> None:
+    """Give a bar one of :data:`LOOKS`."""
+    fill, line, hatch = LOOKS[look]
+    bar.set(facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
+
+
+def time_text(seconds: float) -> str:
+    """Return a time in the unit that suits it.
+
+    Examples
+    --------
+    >>> time_text(0.0123), time_text(1.4e-5)
+    ('12.3 ms', '14 µs')
+    """
+    return f"{number(seconds * 1e3)} ms" if seconds >= 1e-3 else f"{number(seconds * 1e6)} µs"
+
+
 def label_of(result: CompileResult) -> str:
     """Return network and batch, such as ``"resnet18, batch 8"``."""
     return f"{result.model}, batch {result.batch}"
+
+
+class Waterfall:
+    """The time that each pass takes away, from eager down to all passes, drawn once and moved often.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; lengths are shares of the longest time.
+    names
+        Of the steps: the first before any pass, then one for each pass.
+    """
+
+    def __init__(self, ax: Axes, names: Sequence[str] = PASSES) -> None:
+        from matplotlib.patches import Rectangle
+
+        apply_style(ax)
+        rows = (*names, "all passes")
+        ax.set(xlim=(0, 1.5), ylim=(len(rows) - 0.4, -0.6))
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set_xticks([])
+        ax.grid(False)
+        ax.spines["bottom"].set_visible(False)
+        self.bars = [ax.add_patch(Rectangle((0, row - 0.32), 0, 0.64, zorder=3)) for row in range(len(rows))]
+        self.texts = [ax.text(0, row, "", va="center", fontsize=9, color=COLORS["primary"]) for row in range(len(rows))]
+        self.steps = [
+            ax.plot([0, 0], [row - 0.32, row + 1.32], ":", color=COLORS["axis"], linewidth=1, zorder=2)[0]
+            for row in range(len(names))
+        ]
+        self.artists: tuple[Artist, ...] = (*self.steps, *self.bars, *self.texts)
+
+    def hide(self) -> None:
+        """Take everything that is measured out of the picture."""
+        for artist in self.artists:
+            artist.set_visible(False)
+
+    def show(self, result: PassResult) -> None:
+        """Draw a network under one pass more at a time: factors beside the bars, times and kernels at both ends."""
+        for artist in self.artists:
+            artist.set_visible(True)
+        seconds = [step.timing.median.m_as("s") for step in result.steps]
+        most, first, last = max(seconds), result.steps[0], result.steps[-1]
+        spans = [(0.0, seconds[0]), *pairwise(seconds), (0.0, seconds[-1])]
+        says = [
+            f"{time_text(seconds[0])}, {first.kernels} kernels",
+            *(times(factor.value) for factor in result.factors),
+            f"{time_text(seconds[-1])}, {last.kernels} kernels: {times(result.total.value)}",
+        ]
+        for place, (bar, text, span, words) in enumerate(zip(self.bars, self.texts, spans, says, strict=True)):
+            left, right = (end / most for end in sorted(span))
+            whole = place in (0, len(spans) - 1)
+            dress(bar, "measured" if whole else "gain" if span[1] <= span[0] else "loss")
+            bar.set(x=left, width=right - left)
+            text.set(x=right + 0.02, text=words)
+        for step, after in zip(self.steps, seconds, strict=True):
+            step.set_xdata([after / most] * 2)
 
 
 def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
@@ -41,28 +138,8 @@ def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
     Axes
         With the factor of each pass beside its bar, and the kernels that are left.
     """
-    apply_style(ax)
-    times = [step.timing.median.m_as("ms") for step in result.steps]
-    places = np.arange(len(times) + 1)
-    names = [step.name for step in result.steps] + ["all passes"]
-    ax.barh(places[0], times[0], height=0.6, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"])
-    for place, (before, after) in enumerate(pairwise(times), start=1):
-        gains = after <= before
-        fill, line, hatch = ("GreenL", "GreenLine", "//") if gains else ("OrangeL", "OrangeLine", "..")
-        left, width = min(before, after), abs(before - after)
-        ax.barh(place, width, left=left, height=0.6, color=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
-        ax.plot([after, after], [place - 0.3, place + 1.3], color=COLORS["axis"], linewidth=1, linestyle=":")
-        factor = result.factors[place - 1]
-        ax.text(max(before, after), place, f"  {factor.value:.2f}×", va="center", ha="left", fontsize=9)
-    ax.plot([times[0], times[0]], [0.3, 1.3], color=COLORS["axis"], linewidth=1, linestyle=":")
-    ax.barh(places[-1], times[-1], height=0.6, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"])
-    total = f"  {times[-1]:.3g} ms, {result.total.value:.2f}× in all, {result.steps[-1].kernels} kernels"
-    ax.text(times[-1], places[-1], total, va="center", ha="left", fontsize=9)
-    ax.text(times[0], 0, f"  {times[0]:.3g} ms, {result.steps[0].kernels} kernels", va="center", ha="left", fontsize=9)
-    ax.set_yticks(places, names)
-    ax.invert_yaxis()
-    ax.set(xlim=(0, 1.32 * max(times)), xlabel="time of one call, ms (medians)")
-    ax.grid(False, axis="y")
+    Waterfall(ax, [step.name for step in result.steps]).show(result)
+    ax.set(xlabel="time of one call, medians")
     return ax
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as AnyMapping
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,11 +12,17 @@ from mlsys.planner.mapper.landscape import Landscape
 from mlsys.viz.style import COLORS, apply_style
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["mapping_landscape", "order_counts", "words_by_dataflow"]
+__all__ = ["OPERANDS", "DataflowBars", "mapping_landscape", "order_counts", "words_by_dataflow"]
 
-_FILLS = (("BlueLine", "BlueL", ""), ("OrangeLine", "OrangeL", "///"), ("GreenLine", "GreenL", "..."))
+OPERANDS = (
+    ("inputs", "BlueLine", "BlueL", ""),
+    ("weights", "OrangeLine", "OrangeL", "//"),
+    ("partial sums", "GreenLine", "GreenL", ".."),
+)
+"""Name, edge, fill and hatch of the three operands of a product."""
 
 
 def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]:
@@ -87,6 +93,49 @@ def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
     return ax
 
 
+class DataflowBars:
+    """The words of each operand for several dataflows of one product, drawn once and moved often.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; heights are shares of the largest total.
+    names
+        Of the dataflows, one bar each.
+    """
+
+    def __init__(self, ax: Axes, names: Sequence[str]) -> None:
+        from matplotlib.patches import Rectangle
+
+        apply_style(ax)
+        ax.grid(False, axis="x")
+        ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(0, 114))
+        ax.set_xticks(range(len(names)), names)
+        ax.set_yticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
+        self.bars = [
+            [
+                ax.add_patch(
+                    Rectangle((place - 0.31, 0), 0.62, 0, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch,
+                              linewidth=1.1, zorder=3, label=None if place else part)
+                )
+                for part, line, fill, hatch in OPERANDS
+            ]
+            for place in range(len(names))
+        ]  # fmt: skip
+        self.totals = [ax.text(place, 0, "", ha="center", va="bottom", fontsize=9) for place in range(len(names))]
+        self.artists: tuple[Artist, ...] = (*(bar for group in self.bars for bar in group), *self.totals)
+
+    def show(self, words: Sequence[Sequence[int]], digits: Callable[[int], str] | None = None) -> None:
+        """Draw the words of inputs, weights and partial sums of each dataflow; ``digits`` writes their totals."""
+        most, digits = max(map(sum, words)), digits or _short
+        for group, total, parts in zip(self.bars, self.totals, words, strict=True):
+            below = 0.0
+            for bar, part in zip(group, parts, strict=True):
+                bar.set(y=below, height=100 * part / most)
+                below += 100 * part / most
+            total.set(y=below + 1.2, text=digits(sum(parts)))
+
+
 def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence[int]]]) -> list[Axes]:
     """Draw the words of each operand for each dataflow, one panel a shape.
 
@@ -102,27 +151,12 @@ def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence
     list[Axes]
         Bars in shares of the largest total of their panel, totals written above.
     """
-    parts = ("inputs", "weights", "partial sums")
     axes = _panels(ax, 1, len(shapes))
     for ax, (shape, flows) in zip(axes, shapes.items(), strict=True):
-        apply_style(ax)
-        ax.grid(False, axis="x")
-        largest = max(sum(words) for words in flows.values())
-        for place, words in enumerate(flows.values()):
-            below = 0.0
-            for part, count, (line, fill, hatch) in zip(parts, words, _FILLS, strict=True):
-                height = 100 * count / largest
-                ax.bar(
-                    place, height, bottom=below, width=0.62, color=COLORS[fill], edgecolor=COLORS[line],
-                    hatch=hatch, linewidth=1.1, label=part if place == 0 else None,
-                )  # fmt: skip
-                below += height
-            ax.annotate(_short(sum(words)), (place, below + 1.5), ha="center", fontsize=9)
-        ax.set_xticks(range(len(flows)), [name.upper() for name in flows])
-        ax.set(ylim=(0, 114))
+        DataflowBars(ax, [name.upper() for name in flows]).show(list(flows.values()))
         ax.set_title(shape, fontsize=10)
-    axes[0].set_ylabel("words, % of the most in the panel")
-    axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    axes[0].set_ylabel("words, share of the most in the panel")
+    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
     return axes
 
 

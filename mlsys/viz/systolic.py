@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mlsys.models.systolic import DATAFLOWS, EnergyPerMac, Frame, Run, count_systolic, simulate
-from mlsys.viz.style import COLORS, CYCLE, apply_style
+from mlsys.models.systolic import DATAFLOWS, ArrayCounts, EnergyPerMac, Frame, Run, count_systolic, simulate
+from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -336,26 +336,33 @@ def utilisation_teeth(
     Axes
         Sizes along the array have teeth, one for each fold; the streamed one climbs smoothly.
     """
-    apply_style(ax)
-    sizes = np.arange(1, largest + 1)
-    counted = {
-        "M": count_systolic(sizes, rest, rest, side, side, dataflow, overlap=overlap),
-        "N": count_systolic(rest, sizes, rest, side, side, dataflow, overlap=overlap),
-        "K": count_systolic(rest, rest, sizes, side, side, dataflow, overlap=overlap),
-    }
+    sizes = teeth_axes(ax, side, largest)
+    counted = {name: over_size(name, sizes, (rest, rest, rest), side, dataflow, overlap) for name in "MNK"}
     curves: dict[bytes, list[str]] = {}  # two sizes along a square array give one curve
     for name, counts in counted.items():
         curves.setdefault(counts.utilisation.tobytes(), []).append(name)
-    for names, color, dash in zip(curves.values(), CYCLE, ("-", "--", ":"), strict=False):
+    for names, color, dash in zip(curves.values(), CYCLE, DASHES, strict=False):
         share = 100 * counted[names[0]].utilisation
-        ax.plot(sizes, share, dash, color=color, linewidth=1.8, label=f"over {' or '.join(names)}")
-    for fold in range(side, largest + 1, side):
-        ax.axvline(fold, color=COLORS["grid"], linewidth=0.8, zorder=0)
-    ax.set(xlim=(0, largest), ylim=(0, 105), xlabel=f"size; the other two are {rest:,}")
-    ax.set_ylabel(f"utilisation of {side} × {side} PEs, %")
-    ax.set_xticks(range(0, largest + 1, side))
+        ax.plot(sizes, share, linestyle=dash, color=color, linewidth=1.8, label=f"over {' or '.join(names)}")
+    ax.set(xlabel=f"size; the other two are {rest:,}", ylabel=f"utilisation of {side} × {side} PEs, %")
     ax.legend(loc="lower right", fontsize=9)
     return ax
+
+
+def teeth_axes(ax: Axes, side: int, largest: int) -> npt.NDArray[np.int64]:
+    """Make axes of utilisation in percent over a size, with a line at each fold; return the sizes."""
+    apply_style(ax)
+    ax.set(xlim=(0, largest), ylim=(0, 105))
+    ax.set_xticks(range(0, largest + 1, side))
+    return np.arange(1, largest + 1)
+
+
+def over_size(
+    name: str, sizes: npt.NDArray[np.int64], shape: tuple[int, int, int], side: int, dataflow: str, overlap: str
+) -> ArrayCounts:
+    """Return the counts of products (M, N, K) of which one size runs, on a square array."""
+    m, n, k = (sizes if each == name else size for each, size in zip("MNK", shape, strict=True))
+    return count_systolic(m, n, k, side, side, dataflow, overlap=overlap)
 
 
 def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:

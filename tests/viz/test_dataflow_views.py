@@ -29,9 +29,9 @@ def test_bars_are_the_words_of_each_operand(shape):
     words = view.values["words"]
     most = max(words.total(flow) for flow in FLOWS)
     for flow in FLOWS:
-        heights = [bar.get_height() for bar in scene._bars[flow]]
+        heights = [bar.get_height() for bar in scene._flows.bars[FLOWS.index(flow)]]
         assert heights == pytest.approx([100 * part / most for part in words.parts[flow]])
-        assert scene._bars[flow][2].get_y() == pytest.approx(sum(heights[:2]))
+        assert scene._flows.bars[FLOWS.index(flow)][2].get_y() == pytest.approx(sum(heights[:2]))
     assert scene._levels[1].get_ydata()[0] == pytest.approx(100 * words.compulsory / most)
     assert words.compulsory <= words.best <= min(words.total(flow) for flow in FLOWS)
 

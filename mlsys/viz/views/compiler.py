@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 import matplotlib.style
 from matplotlib.axes import Axes
@@ -13,19 +12,23 @@ from mlsys.bench.passes import PASSES, PassResult
 from mlsys.bench.result import CompileResult
 from mlsys.bench.stored import stored_compile_results, stored_pass_results
 from mlsys.errors import UnknownNameError
+from mlsys.viz.compiler import LOOKS, Waterfall, dress, time_text
 from mlsys.viz.style import COLORS, apply_style
-from mlsys.viz.views.view import Scene, View, new_figure, number, times
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import number, times
 
 __all__ = ["CompilerScene", "cases", "compile_view", "stored"]
 
-_LOOKS = {
-    "measured": ("BlueL", "BlueLine", ""),
-    "predicted": ("VioletL", "VioletLine", ".."),
-    "gain": ("GreenL", "GreenLine", "//"),
-    "loss": ("OrangeL", "OrangeLine", "xx"),
-}
 _TIMES = ("eager, measured", "eager, predicted", "compiled, measured", "compiled, predicted")
 _KERNELS = ("eager", "compiled")
+_NO_PASSES = "Of this network the passes were not measured one by one.\nChoose a resnet50."
+
+
+class CompilerValues(TypedDict):
+    """What :func:`compile_view` shows: a measurement, and its passes where these were measured too."""
+
+    result: CompileResult
+    passes: PassResult | None
 
 
 def cases() -> dict[str, tuple[str, int]]:
@@ -74,25 +77,28 @@ class CompilerScene(Scene):
             self._kernel_bars, self._kernel_texts = self._panel(
                 (0.65, 0.63, 0.27, 0.27), _KERNELS, "Kernels of one call"
             )
-            names = (*PASSES, "all passes")
-            self._pass_bars, self._pass_texts = self._panel((0.19, 0.08, 0.73, 0.37), names, "One pass more at a time")
+            passes = self.figure.add_axes((0.19, 0.08, 0.73, 0.37))
+            passes.set_title("One pass more at a time", loc="left", fontsize=10.5, weight="bold",
+                             color=COLORS["primary"])  # fmt: skip
+            self._passes = Waterfall(passes)
+            passes.tick_params(labelsize=9, colors=COLORS["primary"])
             self._none = self.figure.text(
                 0.57, 0.265, "", ha="center", va="center", fontsize=9.5, color=COLORS["primary"]
             )
             for bar, name in zip(self._time_bars, _TIMES, strict=True):
-                self._dress(bar, name.rpartition(" ")[2])
+                dress(bar, name.rpartition(" ")[2])
             for bar in self._kernel_bars:
-                self._dress(bar, "measured")
+                dress(bar, "measured")
             handles = [
                 Patch(label=label, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
-                for label, (fill, line, hatch) in _LOOKS.items()
+                for label, (fill, line, hatch) in LOOKS.items()
             ]
             self.figure.legend(
                 handles=handles, loc="upper right", bbox_to_anchor=(0.99, 0.535), ncols=4, fontsize=9, frameon=False
             )
         self.moving = (
-            *self._time_bars, *self._kernel_bars, *self._pass_bars, *self._time_texts, *self._kernel_texts,
-            *self._pass_texts, self._none,
+            *self._time_bars, *self._kernel_bars, *self._time_texts, *self._kernel_texts, *self._passes.artists,
+            self._none,
         )  # fmt: skip
 
     def _panel(self, place: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Any:
@@ -110,32 +116,31 @@ class CompilerScene(Scene):
         return bars, texts
 
     @staticmethod
-    def _dress(bar: Rectangle, look: str) -> None:
-        fill, line, hatch = _LOOKS[look]
-        bar.set(facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
-
-    @staticmethod
     def _place(bar: Rectangle, text: Any, left: float, right: float, words: str) -> None:
         bar.set_x(left)
         bar.set_width(right - left)
         text.set_x(right + 0.02)
         text.set_text(words)
 
-    def update(self, *, case: str, frozen: bool = False) -> View:
+    def update(self, *, case: str, frozen: bool = False) -> View[CompilerValues]:
         """Show one network at one batch; see :func:`compile_view`."""
         found, ladder = stored(case, frozen)
         guess = found.predicted
         eager, fast = found.eager.median.m_as("s"), found.compiled.median.m_as("s")
         values = (eager, guess.eager if guess else 0.0, fast, guess.compiled if guess else 0.0)
         for bar, text, value in zip(self._time_bars, self._time_texts, values, strict=True):
-            self._place(bar, text, 0, value / max(values), _time(value) if value else "none")
+            self._place(bar, text, 0, value / max(values), time_text(value) if value else "none")
         counts = (found.operators, found.kernels)
         split = f"{found.kernels}: {found.generated} written,\n{found.library} of libraries"
         for bar, text, count, words in zip(
             self._kernel_bars, self._kernel_texts, counts, (str(found.operators), split), strict=True
         ):
             self._place(bar, text, 0, count / max(counts), words)
-        self._show_passes(ladder)
+        self._none.set_text("" if ladder else _NO_PASSES)
+        if ladder is None:
+            self._passes.hide()
+        else:
+            self._passes.show(ladder)
         summary = _summary(case, found, ladder)
         return View(
             figure=self.figure,
@@ -144,39 +149,6 @@ class CompilerScene(Scene):
             f"the passes. {summary}",
             values={"result": found, "passes": ladder},
         )
-
-    def _show_passes(self, ladder: PassResult | None) -> None:
-        if ladder is None:
-            for bar, text in zip(self._pass_bars, self._pass_texts, strict=True):
-                self._place(bar, text, 0, 0, "")
-            self._none.set_text("Of this network the passes were not measured one by one.\nChoose a resnet50.")
-            return
-        self._none.set_text("")
-        seconds = [step.timing.median.m_as("s") for step in ladder.steps]
-        most = max(seconds)
-        ends = [(0.0, seconds[0]), *((after, before) for before, after in pairwise(seconds)), (0.0, seconds[-1])]
-        words = [
-            f"{_time(seconds[0])}, {ladder.steps[0].kernels} kernels",
-            *(times(factor.value) for factor in ladder.factors),
-            f"{_time(seconds[-1])}, {ladder.steps[-1].kernels} kernels: {times(ladder.total.value)}",
-        ]
-        for place, (bar, text, (after, before), said) in enumerate(
-            zip(self._pass_bars, self._pass_texts, ends, words, strict=True)
-        ):
-            self._place(bar, text, min(after, before) / most, max(after, before) / most, said)
-            whole = place in (0, len(ends) - 1)
-            self._dress(bar, "measured" if whole else "gain" if after <= before else "loss")
-
-
-def _time(seconds: float) -> str:
-    """Return a time in the unit that suits it.
-
-    Examples
-    --------
-    >>> _time(0.0123), _time(1.4e-5)
-    ('12.3 ms', '14 µs')
-    """
-    return f"{number(seconds * 1e3)} ms" if seconds >= 1e-3 else f"{number(seconds * 1e6)} µs"
 
 
 def _summary(case: str, found: CompileResult, ladder: PassResult | None) -> str:
@@ -204,7 +176,7 @@ def _summary(case: str, found: CompileResult, ladder: PassResult | None) -> str:
     return " ".join(told)
 
 
-def compile_view(case: str, frozen: bool = False) -> View:
+def compile_view(case: str, frozen: bool = False) -> View[CompilerValues]:
     """Return the picture of one network, eager and compiled, as it was measured for this version.
 
     Parameters

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import matplotlib.style
-from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.patches import Rectangle
 
 from mlsys.door import checked_number, count
 from mlsys.errors import UnknownNameError
 from mlsys.mapping import DATAFLOWS, dataflow, gemm_space
 from mlsys.models.dataflow import buffer_words, movements
 from mlsys.planner.mapper import best_two_level
-from mlsys.viz.style import COLORS, apply_style
-from mlsys.viz.views.view import HALO, Scene, View, new_figure, percent, times
+from mlsys.viz.mapping import OPERANDS, DataflowBars
+from mlsys.viz.style import COLORS, HALO
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import percent, times
 
 __all__ = ["FLOWS", "DataflowScene", "Words", "dataflow_view", "words_of"]
 
 FLOWS = ("ws", "os", "is")
-_PARTS = (("inputs", "BlueLine", "BlueL", ""), ("weights", "OrangeLine", "OrangeL", "//"),
-          ("partial sums", "GreenLine", "GreenL", ".."))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,14 @@ def words_of(m: int, k: int, n: int, tile: int) -> Words:
     return Words(parts, space.compulsory, best_two_level(m, n, k, room).words)
 
 
+class DataflowValues(TypedDict):
+    """What :func:`dataflow_view` counted, the dataflow it speaks of, and the one that moves least."""
+
+    words: Words
+    flow: str
+    least: str
+
+
 class DataflowScene(Scene):
     """The figure of :func:`dataflow_view`, made once and moved often."""
 
@@ -89,25 +96,10 @@ class DataflowScene(Scene):
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 4.2)
             ax = self.figure.add_axes((0.08, 0.13, 0.64, 0.77))
-            ax.set(xlim=(-0.6, 2.6), ylim=(0, 114))
-            names = [DATAFLOWS[flow][0] for flow in FLOWS]
-            ax.xaxis.set_major_locator(FixedLocator([0, 1, 2]))
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: names[int(value)]))
-            ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+            self._flows = DataflowBars(ax, [DATAFLOWS[flow][0] for flow in FLOWS])
             ax.tick_params(labelsize=9.5, colors=COLORS["primary"])
             ax.set_title("Words moved", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-            apply_style(ax)
-            ax.grid(False, axis="x")
-            ax.legend(
-                handles=[
-                    Patch(label=name, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch)
-                    for name, line, fill, hatch in _PARTS
-                ],
-                loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=9.5, frameon=False,
-            )  # fmt: skip
-            self._bars = {flow: [self._bar(ax, place, *look) for look in _PARTS] for place, flow in enumerate(FLOWS)}
-            self._totals = [ax.text(place, 0, "", ha="center", va="bottom", fontsize=9.5) for place in range(3)]
+            ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=9.5, frameon=False)
             self._frame = Rectangle((0, 0), 0.72, 0, fill=False, edgecolor=COLORS["primary"], linewidth=2.2, zorder=4)
             ax.add_patch(self._frame)
             self._levels, self._names = [], []
@@ -116,34 +108,17 @@ class DataflowScene(Scene):
                 name = self.figure.text(0.73, 0, "", color=COLORS[color], fontsize=9.5, va="center", bbox=HALO)
                 self._levels.append(level)
                 self._names.append(name)
-            self._ax = ax
-        bars = [bar for group in self._bars.values() for bar in group]
-        self.moving = (*bars, *self._totals, self._frame, *self._levels, *self._names)
+        self.moving = (*self._flows.artists, self._frame, *self._levels, *self._names)
 
-    def _bar(self, ax: Any, place: int, name: str, line: str, fill: str, hatch: str) -> Rectangle:
-        bar = Rectangle(
-            (place - 0.31, 0), 0.62, 0, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch, zorder=3
-        )
-        ax.add_patch(bar)
-        return bar
-
-    def update(self, *, m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View:
+    def update(self, *, m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View[DataflowValues]:
         """Show one product and one dataflow; see :func:`dataflow_view`."""
         if flow not in FLOWS:
             raise UnknownNameError(f"dataflow_view(): `flow` must be one of {', '.join(FLOWS)}, got {flow!r}")
         words = words_of(m, k, n, tile)
         most = max(words.total(name) for name in FLOWS)
-        for place, name in enumerate(FLOWS):
-            below = 0.0
-            for bar, part in zip(self._bars[name], words.parts[name], strict=True):
-                bar.set_y(below)
-                bar.set_height(100 * part / most)
-                below += 100 * part / most
-            self._totals[place].set_position((place, below + 1.2))
-            self._totals[place].set_text(f"{words.total(name):,}")
-            if name == flow:
-                self._frame.set_xy((place - 0.36, 0))
-                self._frame.set_height(below)
+        self._flows.show([words.parts[name] for name in FLOWS], "{:,}".format)
+        self._frame.set_x(FLOWS.index(flow) - 0.36)
+        self._frame.set_height(100 * words.total(flow) / most)
         heights = [100 * words.best / most, 100 * words.compulsory / most]
         for level, height in zip(self._levels, heights, strict=True):
             level.set_ydata([height, height])
@@ -175,7 +150,7 @@ def _summary(m: int, k: int, n: int, flow: str, tile: int, words: Words) -> str:
     share = percent(words.parts[flow][part] / mine)
     opening = (
         f"{DATAFLOWS[flow][0].capitalize()}, a product of {m:,} × {k:,} by {k:,} × {n:,} moves {mine:,} words with "
-        f"tiles of {tile} × {tile}; {share} of them are {_PARTS[part][0]}."
+        f"tiles of {tile} × {tile}; {share} of them are {OPERANDS[part][0]}."
     )
     if words.total(best) == mine:
         middle = "Neither of the others moves less."
@@ -184,7 +159,7 @@ def _summary(m: int, k: int, n: int, flow: str, tile: int, words: Words) -> str:
     return f"{opening} {middle} It is {times(mine / words.compulsory)} what must move once."
 
 
-def dataflow_view(m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View:
+def dataflow_view(m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View[DataflowValues]:
     """Return the picture of three dataflows of one matrix product.
 
     Parameters

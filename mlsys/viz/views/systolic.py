@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import matplotlib.style
-import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from mlsys.errors import UnknownNameError
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, count_systolic
-from mlsys.viz.style import COLORS, apply_style
-from mlsys.viz.views.view import HALO, Scene, View, new_figure, number, percent
+from mlsys.viz.style import COLORS, HALO, apply_style
+from mlsys.viz.systolic import over_size, teeth_axes
+from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.words import number, percent
 
 __all__ = ["SIZES", "SystolicScene", "cycle_shares", "systolic_view"]
 
@@ -40,6 +41,13 @@ def cycle_shares(counts: ArrayCounts) -> dict[str, float]:
     return {"multiplying": useful, "idle PEs": streaming - useful, "load, fill and drain": 1 - streaming}
 
 
+class SystolicValues(TypedDict):
+    """What :func:`systolic_view` counted, and what shares of the cycles go where."""
+
+    counts: ArrayCounts
+    shares: dict[str, float]
+
+
 class SystolicScene(Scene):
     """The figure of :func:`systolic_view`, made once and moved often."""
 
@@ -49,11 +57,9 @@ class SystolicScene(Scene):
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 4.8)
             ax = self.figure.add_axes((0.08, 0.4, 0.88, 0.52))
-            ax.set(xlim=(0, SIZES), ylim=(0, 104))
-            ax.set_xticks(range(0, SIZES + 1, 128))
+            self._sizes = teeth_axes(ax, 128, SIZES)
             ax.tick_params(labelsize=9, colors=COLORS["primary"])
             ax.set_title("Utilisation (%)", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-            apply_style(ax)
             (self._mapped,) = ax.plot([0], [0], "--", color=COLORS["OrangeLine"], linewidth=1.4)
             (self._used,) = ax.plot([0], [0], color=COLORS["BlueLine"], linewidth=2.2)
             (self._point,) = ax.plot(
@@ -96,25 +102,23 @@ class SystolicScene(Scene):
         dataflow: str = "ws",
         overlap: str = "load",
         along: str = "M",
-    ) -> View:
+    ) -> View[SystolicValues]:
         """Show one product on one array; see :func:`systolic_view`."""
         if along not in ("M", "N", "K"):
             raise UnknownNameError(f"systolic_view(): no size {along!r}. Known: M, N, K")
-        sizes = np.arange(1, SIZES + 1)
-        shape: dict[str, Any] = {"m": m, "n": n, "k": k}
+        shape = {"M": m, "N": n, "K": k}
         here = count_systolic(m, n, k, side, side, dataflow, overlap=overlap)
-        swept = shape | {along.lower(): sizes}
-        over = count_systolic(swept["m"], swept["n"], swept["k"], side, side, dataflow, overlap=overlap)
-        self._mapped.set_data(sizes, 100 * over.mapping_efficiency)
-        self._used.set_data(sizes, 100 * over.utilisation)
-        x, y = shape[along.lower()], 100 * here.utilisation
+        over = over_size(along, self._sizes, (m, n, k), side, dataflow, overlap)
+        self._mapped.set_data(self._sizes, 100 * over.mapping_efficiency)
+        self._used.set_data(self._sizes, 100 * over.utilisation)
+        x, y = shape[along], 100 * here.utilisation
         self._point.set_data([x], [y])
         self._drop.set_data([x, x], [0, y])
         right = x > 0.8 * SIZES
         self._label.set_position((x - 18 if right else x + 18, y + 5 if y < 20 else y - 8))
         self._label.set_horizontalalignment("right" if right else "left")
         self._label.set_text(percent(here.utilisation))
-        rest = " and ".join(f"{name} = {shape[name.lower()]:,}" for name in "MNK" if name != along)
+        rest = " and ".join(f"{name} = {shape[name]:,}" for name in "MNK" if name != along)
         self._axis.set_text(f"{along}, with {rest}")
         self._show_shares(cycle_shares(here))
         summary = _summary(here, side)
@@ -162,7 +166,7 @@ def systolic_view(
     dataflow: str = "ws",
     overlap: str = "load",
     along: str = "M",
-) -> View:
+) -> View[SystolicValues]:
     """Return the utilisation of a square array over one size of a product.
 
     Parameters
