@@ -23,6 +23,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from mlsys.files import write_text
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENV = ROOT / ".venv-zigzag"
@@ -180,7 +182,7 @@ def main() -> None:
         "rows": rows,
         "seconds_of_proven_optima": alone,
     }
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

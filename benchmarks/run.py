@@ -19,6 +19,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
+from mlsys.files import write_text
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENV = ROOT / ".venv-bench"
@@ -56,7 +58,7 @@ def prepare() -> None:
     venv.create(VENV, with_pip=True, clear=True)
     pip = [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "-e", str(ROOT), "-r", str(HERE / "requirements.txt")], check=True)
-    stamp.write_text(made_from.hexdigest())
+    write_text(stamp, made_from.hexdigest())
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -141,9 +143,7 @@ def main() -> None:
     for row in result["ratios"]:
         print(f"  {row['ratio']:>12,.3g} ×  {row['what']}  /  {row['to']}")
     if not quick:
-        (HERE / "results.json").write_text(
-            json.dumps(_rounded(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        write_text(HERE / "results.json", json.dumps(_rounded(result), indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mlsys.files import write_text
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import run  # the neighbour, which makes the environment with mlsysim
@@ -159,7 +161,7 @@ def main() -> None:
         "ratios": ratios,
     }
     text = json.dumps(run._rounded(result), indent=1, ensure_ascii=False)
-    (HERE / "sweep.json").write_text(text + "\n", encoding="utf-8")
+    write_text(HERE / "sweep.json", text + "\n")
 
 
 if __name__ == "__main__":

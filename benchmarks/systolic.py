@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from mlsys.files import write_text
 from mlsys.models.systolic import count_systolic, dram_accesses_fast, simulate_fast
 
 HERE = Path(__file__).resolve().parent
@@ -144,7 +145,7 @@ def main() -> None:
         path = HERE / "systolic.json"
         runs = json.loads(path.read_text("utf-8")) if path.exists() else []
         rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
-        path.write_text(json.dumps([*runs, rounded], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_text(path, json.dumps([*runs, rounded], indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ from typing import Any
 
 import run  # the neighbour, which says what machine this is
 
+from mlsys.files import write_text
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENV = ROOT / ".venv-bench-tracing"
@@ -61,7 +63,7 @@ def prepare() -> None:
     venv.create(VENV, with_pip=True, clear=True)
     pip = [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "-e", str(ROOT), *PEERS, *HELPERS], check=True)
-    stamp.write_text(made_from)
+    write_text(stamp, made_from)
 
 
 def count(counter: str, name: str) -> dict[str, Any]:
@@ -241,7 +243,7 @@ def main() -> None:
             "gpt2-xl with free sizes": sizes,
         }
         text = json.dumps(_rounded(result), indent=1, ensure_ascii=False)
-        (HERE / "tracing.json").write_text(text + "\n", encoding="utf-8")
+        write_text(HERE / "tracing.json", text + "\n")
 
 
 def _rounded(value: Any) -> Any:

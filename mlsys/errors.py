@@ -18,6 +18,8 @@ __all__ = [
     "ScenarioFileError",
     "SweepFileError",
     "UnknownNameError",
+    "UnreadableError",
+    "UnwrittenError",
     "did_you_mean",
     "first_line",
 ]
@@ -36,6 +38,17 @@ class UnknownNameError(AttributeError, KeyError, ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class UnreadableError(OSError, ValueError):
+    """A file that was named cannot be read; ``strerror`` says why."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: cannot be read ({self.strerror})"
+
+
+class UnwrittenError(OSError):
+    """A file could not be written; what was there before is as it was."""
 
 
 class DeviceFileError(ValueError):

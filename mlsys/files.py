@@ -1,42 +1,246 @@
-"""Files that are there whole or not at all."""
+"""The one door for files that mlsys writes: each is there whole or not at all.
+
+What is written goes into a draft beside its place, is brought to the disk, and is then renamed. A
+full disk, a kill or an error on the way leave the old file as it was. Several files of one answer are
+renamed after the last of them is complete.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import os
+import shutil
+import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["atomically"]
+from mlsys.errors import UnwrittenError
+
+__all__ = ["DRAFTS", "Drafts", "atomically", "csv_text", "harmless", "together", "write_bytes", "write_text"]
+
+DRAFTS = ".mlsys-*.part"
+"""Names of drafts: what a killed program leaves behind."""
 
 
-def atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, and put it in its place at once.
+class Drafts:
+    """Files that are being written; see :func:`together`."""
 
-    Parameters
-    ----------
-    path
-        What the file is to be called; its folder must be there.
-    write
-        Called with the name of the temporary file. Whatever it raises, nothing half-written stays.
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Path, Path]] = []
+
+    def fill(self, path: str | Path, fill: Callable[[Path], Any], *, folders: bool = False) -> None:
+        """Let ``fill`` write a file, under the name of its draft.
+
+        Parameters
+        ----------
+        path
+            Where the file will lie; a link is followed.
+        fill
+            Called with the path of the draft, which exists and is empty.
+        folders
+            Whether folders that are missing are made.
+
+        Raises
+        ------
+        UnwrittenError
+            If it cannot be written.
+        """
+        wanted = Path(path)
+        with _told(wanted):
+            place = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
+            special = _is_special(wanted)
+            if special:  # a terminal, a pipe, /dev/null: it cannot be renamed to
+                place, folder = wanted, Path(tempfile.gettempdir())
+            else:
+                folder = _folder_of(place, folders)
+            handle, name = tempfile.mkstemp(prefix=DRAFTS.partition("*")[0], suffix=".part", dir=folder)
+            os.close(handle)
+            draft = Path(name)
+            self._waiting.append((draft, place))
+            fill(draft)
+            with draft.open("rb") as stream:
+                os.fsync(stream.fileno())
+            if not special:
+                draft.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~_umask())
+
+    def text(self, path: str | Path, text: str, *, folders: bool = False) -> None:
+        """Write a text as UTF-8, its line ends as they are."""
+        self.bytes(path, text.encode("utf-8"), folders=folders)
+
+    def bytes(self, path: str | Path, content: bytes, *, folders: bool = False) -> None:
+        """Write bytes."""
+        self.fill(path, lambda draft: draft.write_bytes(content), folders=folders)
+
+    def put(self) -> None:
+        """Put every draft in its place."""
+        folders = set()
+        while self._waiting:
+            draft, place = self._waiting[0]
+            with _told(place):
+                if _is_special(place):
+                    _poured(draft, place)
+                else:
+                    draft.replace(place)
+                    folders.add(place.parent)
+            self._waiting.pop(0)
+        for folder in folders:
+            with contextlib.suppress(OSError):  # not every file system can
+                handle = os.open(folder, os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
+    def forget(self) -> None:
+        """Remove the drafts that were not put in their place."""
+        for draft, _ in self._waiting:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+        self._waiting.clear()
+
+
+@contextlib.contextmanager
+def together() -> Iterator[Drafts]:
+    """Write several files, all of them or none.
 
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     atomically(Path(folder) / "a.txt", lambda place: place.write_text("whole"))
-    ...     (Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir()))
-    ('whole', 1)
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with together() as files:
+    ...     files.text(folder / "one.txt", "1")
+    ...     files.text(folder / "two.txt", "2")
+    >>> sorted(path.name for path in folder.iterdir())
+    ['one.txt', 'two.txt']
+    >>> with together() as files:
+    ...     files.text(folder / "one.txt", "another")
+    ...     files.text(folder / "no folder" / "two.txt", "2")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnwrittenError: ...two.txt cannot be written: there is no folder ... Make it, or choose another place
+    >>> (folder / "one.txt").read_text()
+    '1'
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    place = Path(name)
+    files = Drafts()
     try:
-        write(place)
-        with place.open("rb") as file:
-            os.fsync(file.fileno())
-        place.chmod(0o644)
-        place.replace(path)
+        yield files
+        files.put()
     finally:
-        place.unlink(missing_ok=True)
+        files.forget()
+
+
+def atomically(path: str | Path, fill: Callable[[Path], Any], *, folders: bool = False) -> Path:
+    """Let ``fill`` write one file, under the name of its draft; return its place.
+
+    Raises
+    ------
+    UnwrittenError
+        If it cannot be written; what was there is as it was.
+    """
+    with together() as files:
+        files.fill(path, fill, folders=folders)
+    return Path(path)
+
+
+def write_text(path: str | Path, text: str, *, folders: bool = False) -> Path:
+    """Write a text as UTF-8; see :func:`atomically`."""
+    return write_bytes(path, text.encode("utf-8"), folders=folders)
+
+
+def write_bytes(path: str | Path, content: bytes, *, folders: bool = False) -> Path:
+    """Write bytes; see :func:`atomically`."""
+    return atomically(path, lambda draft: draft.write_bytes(content), folders=folders)
+
+
+def csv_text(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> str:
+    r"""Return rows as CSV, under the heads of the first row unless others are given.
+
+    Examples
+    --------
+    >>> csv_text([{"name": "=1+1", "value": -3.5}])
+    "name,value\n'=1+1,-3.5\n"
+    """
+    rows = list(rows)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(heads or (rows[0] if rows else [])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
+    return stream.getvalue()
+
+
+def harmless(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe before it.
+
+    Examples
+    --------
+    >>> harmless("=1+1"), harmless("-3.5"), harmless("conv1")
+    ("'=1+1", '-3.5', 'conv1')
+    """
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say in one line which file could not be written and why."""
+    try:
+        yield
+    except UnwrittenError:
+        raise
+    except OSError as error:
+        raise UnwrittenError(f"{path} cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        if "null" not in str(error):
+            raise
+        raise UnwrittenError(f"{str(path)!r} cannot be the name of a file") from error
+
+
+def _folder_of(place: Path, make: bool) -> Path:
+    folder = place.parent
+    if make:
+        folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        raise UnwrittenError(
+            f"{place} cannot be written: there is no folder {str(folder)!r}. Make it, or choose another place"
+        )
+    if place.is_dir():
+        raise UnwrittenError(f"{place} cannot be written: it is a folder. Give the name of a file")
+    if place.exists() and not os.access(place, os.W_OK):
+        raise UnwrittenError(f"{place} cannot be written: it is protected. Choose another name")
+    return folder
+
+
+def _is_special(path: Path) -> bool:
+    """Tell whether something is there that is neither a file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _poured(draft: Path, place: Path) -> None:
+    """Write a draft into something that cannot be replaced; a pipe that nobody reads is refused, not waited for."""
+    handle = os.open(place, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(handle, True)
+    with draft.open("rb") as source, os.fdopen(handle, "wb") as target:
+        shutil.copyfileobj(source, target)
+    draft.unlink()
+
+
+def _umask() -> int:
+    """Return which permissions new files lack."""
+    try:  # asking the kernel changes nothing, unlike os.umask, which another thread would feel
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(status.partition("Umask:")[2].split(maxsplit=1)[0], 8)
+    except (OSError, ValueError, IndexError):
+        return 0o022

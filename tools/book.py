@@ -25,6 +25,7 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
 from mlsys.claims.render import MIME
+from mlsys.files import write_text
 from notebooks import disagreements
 from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
 from printing import edition, missing
@@ -67,7 +68,7 @@ def forget_stale_outputs(source: str = "run") -> None:
     # Sphinx keeps the pages it has read; without their outputs they must be read again.
     shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
     BUILD.mkdir(exist_ok=True)
-    FINGERPRINT.write_text(current)
+    write_text(FINGERPRINT, current)
 
 
 def run_new_pages() -> None:

@@ -6,6 +6,7 @@ import gzip
 import sys
 from pathlib import Path
 
+from mlsys.files import write_bytes
 from mlsys.workloads.captures import as_text
 from mlsys.workloads.captures.store import NARROW, WIDE, file_of
 from mlsys.workloads.torch_models import RECIPES, template
@@ -22,7 +23,7 @@ def main(names: list[str]) -> None:
 
 def _write(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
+    write_bytes(file, gzip.compress(text.encode("utf-8"), mtime=0))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlsys.files import write_text
+
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "_build" / "colab"
 TIMEOUT = 120
@@ -93,7 +95,7 @@ def make_environment() -> Path:
         shutil.rmtree(HOME, ignore_errors=True)
         subprocess.run([find_python(), "-m", "venv", str(HOME)], check=True)
         pip(python, "install", "-q", *PINS, *TOOLS)
-        stamp.write_text(wanted, encoding="utf-8")
+        write_text(stamp, wanted)
     return python
 
 

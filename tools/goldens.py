@@ -27,6 +27,8 @@ from typing import Any
 
 import yaml
 
+from mlsys.files import write_text
+
 ROOT = Path(__file__).resolve().parents[1]
 GOLDENS = ROOT / "tests" / "goldens"
 PACKAGE = ROOT / "mlsys"
@@ -197,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         moved += bool(changed)
         print("\n".join([f"tests/goldens/{name}.txt: {len(changed)} lines moved", *changed[:40]]), flush=True)
         if changed and not options.check:
-            (GOLDENS / f"{name}.txt").write_text(lock(name), encoding="utf-8")
+            write_text(GOLDENS / f"{name}.txt", lock(name))
     print(f"{time.perf_counter() - start:.0f} s")
     return 1 if moved and options.check else 0
 

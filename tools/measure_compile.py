@@ -34,6 +34,7 @@ from mlsys.bench import (
     stored_pass_results,
 )
 from mlsys.bench.kernels import dispatched
+from mlsys.files import write_text
 
 DATA = Path(__file__).resolve().parents[1] / "mlsys" / "bench" / "data"
 NETWORKS: tuple[tuple[str, dict[str, int]], ...] = (
@@ -79,9 +80,7 @@ def quietest(run: Callable[[], Any], timings: Callable[[Any], Sequence[Any]]) ->
 def write(file: str, rows: list[dict[str, Any]]) -> None:
     """Write a list of records, one on each line, whole or not at all."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
-    part = DATA / f"{file}.part"
-    part.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    os.replace(part, DATA / file)
+    write_text(DATA / file, f"[\n{lines}\n]\n")
 
 
 def compile_rows(repeats: int, only: str | None) -> None:

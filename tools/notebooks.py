@@ -20,6 +20,7 @@ from typing import Any
 
 import nbformat
 
+from mlsys.files import write_text
 from pages import (
     ROOT,
     notebook_files,
@@ -71,7 +72,7 @@ def regenerate(source: Path) -> bool:
     target = source.with_suffix(".ipynb")
     if target.exists() and target.read_text(encoding="utf-8") == text:
         return False
-    target.write_text(text, encoding="utf-8")
+    write_text(target, text)
     return True
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from mlsys.files import write_text
+
 __all__ = ["PROGRAMS", "SETTINGS", "edition", "missing"]
 
 PROGRAMS = {"xelatex": "texlive-xetex", "latexmk": "latexmk", "xindy": "xindy", "kpsewhich": "texlive-xetex"}
@@ -60,7 +62,7 @@ def edition(root: Path, folder: Path, *, solutions: bool) -> Path:
     settings["sphinx"]["config"]["extensions"].append("printed")  # tools/printed.py
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"config-{'with' if solutions else 'without'}-solutions.yml"
-    target.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    write_text(target, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     return target
 
 

@@ -10,26 +10,79 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.claims.render import MIME, expanded
+from mlsys.inputs import read_text
 
-__all__ = ["Move", "claims_in_notebook", "diff", "files_at", "ledger", "ledger_at"]
+__all__ = ["Move", "cells_of", "claims_in_notebook", "diff", "files_at", "ledger", "ledger_at"]
 
 Ledger = dict[tuple[str, str], dict[str, Any]]
 
 
 def claims_in_notebook(text: str) -> list[dict[str, Any]]:
-    """Return the page records found in the outputs of one notebook, given as JSON text."""
-    cells = json.loads(text).get("cells", [])
-    outputs = (output for cell in cells for output in cell.get("outputs", []))
-    return [expanded(output["data"][MIME]) for output in outputs if MIME in output.get("data", {})]
+    """Return the page records found in the outputs of one notebook, given as JSON text.
+
+    Raises
+    ------
+    ValueError
+        If it is no notebook.
+    """
+    found = []
+    for cell in cells_of(text):
+        for output in cell.get("outputs") or []:
+            data = output.get("data") if isinstance(output, dict) else None
+            if isinstance(data, dict) and MIME in data:
+                found.append(_record(data[MIME]))
+    return found
 
 
-def _file(texts: Iterable[str]) -> Ledger:
-    return {
-        (page["page"], claim["name"]): {**claim, "page": page["page"]}
-        for text in texts
-        for page in claims_in_notebook(text)
-        for claim in page["claims"]
-    }
+def cells_of(text: str) -> list[dict[str, Any]]:
+    """Return the cells of a notebook, given as JSON text.
+
+    Raises
+    ------
+    ValueError
+        If it is no notebook.
+    """
+    try:
+        notebook = json.loads(text)
+    except RecursionError:
+        raise ValueError("no notebook: the JSON is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"no notebook: not readable as JSON: {str(error).partition(';')[0]}") from None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise ValueError("no notebook: it must be a JSON object with a list of `cells`")
+    if not all(isinstance(cell.get("outputs") or [], list) for cell in cells):
+        raise ValueError("no notebook: the `outputs` of a cell must be a list")
+    return cells
+
+
+def _record(page: Any) -> dict[str, Any]:
+    """Return the claims that a page stored, once they are known to be some."""
+    claims = page.get("claims") if isinstance(page, dict) else None
+    if (
+        not isinstance(claims, list)
+        or not isinstance(page.get("page"), str)
+        or not all(
+            isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("text", ""), str)
+            for one in claims
+        )
+    ):
+        raise ValueError("the claims stored in the notebook are damaged. Run it anew: make notebooks")
+    whole: dict[str, Any] = expanded(page)
+    return whole
+
+
+def _file(texts: Iterable[tuple[str, str]]) -> Ledger:
+    found: Ledger = {}
+    for name, text in texts:
+        try:
+            pages = claims_in_notebook(text)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        found |= {
+            (page["page"], claim["name"]): {**claim, "page": page["page"]} for page in pages for claim in page["claims"]
+        }
+    return found
 
 
 def ledger(paths: Iterable[str | Path]) -> Ledger:
@@ -45,7 +98,7 @@ def ledger(paths: Iterable[str | Path]) -> Ledger:
         if not path.exists():
             raise FileNotFoundError(f"no notebook or folder at {path}. Give e.g. book/ or book/roofline.ipynb")
         files += sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
-    return _file(file.read_text("utf-8") for file in files if ".ipynb_checkpoints" not in file.parts)
+    return _file((str(file), read_text(file)) for file in files if ".ipynb_checkpoints" not in file.parts)
 
 
 def ledger_at(revision: str, folders: Iterable[str] = ("book", "labs")) -> Ledger:
@@ -56,7 +109,7 @@ def ledger_at(revision: str, folders: Iterable[str] = ("book", "labs")) -> Ledge
     ValueError
         If there is no such revision, or no git here.
     """
-    return _file(text for _, text in files_at(revision, folders, ".ipynb"))
+    return _file(files_at(revision, folders, ".ipynb"))
 
 
 def files_at(revision: str, folders: Iterable[str], suffix: str) -> Iterator[tuple[str, str]]:

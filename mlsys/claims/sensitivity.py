@@ -10,7 +10,6 @@ import ast
 import contextlib
 import hashlib
 import io
-import json
 import linecache
 import math
 import os
@@ -21,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.claims import page as pages
+from mlsys.claims.ledger import cells_of
+from mlsys.errors import UnreadableError
+from mlsys.inputs import read_text
 from mlsys.provenance import perturbed
 from mlsys.tables import Table
 
@@ -48,7 +50,12 @@ def run_and_look(notebook: str | Path) -> tuple[pages.Page, tuple[str, ...]]:
         The page, and a text for each table shown and each figure drawn: two runs that
         show the same give the same texts.
     """
-    cells = json.loads(Path(notebook).read_text("utf-8"))["cells"]
+    try:
+        cells = cells_of(read_text(notebook))
+    except UnreadableError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{notebook}: {error}") from None
     cells_run: list[str] = []  # what IPython calls In: claims look up there what their values stand on
     namespace: dict[str, Any] = {"__name__": "__main__", "In": cells_run}
     shown: list[str] = []

@@ -11,14 +11,18 @@ import click
 
 from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import (
+    WrongUsage,
     checked_picture,
     complete_device,
     complete_devices,
     complete_model,
+    one_form,
+    say,
     speak_plainly,
     write_csv,
 )
 from mlsys.cli.networks import as_kernels_if, network_of, network_options, sizes_in_words, sizes_used
+from mlsys.files import together
 
 __all__ = ["analyze", "compare"]
 
@@ -79,8 +83,7 @@ def analyze(
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import rows
 
-    if as_json and as_csv:
-        raise ValueError("give either --json or --csv, not both")
+    one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
     precision = options["precision"] or _PRECISION
@@ -88,22 +91,24 @@ def analyze(
     work = network_of(model, options, precision)
     samples = work.sizes.get("batch", 1)
     found = analyse(twin, as_kernels_if(fusion, work), precision=precision, setting=setting, samples=samples)
-    if page_file is not None:
-        from mlsys.cli.analysis_page import page
+    with together() as files:
+        if page_file is not None:
+            from mlsys.cli.analysis_page import page
 
-        page_file.write_text(page(found, twin), encoding="utf-8")
-    if figure is not None:
-        from mlsys.viz.analysis import analysis_figure
+            files.text(page_file, page(found, twin))
+        if figure is not None:
+            from mlsys.viz.analysis import analysis_figure
+            from mlsys.viz.style import save_figure
 
-        analysis_figure(found, twin).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
+            save_figure(analysis_figure(found, twin), figure, files)
     if as_json:
-        click.echo(json.dumps(_sized(found.record(), work), indent=1, ensure_ascii=False))
+        say(json.dumps(_sized(found.record(), work), indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(rows(found))
     else:
-        click.echo(f"{found.explain(top)}\n{sizes_in_words(work)}")
+        say(f"{found.explain(top)}\n{sizes_in_words(work)}")
         for written in filter(None, (page_file, figure)):
-            click.echo(f"written: {written}", err=True)
+            say(f"written: {written}", err=True)
 
 
 @click.command()
@@ -133,11 +138,10 @@ def compare(
     from mlsys.models.analysis.record import summary
     from mlsys.tables import Table
 
-    if as_json and as_csv:
-        raise ValueError("give either --json or --csv, not both")
+    one_form(as_json, as_csv)
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not wanted:
-        raise ValueError("--devices must be names with commas, such as A100,H100,T4")
+        raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
     precision = options["precision"] or _PRECISION
     twins = [_twin(name, precision) for name in wanted]
     work = network_of(model, options, precision)
@@ -146,7 +150,7 @@ def compare(
     if as_json or as_csv:
         lines = [_sized(summary(found, analyses[0]), work) for found in analyses]
         if as_json:
-            click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
+            say(json.dumps(lines, indent=1, ensure_ascii=False))
         else:
             write_csv(lines)
         return
@@ -179,8 +183,8 @@ def compare(
         for found in analyses
     ]
     first = analyses[0]
-    click.echo(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
-    click.echo(sizes_in_words(work))
+    say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
+    say(sizes_in_words(work))
 
 
 def _twin(name: str, precision: str) -> Any:

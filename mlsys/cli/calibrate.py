@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 
 import click
 
-from mlsys.cli.common import complete_devices, speak_plainly
+from mlsys.cli.common import FILE, complete_devices, say, speak_plainly
+from mlsys.files import csv_text, write_text
 
 __all__ = ["calibrate", "calibration_option", "measure"]
 
@@ -31,7 +31,7 @@ def _use(_context: click.Context, _option: click.Parameter, path: Path | None) -
 
 calibration_option = click.option(
     "--calibration",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     callback=_use,
     expose_value=False,
     help="A file of `mlsys calibrate`: estimates of that machine are its own. Or set MLSYS_CALIBRATION.",
@@ -39,7 +39,7 @@ calibration_option = click.option(
 
 
 @click.command()
-@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("data", type=FILE)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -57,12 +57,10 @@ def calibrate(data: Path, out: Path) -> None:
     from mlsys.validation.calibrate import calibrate_file
 
     found = calibrate_file(data, out)
-    click.echo(
-        f"{found.rows} measurements of {found.device}: median error {found.before:.0%} before, {found.after:.0%} after"
-    )
+    say(f"{found.rows} measurements of {found.device}: median error {found.before:.0%} before, {found.after:.0%} after")
     for sentence in found.learned or ("nothing new: the machine does what the published ones do",):
-        click.echo(f"  {sentence}")
-    click.echo(f"written: {out}", err=True)
+        say(f"  {sentence}")
+    say(f"written: {out}", err=True)
 
 
 @click.command()
@@ -90,12 +88,7 @@ def measure(name: str, on: str, precision: str, out: Path) -> None:
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
     with click.progressbar(length=10, label="Measurements", file=sys.stderr) as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
-    part = out.with_name(out.name + ".part")
-    with part.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    part.replace(out)
+    write_text(out, csv_text(rows, COLUMNS))
     for row in rows:
-        click.echo(f"{row['workload']:<40} {row['seq_or_shape']:<44} {row['value']:>10} {row['unit']:<5} {row['note']}")
-    click.echo(f"written: {out}. Next: mlsys calibrate {out}", err=True)
+        say(f"{row['workload']:<40} {row['seq_or_shape']:<44} {row['value']:>10} {row['unit']:<5} {row['note']}")
+    say(f"written: {out}. Next: mlsys calibrate {out}", err=True)

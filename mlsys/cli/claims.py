@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import progress, speak_plainly
+from mlsys.cli.common import progress, say, speak_plainly
 
 __all__ = ["claims"]
 
@@ -28,10 +28,10 @@ def ledger(paths: tuple[Path, ...], as_json: bool) -> None:
 
     found = read_ledger(paths or [Path("book"), Path("labs")])
     if as_json:
-        click.echo(json.dumps(list(found.values()), indent=1, ensure_ascii=False))
+        say(json.dumps(list(found.values()), indent=1, ensure_ascii=False))
         return
     for (page, name), claim in found.items():
-        click.echo(f"{page:<14} {name:<22} {claim['text']:>18}  {claim['formula']}")
+        say(f"{page:<14} {name:<22} {claim.get('text', '—'):>18}  {claim.get('formula', '')}")
 
 
 @claims.command()
@@ -58,15 +58,15 @@ def diff(before: str, after: str | None, exit_code: bool) -> None:
             moved = compare_locks(earlier, locks_at(after) if after else locks())
             _print_moves(moved, "locked value")
         else:
-            click.echo(f"{before} has no locked values (tests/goldens) to compare with")
+            say(f"{before} has no locked values (tests/goldens) to compare with")
     if (moves or moved) and exit_code:
         raise SystemExit(1)
 
 
 def _print_moves(moves: list[Any], what: str) -> None:
     for move in moves:
-        click.echo(f"{move.page}: {move.name}: {move.before or '—'} → {move.after or '—'} ({move.change})")
-    click.echo(f"{len(moves)} {what}{'' if len(moves) == 1 else 's'} moved")
+        say(f"{move.page}: {move.name}: {move.before or '—'} → {move.after or '—'} ({move.change})")
+    say(f"{len(moves)} {what}{'' if len(moves) == 1 else 's'} moved")
 
 
 def _version(named: str | None) -> Any:
@@ -91,8 +91,8 @@ def sensitivity(notebook: Path, step: float) -> None:
     from mlsys.claims.sensitivity import sensitivity as measure
 
     for fact, moved in measure(notebook, step, progress=lambda facts: progress(facts, "Facts tried")).items():
-        click.echo(fact)
+        say(fact)
         for name, elasticity in sorted(moved.items(), key=lambda item: -abs(item[1])):
-            click.echo(f"    {name:<24} {elasticity:+.3g}")
+            say(f"    {name:<24} {elasticity:+.3g}")
         if not moved:
-            click.echo("    moves nothing")
+            say("    moves nothing")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,31 +13,59 @@ from typing import Any
 
 import click
 
-from mlsys.errors import DeviceFileError
+from mlsys.files import csv_text
+from mlsys.inputs import csv_records
 
 __all__ = [
+    "EXIT_CODES",
     "EXTRAS",
+    "FILE",
     "PICTURES",
     "Commands",
     "QuantityType",
+    "WrongUsage",
     "checked_picture",
     "complete_device",
     "complete_devices",
     "complete_model",
-    "harmless",
     "needed_extra",
+    "one_form",
     "printable",
     "progress",
     "read_rows",
+    "say",
     "speak_plainly",
     "write_csv",
 ]
 
+EXIT_CODES = {
+    0: "answered",
+    1: "refused: what was asked for cannot be done, and one line says why; claims diff --exit-code: something moved; "
+    "compile-bench: the compiled model answers something else",
+    2: "wrong usage: an option, a name of a file or their combination; compile-bench: any wrong question",
+    3: "answered, and the answer is no: plan: no placement meets the caps; memory --buffers: proved not to fit; "
+    "compile-bench: it cannot be measured here",
+    4: "not known: memory --buffers found no offsets in --seconds, and no proof that there are none",
+    130: "stopped by Ctrl-C; a sweep goes on when the same is run again",
+}
+"""What a command ends with."""
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""The type of an argument that names a file to read."""
+
 PICTURES = (".png", ".svg", ".pdf")
+# Controls but for the end of a line and the tab, marks that turn the direction of text, halves of a character.
+_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+class WrongUsage(click.ClickException):
+    """Options that do not go together, or that say nothing."""
+
+    exit_code = 2
 
 
 def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn the errors of the library into one line on standard error and exit code 1."""
+    """Turn the errors of the library into one line on standard error and exit code 1; see :data:`EXIT_CODES`."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -47,8 +75,12 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
             raise  # whoever read our output has enough: no error of the question
         except ModuleNotFoundError as missing:
             raise click.ClickException(needed_extra(missing)) from missing
-        except (ValueError, LookupError, OSError, DeviceFileError) as error:
+        except (ValueError, LookupError, OSError) as error:
             raise click.ClickException(printable(str(error))) from error
+        except OverflowError as error:
+            raise click.ClickException(f"a number is too large to compute with ({printable(str(error))})") from error
+        except MemoryError as error:
+            raise click.ClickException("not enough memory for this. Ask for less, such as a smaller size") from error
 
     return wrapped
 
@@ -74,6 +106,11 @@ def needed_extra(missing: ModuleNotFoundError) -> str:
     return f"this needs {module}, which is not installed. Type: pip install 'mlsys[{EXTRAS[module]}]'"
 
 
+def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text, its control characters written out; the one voice of every command."""
+    click.echo(printable(str(text)), err=err, nl=nl)
+
+
 def printable(text: str) -> str:
     r"""Return a text with its control characters written out, so that no name can steer a terminal.
 
@@ -82,26 +119,7 @@ def printable(text: str) -> str:
     >>> printable("a\x1b[31mb\nc")
     'a\\x1b[31mb\nc'
     """
-    return "".join(
-        mark if mark == "\n" or mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text
-    )
-
-
-def harmless(value: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe before it.
-
-    Examples
-    --------
-    >>> harmless("=1+1"), harmless("-3.5"), harmless("conv1")
-    ("'=1+1", '-3.5', 'conv1')
-    """
-    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value
+    return _STEERS.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 class Commands(click.Group):
@@ -117,7 +135,7 @@ class Commands(click.Group):
         finally:
             try:
                 sys.stdout.flush()
-            except BrokenPipeError:
+            except OSError:  # the reader has gone, or the disk is full, which was said before
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -145,16 +163,28 @@ class QuantityType(click.ParamType):
             self.fail(f"not an amount with a unit, such as '100 {self.unit}': {error}", param, ctx)
 
 
+def one_form(as_json: bool, as_csv: bool) -> None:
+    """Refuse two forms of one answer.
+
+    Raises
+    ------
+    WrongUsage
+        If both are asked for.
+    """
+    if as_json and as_csv:
+        raise WrongUsage("give either --json or --csv, not both")
+
+
 def checked_picture(path: Path) -> None:
     """Refuse the name of a picture that no picture can be written under.
 
     Raises
     ------
-    ValueError
+    WrongUsage
         If it does not end in one of ``PICTURES``.
     """
     if path.suffix.lower() not in PICTURES:
-        raise ValueError(f"--figure must end in {', '.join(PICTURES)}, got {path.name!r}")
+        raise WrongUsage(f"--figure must end in {', '.join(PICTURES)}, got {path.name!r}")
 
 
 def complete_device(ctx: Any, param: Any, incomplete: str) -> list[str]:
@@ -189,10 +219,7 @@ def progress(items: Iterable[Any], label: str) -> Any:
 
 def write_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> None:
     """Write rows to standard output, under the heads of the first row unless others are given."""
-    rows = list(rows)
-    writer = csv.DictWriter(sys.stdout, list(heads or (rows[0] if rows else [])), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
+    say(csv_text(rows, heads), nl=False)
 
 
 def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
@@ -203,19 +230,20 @@ def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     ValueError
         If a column is missing, a row is longer or shorter than the head, or there is no row.
     """
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream)
-        heads = reader.fieldnames or []
-        missing = [name for name in columns if name not in heads]
-        if missing:
-            raise ValueError(
-                f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
-                f"The first line must name {', '.join(columns)}"
-            )
-        rows = list(reader)
-    for number, row in enumerate(rows, start=2):
-        if None in row or None in row.values():
+    records = csv_records(path)
+    heads = records[0][1] if records else []
+    missing = [name for name in columns if name not in heads]
+    if missing:
+        raise ValueError(
+            f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
+            f"The first line must name {', '.join(columns)}"
+        )
+    twice = sorted({name for name in heads if heads.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
+    for number, cells in records[1:]:
+        if len(cells) != len(heads):
             raise ValueError(f"{path}, line {number}: wanted {len(heads)} cells, one for each column of the first line")
-    if not rows:
+    if not records[1:]:
         raise ValueError(f"{path}: no rows under the first line")
-    return rows
+    return [dict(zip(heads, cells, strict=True)) for _, cells in records[1:]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import needed_extra
+from mlsys.cli.common import WrongUsage, needed_extra, printable, say
+from mlsys.files import write_text
 
 __all__ = ["compile_bench"]
 
@@ -36,7 +36,7 @@ def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
         except ModuleNotFoundError as missing:
             raise _Wrong(needed_extra(missing)) from missing
         except (ValueError, LookupError, OSError, ImportError) as error:
-            raise _Wrong(str(error)) from error
+            raise _Wrong(printable(str(error))) from error
 
     return wrapped
 
@@ -84,7 +84,7 @@ def compile_bench(
     2: the question is wrong. 3: it cannot be measured here (no C++ compiler, no memory, not compilable).
     """
     if passes and freeze:
-        raise ValueError("--passes times both, with the weights as inputs and frozen: leave --freeze out")
+        raise WrongUsage("--passes times both, with the weights as inputs and frozen: leave --freeze out")
     if output is not None and not output.absolute().parent.is_dir():
         raise ValueError(f"--output: there is no folder {str(output.absolute().parent)!r}")
     sizes = {name: options[name] for name in ("batch", "image", "sequence")}
@@ -93,8 +93,8 @@ def compile_bench(
         result = _measured(model, sizes, freeze, passes, {**timing, "tick": tick})
     text = json.dumps(result.record(), indent=1, ensure_ascii=False)
     if output is not None:
-        _write_whole(output, text + "\n")
-    click.echo(text if as_json else result.explain())
+        write_text(output, text + "\n")
+    say(text if as_json else result.explain())
 
 
 def _measured(model: str, sizes: dict[str, Any], freeze: bool, passes: bool, timing: dict[str, Any]) -> Any:
@@ -116,10 +116,3 @@ def _bar(repeats: int) -> Iterator[Callable[[], None]]:
     rounds = _PROBE_ROUNDS + _STEPS + repeats
     with click.progressbar(length=rounds, label="compile and time", file=sys.stderr) as bar:
         yield lambda: bar.update(1)
-
-
-def _write_whole(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = file.with_name(f".{file.name}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, file)

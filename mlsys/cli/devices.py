@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_device, speak_plainly, write_csv
+from mlsys.cli.common import QuantityType, WrongUsage, complete_device, say, speak_plainly, write_csv
 from mlsys.errors import DeviceFileError
 
 __all__ = ["check", "device", "devices"]
@@ -22,11 +22,11 @@ def device(name: str) -> None:
     from mlsys.hardware import Hardware
 
     twin = Hardware[name]
-    click.echo(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
+    say(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
     for quantity in twin.recorded():
         (fact,) = quantity.facts
         label = fact.name.removeprefix(f"{twin.id}/")
-        click.echo(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
+        say(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
 
 
 @click.command()
@@ -50,18 +50,18 @@ def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any
     from mlsys.hardware.compare import comparison, listing, records
 
     if names and any(criteria.values()):
-        raise ValueError("give either NAMES to compare or criteria to filter by, not both")
+        raise WrongUsage("give either NAMES to compare or criteria to filter by, not both")
     chosen = [Hardware[name] for name in names] or Hardware.find(**criteria)
     if sort == "year":
         chosen.sort(key=lambda twin: -twin.release_year)
     elif sort:
         chosen.sort(key=lambda twin: -_amount(twin.glance()[sort]))
     if form == "json":
-        click.echo(json.dumps(records(chosen), indent=1, ensure_ascii=False))
+        say(json.dumps(records(chosen), indent=1, ensure_ascii=False))
     elif form == "csv":
         write_csv(records(chosen), None if chosen else ["id"])
     else:
-        click.echo(comparison(chosen) if names else listing(chosen))
+        say(comparison(chosen) if names else listing(chosen))
 
 
 def _amount(value: Any) -> float:
@@ -78,7 +78,7 @@ def check(files: tuple[Path, ...]) -> None:
     faults = []
     for path in files:
         try:
-            click.echo(f"{path}: {load_device(path)!r}")
+            say(f"{path}: {load_device(path)!r}")
         except DeviceFileError as error:
             faults.append(str(error))
     if faults:

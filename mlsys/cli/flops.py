@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import complete_model, speak_plainly, write_csv
+from mlsys.cli.common import complete_model, one_form, say, speak_plainly, write_csv
 from mlsys.cli.networks import network_of, network_options, sizes_in_words, sizes_used
 
 __all__ = ["flops"]
@@ -28,15 +28,14 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     `flops` are all floating-point work. `product_flops` are those of matrix products, convolutions
     and attention, two for each MAC, as torch.utils.flop_counter counts them.
     """
-    if as_json and as_csv:
-        raise ValueError("give either --json or --csv, not both")
+    one_form(as_json, as_csv)
     work = network_of(model, options)
     if as_csv:
         write_csv(_kinds(work))
     elif as_json:
-        click.echo(json.dumps(_report(work), indent=1, ensure_ascii=False))
+        say(json.dumps(_report(work), indent=1, ensure_ascii=False))
     else:
-        click.echo(f"{work.explain()}\n{sizes_in_words(work)}")
+        say(f"{work.explain()}\n{sizes_in_words(work)}")
 
 
 def _kinds(found: Any) -> list[dict[str, Any]]:

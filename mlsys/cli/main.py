@@ -34,6 +34,9 @@ def main() -> None:
     \b
         eval "$(_MLSYS_COMPLETE=bash_source mlsys)"    # in ~/.bashrc; zsh_source in zsh
         _MLSYS_COMPLETE=fish_source mlsys | source     # in fish
+
+    Exit codes: 0 answered, 1 refused, 2 wrong usage, 3 the answer is no, 4 not known, 130 stopped;
+    `mlsys COMMAND --help` says where a command has its own meaning for one.
     """  # noqa: D301
 
 

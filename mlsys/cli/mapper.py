@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import read_rows, speak_plainly, write_csv
+from mlsys.cli.common import FILE, WrongUsage, one_form, read_rows, say, speak_plainly, write_csv
 from mlsys.cli.networks import network_of, network_options, sizes_in_words
 
 __all__ = ["mapper"]
@@ -21,7 +21,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 
 @click.command()
 @click.argument("layer", required=False)
-@click.option("--rows", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CSV with M,N,K,S,tile_set.")
+@click.option("--rows", type=FILE, help="CSV with M,N,K,S,tile_set.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV.")
 @click.option("--device", "name", help="Device to map LAYER to.")
 @click.option(
@@ -44,13 +44,16 @@ def mapper(
     A row asks for the least words that C[M,N] += A[M,K] B[K,N]
     moves through a fast memory of S words, over divisors (div) or all tile sizes (all).
     """
+    one_form(as_json, as_csv)
     if (layer is None) == (rows is None):
-        raise ValueError("give either LAYER, such as gemm:512x256x32, or --rows FILE.csv")
+        raise WrongUsage("give either LAYER, such as gemm:512x256x32, or --rows FILE.csv")
     if rows is not None:
         _rows(rows, as_csv, as_json)
         return
+    if as_csv:
+        raise WrongUsage("--csv goes with --rows: leave it out, or write --json")
     if name is None:
-        raise ValueError("say which device LAYER runs on: --device A100")
+        raise WrongUsage("say which device LAYER runs on: --device A100")
     _layers(str(layer), name, objective, options, levels, seconds, cache, as_json)
 
 
@@ -65,12 +68,12 @@ def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     if as_json:
-        click.echo(json.dumps(answers, indent=1))
+        say(json.dumps(answers, indent=1))
     elif as_csv:
         write_csv(answers)
     else:
         for answer in answers:
-            click.echo(
+            say(
                 f"{answer['M']}×{answer['N']}×{answer['K']} in {answer['S']} words ({answer['tile_set']}): "
                 f"{answer['best_words']:,} words with tile {answer['tile']} in order {answer['order']}, "
                 f"{answer['ratio']:.3f} × bound"
@@ -172,17 +175,17 @@ def _layers(
         for operator in operators
     ]
     if as_json:
-        click.echo(json.dumps([_as_data(item) | {"network": sizes} for item in mapped], indent=1, ensure_ascii=False))
+        say(json.dumps([_as_data(item) | {"network": sizes} for item in mapped], indent=1, ensure_ascii=False))
         return
     if len(mapped) == 1:
-        click.echo(mapped[0].explain())
+        say(mapped[0].explain())
     else:
         for item in mapped:
             energy, time = item.result.figures["energy"].to("mJ"), item.result.time.to("ms")
             state = "" if item.proven else f"  not proven, at most {item.gap:.1%} above the best"
             words = f"{item.words[0]:>12,} words  {item.ratio:6.3f} × bound"
-            click.echo(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
-    click.echo(sizes, err=True)
+            say(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
+    say(sizes, err=True)
 
 
 def _watch(best: Any, share: float) -> None:

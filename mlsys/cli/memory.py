@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import checked_picture, complete_device, complete_model, speak_plainly, write_csv
+from mlsys.cli.common import (
+    FILE,
+    WrongUsage,
+    checked_picture,
+    complete_device,
+    complete_model,
+    one_form,
+    say,
+    speak_plainly,
+    write_csv,
+)
 from mlsys.cli.networks import network_of, network_options, sizes_in_words, sizes_used
 
 __all__ = ["memory"]
@@ -28,7 +38,7 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 @click.option("--device", "name", help="A device that should hold it, such as A100.", shell_complete=complete_device)
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Buffers listed as text.")
 @click.option("--figure", type=click.Path(path_type=Path), help="Write what lies where, when: .png, .svg, .pdf.")
-@click.option("--buffers", type=click.Path(path_type=Path), help="Instead of MODEL: a CSV of id, lower, upper, size.")
+@click.option("--buffers", type=FILE, help="Instead of MODEL: a CSV of id, lower, upper, size.")
 @click.option("--capacity", type=click.IntRange(min=1), help="Bytes below which the --buffers must lie.")
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), default=55.0, show_default=True, help="At most, for --buffers."
@@ -70,10 +80,9 @@ def memory(
     from mlsys.planner.memory import fits_on, lean_order, plan_memory
     from mlsys.units import Q_
 
-    if as_json and as_csv:
-        raise ValueError("give either --json or --csv, not both")
+    one_form(as_json, as_csv)
     if (model is None) == (buffers is None) or (buffers is None) != (capacity is None):
-        raise ValueError(
+        raise WrongUsage(
             "give either MODEL, or --buffers with --capacity. Write e.g. mlsys "
             "memory --buffers A.csv --capacity 1048576"
         )
@@ -98,25 +107,26 @@ def memory(
     fit = None if twin is None else fits_on(plan, twin)
     if figure is not None:
         from mlsys.viz.schedule import memory_figure
+        from mlsys.viz.style import save_figure
 
-        memory_figure(plan).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
+        save_figure(memory_figure(plan), figure)
     if as_json:
-        click.echo(json.dumps(_report(plan, found, fit, work), indent=1, ensure_ascii=False))
+        say(json.dumps(_report(plan, found, fit, work), indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
     else:
-        click.echo(plan.explain(top))
+        say(plan.explain(top))
         if found is not None:
-            click.echo(
+            say(
                 f"\nOrder of running: at most {found.largest_live.to_compact():.4g~P} in use at once, "
                 f"{found.before.to_compact():.4g~P} as the network is written"
                 f"{'; no order needs less' if found.proved else ''}."
             )
         if fit is not None:
-            click.echo("\n" + fit.explain())
-        click.echo(f"\n{sizes_in_words(work)}")
+            say("\n" + fit.explain())
+        say(f"\n{sizes_in_words(work)}")
         if figure is not None:
-            click.echo(f"written: {figure}", err=True)
+            say(f"written: {figure}", err=True)
 
 
 def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: bool) -> None:
@@ -136,12 +146,12 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
             "lower_bound_bytes": read.largest_live,
             "offsets": dict(zip(read.ids, offsets, strict=False)) if found.fits else None,
         }
-        click.echo(json.dumps(report, indent=1))
+        say(json.dumps(report, indent=1))
     elif found.fits and as_csv:
         write_csv([{"id": name, "offset": offset} for name, offset in zip(read.ids, offsets, strict=True)])
     elif found.fits:
         top = max(offset + size for offset, size in zip(offsets, read.size.tolist(), strict=True))
-        click.echo(
+        say(
             f"{path}: {len(offsets)} buffers lie below {top:,} of {capacity:,} "
             f"B; {read.largest_live:,} B are live at once"
         )
@@ -153,9 +163,9 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
             if read.largest_live > capacity
             else "every packing was ruled out"
         )
-        click.echo(f"{path}: proved: the {len(read.ids)} buffers do not fit below {capacity:,} B: {more}", err=True)
+        say(f"{path}: proved: the {len(read.ids)} buffers do not fit below {capacity:,} B: {more}", err=True)
         sys.exit(3)
-    click.echo(
+    say(
         f"{path}: no offsets found within {seconds:g} s, and no proof that there are none; give more --seconds",
         err=True,
     )

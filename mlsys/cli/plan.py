@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import checked_picture, speak_plainly
-from mlsys.files import atomically
+from mlsys.cli.common import FILE, WrongUsage, checked_picture, say, speak_plainly
+from mlsys.files import write_text
 
 __all__ = ["edge_planner", "plan"]
 
@@ -20,7 +20,7 @@ _INFEASIBLE = 3
 
 
 @click.command()
-@click.argument("scenario", required=False, type=click.Path(path_type=Path))
+@click.argument("scenario", required=False, type=FILE)
 @click.option(
     "--goal",
     type=click.Choice(("latency", "efficiency", "balanced", "throughput")),
@@ -46,9 +46,9 @@ _INFEASIBLE = 3
 @click.option("--devices", help="Names of the catalogue with commas, for --profiles-from.")
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="For --profiles-from.")
 @click.option("--precision", default="fp16", show_default=True, help="For --profiles-from.")
-@click.option("--profiles", "measured", type=click.Path(path_type=Path), help="CSV of measured profiles for SCENARIO.")
+@click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
 @click.option("--save-scenario", type=click.Path(path_type=Path), help="Write the scenario that was made.")
-@click.option("--instance", type=click.Path(path_type=Path), help="A published instance, format mlsys-placement-1.")
+@click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help="At most, for --instance."
 )
@@ -84,7 +84,7 @@ def plan(
     given = [name for name, value in (("SCENARIO", scenario), ("--example", example), ("--schema", schema),
                                       ("--profiles-from", network), ("--instance", instance)) if value]  # fmt: skip
     if len(given) != 1:
-        raise ValueError(
+        raise WrongUsage(
             "give one of SCENARIO, --profiles-from, --instance, --example, "
             f"--schema; got {', '.join(given) or 'none'}. "
             "Write e.g. mlsys plan --example --output pipeline.json"
@@ -118,13 +118,13 @@ def plan(
     _write(text, output)
     if figure is not None and result.placements:
         from mlsys.viz.placement import plan_figure
+        from mlsys.viz.style import save_figure
 
-        figure.parent.mkdir(parents=True, exist_ok=True)
-        plan_figure(result).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
-        click.echo(f"written: {figure}", err=True)
+        save_figure(plan_figure(result), figure, folders=True)
+        say(f"written: {figure}", err=True)
     if not result.placements:
         for text in result.binding:
-            click.echo(f"infeasible: {text}", err=True)
+            say(f"infeasible: {text}", err=True)
         sys.exit(_INFEASIBLE)
 
 
@@ -144,7 +144,7 @@ def _scenario(
         scenario = Scenario.load(path) if measured is None else with_measured(path, measured)
     else:
         if not devices:
-            raise ValueError(
+            raise WrongUsage(
                 "--profiles-from needs --devices. Write e.g. --profiles-from mobilenet-v2 --devices A100,T4"
             )
         names = [name.strip() for name in devices.split(",") if name.strip()]
@@ -164,12 +164,12 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
     from mlsys.planner.placement.instances.solve import solve
 
     if kind not in ("text", "json"):
-        raise ValueError(f"--instance prints text or json, got --format {kind}")
+        raise WrongUsage(f"--instance prints text or json, got --format {kind}")
     read = Instance.load(path)
 
     def told(done: int, best: float) -> None:
         if sys.stderr.isatty():
-            click.echo(f"round {done}: {best:.6g} ms", err=True)
+            say(f"round {done}: {best:.6g} ms", err=True)
 
     found = solve(read, seconds=seconds, rounds=rounds, seed=seed, told=told)
     if kind == "json":
@@ -189,12 +189,10 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
 def _write(text: str, output: Path | None) -> None:
     """Write a text to the screen, or to a file that is there whole or not at all."""
     if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
+        say(text, nl=not text.endswith("\n"))
         return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    whole = text if text.endswith("\n") else text + "\n"
-    atomically(output, lambda place: place.write_text(whole, encoding="utf-8", newline=""))
-    click.echo(f"written: {output}", err=True)
+    write_text(output, text if text.endswith("\n") else text + "\n", folders=True)
+    say(f"written: {output}", err=True)
 
 
 @click.group()

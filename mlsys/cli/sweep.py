@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import PICTURES, checked_picture, speak_plainly
+from mlsys.cli.common import FILE, PICTURES, WrongUsage, checked_picture, one_form, say, speak_plainly
 
 __all__ = ["sweep"]
 
@@ -17,7 +17,7 @@ _INTERRUPTED = 130
 
 
 @click.command()
-@click.argument("spec", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("spec", required=False, type=FILE)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of results; by default SPEC.sweep."
 )
@@ -58,30 +58,30 @@ def sweep(
     130) or by anything else, goes on where it was when the same command is given again.
     """  # noqa: D301
     if (spec is None) == (show is None):
-        raise ValueError("give either SPEC.yaml or --show FOLDER")
-    if as_json and as_csv:
-        raise ValueError("give either --json or --csv, not both")
+        raise WrongUsage("give either SPEC.yaml or --show FOLDER")
+    one_form(as_json, as_csv)
     if jobs and scheduler:
-        raise ValueError("--jobs is for this machine; with --scheduler its workers decide. Give one of them")
+        raise WrongUsage("--jobs is for this machine; with --scheduler its workers decide. Give one of them")
     if show is not None and (out or jobs or scheduler):
-        raise ValueError("--show only reads: leave --out, --jobs and --scheduler out")
+        raise WrongUsage("--show only reads: leave --out, --jobs and --scheduler out")
     if figure is not None:
         checked_picture(figure)
     found = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler)
     if figure is not None:
+        from mlsys.viz.style import save_figure
         from mlsys.viz.sweep import sweep_figure
 
-        sweep_figure(found).savefig(figure, metadata={"Date": None} if figure.suffix == ".svg" else None)
-        click.echo(f"written: {figure}", err=True)
+        save_figure(sweep_figure(found), figure)
+        say(f"written: {figure}", err=True)
     if as_json:
         rows = [row._asdict() for row in found]
-        click.echo(json.dumps({"provenance": dict(found.provenance), "points": rows}, indent=1, ensure_ascii=False))
+        say(json.dumps({"provenance": dict(found.provenance), "points": rows}, indent=1, ensure_ascii=False))
     elif as_csv:
-        from mlsys.sweep.store import write_csv
-
-        write_csv(sys.stdout, map(tuple, found))
+        say(found.csv(), nl=False)
     else:
-        click.echo(found.explain())
+        say(found.explain())
+    if len(found) and not any(error is None for error in found.columns["error"]):
+        raise ValueError(f"none of the {len(found):,} points has an answer. The first: {found.columns['error'][0]}")
 
 
 def _shown(folder: Path) -> Any:
@@ -110,10 +110,10 @@ def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str
                 jobs=jobs,
                 scheduler=scheduler,
                 progress=tell,
-                note=lambda text: click.echo(text, err=True),
+                note=lambda text: say(text, err=True),
             )
         except KeyboardInterrupt:
-            click.echo(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; run the same again to go on", err=True)
+            say(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; run the same again to go on", err=True)
             raise SystemExit(_INTERRUPTED) from None
-    click.echo(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)
+    say(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)
     return found

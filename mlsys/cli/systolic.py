@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import read_rows, speak_plainly, write_csv
+from mlsys.cli.common import FILE, WrongUsage, one_form, read_rows, say, speak_plainly, write_csv
 
 __all__ = ["systolic"]
 
@@ -19,7 +19,7 @@ _SRAM_KB = 64
 
 @click.command()
 @click.argument("shape", nargs=-1, metavar="[M N K]")
-@click.option("--rows", "rows_file", type=click.Path(path_type=Path), help="CSV with one case a row.")
+@click.option("--rows", "rows_file", type=FILE, help="CSV with one case a row.")
 @click.option("--array", "array", default="128x128", show_default=True, help="Rows x columns of the array.")
 @click.option("--dataflow", default="ws", show_default=True, help="What stays: ws, os or is.")
 @click.option("--convention", default="physical", show_default=True, help="Who counts: physical or scalesim.")
@@ -45,8 +45,9 @@ def systolic(
     ifmap_sram_kb, filter_sram_kb, ofmap_sram_kb and word_bytes, and, for convolutions, kind and
     dims ("ih,iw,kh,kw,cin,cout,stride", padding included). What was counted is added to its rows.
     """
+    one_form(as_json, as_csv)
     if bool(shape) == bool(rows_file):
-        raise ValueError("give either M N K or --rows FILE: mlsys systolic 512 512 512 --array 128x128")
+        raise WrongUsage("give either M N K or --rows FILE: mlsys systolic 512 512 512 --array 128x128")
     if rows_file:
         cases = read_rows(rows_file, _NEEDED)
         done = []
@@ -56,22 +57,22 @@ def systolic(
             except (ValueError, LookupError) as error:
                 raise ValueError(f"{rows_file}, line {line}: {error}") from error
         if as_json:
-            click.echo(json.dumps(done, indent=1, ensure_ascii=False))
+            say(json.dumps(done, indent=1, ensure_ascii=False))
         else:
             write_csv(done)
         return
     if len(shape) != 3:
-        raise ValueError(f"give three sizes, M N K, got {' '.join(shape)}: mlsys systolic 512 512 512")
+        raise WrongUsage(f"give three sizes, M N K, got {' '.join(shape)}: mlsys systolic 512 512 512")
     height, _, width = array.lower().partition("x")
     sizes = {"M": shape[0], "N": shape[1], "K": shape[2], "array_rows": height, "array_cols": width}
     row = {"name": "x".join(shape), **sizes, "dataflow": dataflow}
     found = row | _counted(row, convention, overlap, sram)
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        say(json.dumps(found, indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv([found])
     else:
-        click.echo(_table(found, convention, overlap, sram))
+        say(_table(found, convention, overlap, sram))
 
 
 def _whole(row: dict[str, str], name: str) -> int:

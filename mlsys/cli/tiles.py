@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_device, complete_model, speak_plainly, write_csv
+from mlsys.cli.common import QuantityType, complete_device, complete_model, one_form, say, speak_plainly, write_csv
 from mlsys.cli.networks import as_kernels_if, network_of, network_options, sizes_in_words, sizes_used
 
 __all__ = ["tiles"]
@@ -48,8 +48,7 @@ def tiles(
     from mlsys.hardware import Hardware
     from mlsys.models.architecture import architecture
 
-    if as_json and as_csv:
-        raise ValueError("give either --json or --csv, not both")
+    one_form(as_json, as_csv)
     device = Hardware[name]
     if onchip is not None:
         device = device.with_onchip(onchip)
@@ -57,13 +56,13 @@ def tiles(
     kernels = as_kernels_if(not unfused, work)
     found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
     if as_json:
-        click.echo(json.dumps({**found.record(), **_sizes(work)}, indent=1, ensure_ascii=False))
+        say(json.dumps({**found.record(), **_sizes(work)}, indent=1, ensure_ascii=False))
     elif as_csv:
         write_csv(_rows(found))
     else:
-        click.echo(found.explain())
-        click.echo(_longest(found))
-        click.echo(sizes_in_words(work))
+        say(found.explain())
+        say(_longest(found))
+        say(sizes_in_words(work))
 
 
 def _sizes(work: Any) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import speak_plainly
+from mlsys.cli.common import FILE, WrongUsage, say, speak_plainly
+from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
     from mlsys.validation import Score, Validation
@@ -21,7 +22,7 @@ __all__ = ["validate"]
 @click.command()
 @click.option(
     "--data",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="A CSV of measurements in the columns of the shipped ones; by default those.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
@@ -48,32 +49,22 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
 
     if refit:
         if data is not None:
-            raise ValueError("--refit fits the shipped measurements: leave out --data")
+            raise WrongUsage("--refit fits the shipped measurements: leave out --data")
         from mlsys.validation.refit import refit as fit_anew
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
     found = compare(read_rows(data) if data else shipped_rows())
     if csv_path is not None:
-        _write(found, csv_path)
+        write_text(csv_path, csv_text(found.records()))
     if figures is not None:
         from mlsys.viz.validation import save_all
 
         for path in save_all(found, figures):
-            click.echo(path, err=True)
+            say(path, err=True)
     if as_json:
-        click.echo(json.dumps(found.summary(), indent=1, ensure_ascii=False))
+        say(json.dumps(found.summary(), indent=1, ensure_ascii=False))
     else:
         _print(found, shipped=data is None)
-
-
-def _write(found: Validation, path: Path) -> None:
-    import csv
-
-    records = found.records()
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
 
 
 def _line(name: str, part: Score) -> str:
@@ -91,15 +82,15 @@ def _print(found: Validation, shipped: bool) -> None:
     from mlsys.validation.refit import held_out_scores
 
     heads = f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width beaten"
-    click.echo(heads)
+    say(heads)
     for name, part in found.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
-        click.echo(_line(name, part))
-    click.echo(_line("all", score(found.predictions)))
+        say(_line(name, part))
+    say(_line("all", score(found.predictions)))
     if shipped:
-        click.echo("\nLeft out of the fit: a whole device, or a whole sweep of one device")
-        click.echo(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width")
+        say("\nLeft out of the fit: a whole device, or a whole sweep of one device")
+        say(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width")
         for name, part in held_out_scores().items():
-            click.echo(_line(name, part).rpartition(" ")[0])
+            say(_line(name, part).rpartition(" ")[0])
     summary = found.summary()
     for title, key in (
         ("Faster than their bound, and why", "bound_violations_explained"),
@@ -108,10 +99,10 @@ def _print(found: Validation, shipped: bool) -> None:
         counts = summary[key]
         assert isinstance(counts, dict)
         if counts:
-            click.echo(f"\n{title}")
+            say(f"\n{title}")
             for reason, count in counts.items():
-                click.echo(f"{count:>5}  {reason}")
-    click.echo("\nFurthest off")
+                say(f"{count:>5}  {reason}")
+    say("\nFurthest off")
     for each in found.worst(5):
         what = each.row.model or each.row.seq_or_shape
-        click.echo(f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {what}")
+        say(f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {what}")

@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from mlsys.errors import DeviceFileError
+from mlsys.errors import DeviceFileError, UnreadableError
+from mlsys.inputs import read_bytes
 
 __all__ = ["MAX_BYTES", "Document", "Place", "plain"]
 
@@ -38,12 +39,9 @@ class Document:
         self.faults: list[str] = []
         self.data: Any = None
         try:
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise self._raises(f"{path}: cannot be read ({error.strerror})") from None
-        if len(raw) > MAX_BYTES:
-            raise self._raises(f"{path}: too large; a {what} file has at most {MAX_BYTES:,} bytes")
+            raw = read_bytes(path, MAX_BYTES)
+        except UnreadableError as error:
+            raise self._raises(str(error)) from None
         try:
             self.data = self._document(yaml.parse(raw.decode("utf-8"), Loader=_Loader))
         except (yaml.YAMLError, UnicodeDecodeError) as error:

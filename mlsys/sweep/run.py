@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from mlsys.provenance import unrecorded
 from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
 from mlsys.sweep.spec import SweepSpec
 from mlsys.sweep.table import SweepRow, SweepTable
-from mlsys.sweep.workers import evaluated, usual_jobs
+from mlsys.sweep.workers import evaluated, nothing, usual_jobs
 
 __all__ = ["load", "sweep"]
 
@@ -26,7 +26,7 @@ def sweep(
     *,
     jobs: int | None = None,
     scheduler: str | None = None,
-    patience: float = 10.0,
+    patience: float = 5.0,
     progress: Callable[[int, int], None] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> SweepTable:
@@ -46,7 +46,7 @@ def sweep(
         Address of a Dask scheduler whose workers evaluate the points instead, such as
         ``"tcp://127.0.0.1:8786"``.
     patience
-        Seconds to wait for the scheduler.
+        Seconds to wait for the scheduler, and for a worker of it.
     progress
         Called with the points that are done and all points, first with what the folder held.
     note
@@ -94,18 +94,34 @@ def _swept(
     provenance = _provenance(spec, points)
     done: dict[str, tuple[Any, ...]] = {}
     keep = _Keeper(folder, provenance) if folder is not None else None
-    if keep:
-        done = keep.resume(spec, points, say)
+    with keep.folder.held() if keep else contextlib.nullcontext():
+        if keep:
+            done = keep.resume(spec, points, say)
+        return _completed(points, done, provenance, keep, jobs, scheduler, patience, tell)
+
+
+def _completed(
+    points: list[Point],
+    done: dict[str, tuple[Any, ...]],
+    provenance: dict[str, str],
+    keep: _Keeper | None,
+    jobs: int | None,
+    scheduler: str | None,
+    patience: float,
+    tell: Callable[[int, int], None],
+) -> SweepTable:
+    """Evaluate the points that are not done, keep them, and return the whole."""
     tell(len(done), len(points))
     pending = list(chunks([point for point in points if point.id not in done]))
     workers = jobs or usual_jobs([point for piece in pending for point in piece])
-    answers = evaluated(pending, workers, scheduler, patience) if pending else iter(())
-    for _, columns in answers:
-        rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
-        if keep:
-            keep.write(rows)
-        done.update((row[0], row) for row in rows)
-        tell(len(done), len(points))
+    answers = evaluated(pending, workers, scheduler, patience) if pending else nothing()
+    with contextlib.closing(answers):  # also where a piece cannot be kept: nobody goes on computing
+        for _, columns in answers:
+            rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
+            if keep:
+                keep.folder.write(rows, provenance)
+            done.update((row[0], row) for row in rows)
+            tell(len(done), len(points))
     ordered = [done[point.id] for point in points]
     found = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
     if keep:
@@ -156,18 +172,13 @@ class _Keeper:
         elif changed and not found and before:
             say(f"{self.folder.path} begins anew: {'; '.join(changed)}")
         if broken:
-            say(f"not readable and made again: {', '.join(broken)}")
+            say(f"damaged, put aside and made again: {', '.join(broken)}")
         if found:
             say(f"going on: {len(found):,} of {len(points):,} points are there")
-        self.folder.prepare(
+        self.folder.describe(
             {**self.provenance, "spec": spec.as_data(), "facts": facts, "units": _units(), "points": len(points)}
         )
         return found
-
-    def write(self, rows: list[tuple[Any, ...]]) -> None:
-        """Keep a piece under the hash of its content ids."""
-        name = hashlib.sha256("".join(row[0] for row in rows).encode()).hexdigest()[:16]
-        self.folder.write(name, rows, self.provenance)
 
 
 def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str]) -> list[str]:
@@ -175,7 +186,8 @@ def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str])
     if not before:
         return []
     found = []
-    old = before.get("facts", {})
+    old = before.get("facts")
+    old = old if isinstance(old, dict) else {}
     other = [device for device, digest in facts.items() if device in old and old[device] != digest]
     if before.get("code") != now["code"]:
         found.append("the code of the evaluation changed")

@@ -1,25 +1,28 @@
 """A folder that holds the points of a sweep: pieces as they are made, and the whole when it is done.
 
-Every file is written under a temporary name and renamed when it is complete, so that whatever
-stops the program, a file is there as a whole or not at all. What is read is known by the content
-ids in it, not by the name of its file.
+Every file is there as a whole or not at all, and none is believed unseen: a piece is named after the
+checksum of its bytes, and ``SHA256SUMS``, which ``sha256sum -c`` reads, has those of the results. A
+piece that fails is put aside, and its points are computed again. One sweep at a time writes.
 """
 
 from __future__ import annotations
 
-import csv
+import contextlib
+import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mlsys.errors import ArgumentError
-from mlsys.files import atomically
+from mlsys.files import DRAFTS, together, write_bytes, write_text
 from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
 __all__ = ["Folder"]
 
-_MANIFEST, _PIECES = "sweep.json", "pieces"
+_MANIFEST, _PIECES, _DAMAGED, _LOCK = "sweep.json", "pieces", "damaged", ".lock"
+_PARQUET, _CSV, _SUMS = "results.parquet", "results.csv", "SHA256SUMS"
 
 
 class Folder:
@@ -50,68 +53,127 @@ class Folder:
         """What the folder says of itself; empty if it says nothing that can be read."""
         try:
             found = json.loads((self.path / _MANIFEST).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
-    def prepare(self, manifest: Mapping[str, Any]) -> None:
-        """Make the folder, say what it is for, and clear away what a killed program left half-written."""
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder and keep other sweeps out of it; clear away what a killed program left half-written.
+
+        Raises
+        ------
+        ArgumentError
+            If the folder is of something else, or another sweep is at work in it.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise ArgumentError(f"{self.path} is a file; results go into a folder. Choose another name")
-        if self.path.is_dir() and not (self.path / _MANIFEST).exists() and any(self.path.iterdir()):
-            raise ArgumentError(f"{self.path} is not empty and no sweep has made it. Choose another folder")
-        (self.path / _PIECES).mkdir(parents=True, exist_ok=True)
-        for left in (*self.path.glob(".*.part"), *(self.path / _PIECES).glob(".*.part")):
-            left.unlink(missing_ok=True)
-        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-        atomically(self.path / _MANIFEST, lambda place: place.write_text(text, encoding="utf-8"))
+        if self.path.is_dir() and not (self.path / _MANIFEST).exists():
+            others = [one for one in self.path.iterdir() if one.name not in (_PIECES, _LOCK) and not one.match(DRAFTS)]
+            if others:
+                raise ArgumentError(f"{self.path} is not empty and no sweep has made it. Choose another folder")
+        try:
+            (self.path / _PIECES).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ArgumentError(f"{self.path} cannot be made: {error.strerror}. Choose another folder") from None
+        with _locked(self.path / _LOCK, self.path):
+            for left in (*self.path.glob(DRAFTS), *(self.path / _PIECES).glob(DRAFTS)):
+                left.unlink(missing_ok=True)
+            yield
 
-    def write(self, name: str, rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> None:
-        """Keep a piece under a name."""
-        _write_parquet(self.path / _PIECES / f"{name}.parquet", rows, provenance)
+    def describe(self, manifest: Mapping[str, Any]) -> None:
+        """Say what the folder is for."""
+        write_text(self.path / _MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+    def write(self, rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> None:
+        """Keep a piece, under the checksum of its bytes."""
+        raw = _parquet(rows, provenance)
+        write_bytes(self.path / _PIECES / f"{_digest(raw)}.parquet", raw)
 
     def rows(self, wanted: Iterable[str]) -> tuple[dict[str, tuple[Any, ...]], int, list[str]]:
-        """Return the rows of the wanted content ids, how many others there are, and files that cannot be read."""
+        """Return the rows of the wanted content ids, how many others there are, and the pieces put aside."""
         ids = set(wanted)
         found: dict[str, tuple[Any, ...]] = {}
         others: set[str] = set()
-        broken = []
+        damaged = []
         for path in sorted((self.path / _PIECES).glob("*.parquet")):
-            columns = _read_parquet(path)
+            columns = _piece(path)
             if columns is None:
-                broken.append(path.name)
+                self._put_aside(path)
+                damaged.append(path.name)
                 continue
             for row in zip(*(columns[name] for name in SweepRow._fields), strict=True):
                 if row[0] in ids:
                     found[row[0]] = row
                 else:
                     others.add(row[0])
-        return found, len(others), broken
+        return found, len(others), damaged
+
+    def _put_aside(self, path: Path) -> None:
+        """Keep a piece that cannot be believed where nobody reads it."""
+        (self.path / _DAMAGED).mkdir(exist_ok=True)
+        os.replace(path, self.path / _DAMAGED / path.name)
 
     def finish(self, table: SweepTable) -> None:
-        """Write the whole sweep in order: ``results.parquet`` and ``results.csv``."""
-        rows = [tuple(row) for row in table]
-        _write_parquet(self.path / "results.parquet", rows, table.provenance)
-
-        def write(place: Path) -> None:
-            with place.open("w", newline="", encoding="utf-8") as stream:
-                write_csv(stream, rows)
-
-        atomically(self.path / "results.csv", write)
+        """Write the whole sweep in order, as Parquet and CSV, and their checksums: all of it or nothing."""
+        parts = {
+            _PARQUET: _parquet([tuple(row) for row in table], table.provenance),
+            _CSV: table.csv().encode("utf-8"),
+        }
+        with together() as files:
+            for name, raw in parts.items():
+                files.bytes(self.path / name, raw)
+            sums = "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in parts.items())
+            files.text(self.path / _SUMS, sums)
 
     @property
     def finished(self) -> SweepTable | None:
-        """The whole sweep, if it was finished and can be read."""
-        path = self.path / "results.parquet"
-        columns = _read_parquet(path) if path.is_file() else None
-        return None if columns is None else SweepTable.of(columns, _provenance_of(path))
+        """The whole sweep, if it was finished.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not what was written.
+        """
+        path = self.path / _PARQUET
+        if not path.is_file():
+            return None
+        raw = path.read_bytes()
+        try:
+            sums = (self.path / _SUMS).read_text(encoding="ascii")
+        except (OSError, ValueError):
+            sums = ""
+        if f"{hashlib.sha256(raw).hexdigest()}  {_PARQUET}" not in sums.splitlines():
+            raise ArgumentError(
+                f"{path} is not as it was written ({_SUMS} says otherwise). "
+                f"Make it again from its pieces with: mlsys sweep SPEC.yaml --out {self.path}"
+            )
+        columns = _columns_of(raw)
+        return None if columns is None else SweepTable.of(columns, _provenance_of(raw))
 
 
-def write_csv(stream: TextIO, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write rows as CSV; an empty cell is no value."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(SweepRow._fields)
-    writer.writerows(rows)
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def _locked(path: Path, folder: Path) -> Iterator[None]:
+    """Hold a lock, which the system lets go when this process ends, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    with path.open("ab") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ArgumentError(
+                f"another sweep is at work in {folder}. Wait until it ends, or choose another folder"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
 
 
 def _schema(provenance: Mapping[str, str]) -> Any:
@@ -122,24 +184,35 @@ def _schema(provenance: Mapping[str, str]) -> Any:
     return pa.schema(entries, metadata={f"mlsys.{name}": value for name, value in provenance.items()})
 
 
-def _write_parquet(path: Path, rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> None:
+def _parquet(rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> bytes:
+    """Return rows as the bytes of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = _schema(provenance)
     values = list(zip(*rows, strict=True)) or [()] * len(schema)
     columns = [pa.array(list(value), entry.type) for value, entry in zip(values, schema, strict=True)]
-    table = pa.Table.from_arrays(columns, schema=schema)
-    atomically(path, lambda place: pq.write_table(table, place, compression="zstd"))
+    stream = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), stream, compression="zstd")
+    return bytes(stream.getvalue())
 
 
-def _read_parquet(path: Path) -> dict[str, list[Any]] | None:
+def _piece(path: Path) -> dict[str, list[Any]] | None:
+    """Return the columns of a piece, or None if it is not what was written under its name."""
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    return _columns_of(raw) if _digest(raw) == path.stem else None
+
+
+def _columns_of(raw: bytes) -> dict[str, list[Any]] | None:
     """Return the columns of a file, or None if it is no complete file of ours."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(pa.BufferReader(raw))
     except (pa.ArrowException, OSError, ValueError):
         return None
     if table.column_names != list(SweepRow._fields):
@@ -148,10 +221,11 @@ def _read_parquet(path: Path) -> dict[str, list[Any]] | None:
     return found
 
 
-def _provenance_of(path: Path) -> dict[str, str]:
+def _provenance_of(raw: bytes) -> dict[str, str]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    metadata = pq.read_schema(path).metadata or {}
+    metadata = pq.read_schema(pa.BufferReader(raw)).metadata or {}
     return {
         key.decode().removeprefix("mlsys."): value.decode()
         for key, value in metadata.items()

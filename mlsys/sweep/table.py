@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.files import csv_text
 from mlsys.formatting import natural
 from mlsys.frozen import FrozenDict
 from mlsys.tables import Table
@@ -241,6 +242,10 @@ class SweepTable:
                 front.append(row)
                 least = cost
         return tuple(front)
+
+    def csv(self) -> str:
+        """Return the rows as CSV; an empty cell is no value."""
+        return csv_text((row._asdict() for row in self), SweepRow._fields)
 
     def explain(self) -> str:
         """Return the best device of each model, the Pareto fronts and the reasons of missing answers, as text."""

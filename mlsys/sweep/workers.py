@@ -2,24 +2,29 @@
 
 On one machine worker processes of the standard library do it: they start in a second, open no
 port and need no further package. Threads would wait for one another, since much of the work is
-Python's own. Dask is for several machines.
+Python's own. Each has a pipe of its own: no lock is shared, so that any of them may be killed at any
+moment, and all end when this process ends, however it ends. Dask is for several machines.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
+import pickle
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from mlsys.errors import ArgumentError
 from mlsys.sweep.evaluate import evaluate
 from mlsys.sweep.points import Point, code_digest
 
-__all__ = ["evaluated", "usual_jobs"]
+__all__ = ["evaluated", "nothing", "usual_jobs"]
 
 # For fewer points a further process costs more than it saves.
 _WORTH_A_PROCESS = 20_000
@@ -28,7 +33,7 @@ _DIED = (
 )
 
 Pieces = Sequence[list[Point]]
-Answers = Iterator[tuple[int, dict[str, list[Any]]]]
+Answers = Generator[tuple[int, dict[str, list[Any]]], None, None]
 
 
 def usual_jobs(points: Sequence[Point]) -> int:
@@ -45,6 +50,11 @@ def evaluated(pieces: Pieces, jobs: int, scheduler: str | None, patience: float)
     return _in_processes(pieces, jobs) if jobs > 1 and len(pieces) > 1 else _here(pieces)
 
 
+def nothing() -> Answers:
+    """Return no answers."""
+    yield from ()
+
+
 def _here(pieces: Pieces) -> Answers:
     for place, piece in enumerate(pieces):
         yield place, evaluate(piece)
@@ -52,25 +62,72 @@ def _here(pieces: Pieces) -> Answers:
 
 def _in_processes(pieces: Pieces, jobs: int) -> Answers:
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing.connection import wait
 
-    others = set(multiprocessing.active_children())
     # A forked copy of a process that has loaded torch or numba may hang: start afresh.
-    pool = ProcessPoolExecutor(min(jobs, len(pieces)), mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    waiting = deque(enumerate(pieces))
+    workers: dict[Any, Any] = {}
     try:
         with _deaf_to_interrupts():
-            places = {pool.submit(evaluate, piece): place for place, piece in enumerate(pieces)}
-        for future in as_completed(places):
-            yield places[future], future.result()
-    except BrokenProcessPool:
+            for _ in range(min(jobs, len(pieces))):
+                here, there = context.Pipe()
+                process = context.Process(target=_work, args=(there,), daemon=True)
+                workers[here] = process
+                process.start()
+                there.close()  # a worker that dies so closes its pipe
+        for pipe in workers:
+            pipe.send(waiting.popleft())
+        busy = set(workers)
+        while busy:
+            for pipe in wait(list(busy)):
+                place, columns, error = pipe.recv()  # type: ignore[union-attr]
+                if error is not None:
+                    raise error
+                yield place, columns
+                if waiting:
+                    pipe.send(waiting.popleft())  # type: ignore[union-attr]
+                else:
+                    busy.discard(pipe)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
         raise ArgumentError(_DIED) from None
-    except BaseException:  # also Ctrl-C: what the others are at is not waited for
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    finally:  # also after Ctrl-C and a full disk: what the others are at is not waited for
+        for pipe, process in workers.items():
+            pipe.close()
+            if process.pid is not None:
+                process.kill()
+                process.join()
+
+
+def _work(pipe: Any) -> None:
+    """Evaluate pieces until the pipe closes; end at once when the process that asks ends."""
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            place, piece = pipe.recv()
+            try:
+                answer = (place, evaluate(piece), None)
+            except Exception as error:
+                answer = (place, None, _portable(error))
+            pipe.send(answer)
+
+
+def _end_with_the_parent() -> None:
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that survives the way to another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # somebody else's class
+        return ArgumentError(f"{type(error).__name__}: {error}")
+    return error
 
 
 @contextlib.contextmanager
@@ -93,18 +150,91 @@ def _on_cluster(pieces: Pieces, address: str, patience: float) -> Answers:
         raise ArgumentError(
             "--scheduler needs Dask on this machine and on every worker: pip install 'mlsys[cluster]'"
         ) from None
+    with _quiet("distributed", "tornado"):
+        client = _client(distributed, address, patience)
+        try:
+            yield from _answers_of(distributed, client, pieces, address, patience)
+        finally:
+            with contextlib.suppress(Exception):  # a scheduler that is gone cannot be told
+                client.close(timeout=2)
+
+
+def _client(distributed: Any, address: str, patience: float) -> Any:
+    """Return the client of a scheduler that answers and has workers."""
     try:
         client = distributed.Client(address, timeout=patience, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+    except Exception as error:  # an address of any form, a port of anybody
         raise ArgumentError(
             f"no Dask scheduler answers at {address!r} within {patience:g} s ({type(error).__name__}). "
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
         ) from None
-    with client:
-        futures = client.map(evaluate, pieces, [code_digest()] * len(pieces), pure=False)
-        places = {future.key: place for place, future in enumerate(futures)}
-        try:
-            for future in distributed.as_completed(futures, loop=client.loop):
-                yield places[future.key], future.result()
-        finally:
-            client.cancel([future for future in futures if not future.done()])
+    return client
+
+
+def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, patience: float) -> Answers:
+    """Return the answers of a cluster as they come; say so when its scheduler or all of its workers are gone."""
+    gone = f"the Dask scheduler at {address!r} is gone; what was finished is kept. Start it and run the same again"
+    futures = client.map(evaluate, pieces, [code_digest()] * len(pieces), pure=False)
+    places = {future.key: place for place, future in enumerate(futures)}
+    waiting = set(futures)
+    seen = time.monotonic()
+    try:
+        while waiting:
+            try:
+                with client.as_current():
+                    done, waiting = distributed.wait(waiting, timeout=1, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                done = set()
+            if client.status != "running":
+                raise ArgumentError(gone)
+            if done or _workers_of(client):
+                seen = time.monotonic()
+            elif time.monotonic() - seen > patience:
+                raise ArgumentError(
+                    f"the Dask scheduler at {address!r} has had no worker for {patience:g} s; what was finished is "
+                    f"kept. Start some with `dask worker {address}` and run the same again"
+                )
+            for future in done:
+                yield places[future.key], _result(future, gone)
+    finally:
+        with contextlib.suppress(Exception):
+            client.cancel(list(waiting))
+
+
+def _workers_of(client: Any) -> bool:
+    try:
+        return bool(client.nthreads())
+    except Exception:  # it does not answer: its status tells next time
+        return False
+
+
+def _result(future: Any, gone: str) -> dict[str, list[Any]]:
+    from concurrent.futures import CancelledError
+
+    try:
+        found: dict[str, list[Any]] = future.result()
+        return found
+    except CancelledError:
+        raise ArgumentError(gone) from None
+    except ArgumentError:
+        raise
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            raise ArgumentError(
+                "a piece killed one Dask worker after another; what was finished is kept. Give the workers more memory"
+            ) from None
+        raise
+
+
+@contextlib.contextmanager
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep what a library logs of its connections from the screen: the error says it in one line."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.files import together
 from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import fitted, machines, save
-from mlsys.models.calibrated.ranges import range_of, save_ranges
+from mlsys.models.calibrated.ranges import fitted_ranges, range_of, save_ranges
 from mlsys.provenance import remembered
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, held_out
@@ -94,15 +95,18 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                     jobs[answer.name], answer.without_device, answer.without_sweep, strict=True
                 ):
                     lines[case.row.id] = (case.row.id, float(device), float(sweep))
-    save(parameters, own)
     known = {case.row.id for cases in chosen.values() for case in cases}
     text = "".join(
         ",".join((name, *("" if np.isnan(value) else f"{value:.5g}" for value in values))) + "\n"
         for name, *values in sorted(lines.values())
         if name in known
     )
-    _PLACE.write_bytes(gzip.compress(f"{_HEADS}\n{text}".encode(), 9, mtime=0))
-    save_ranges(intervals(chosen, lines))
+    with together() as files:
+        save(parameters, own, files)
+        files.bytes(_PLACE, gzip.compress(f"{_HEADS}\n{text}".encode(), 9, mtime=0))
+        save_ranges(intervals(chosen, lines), files)
+    for kept in (fitted, machines, fitted_ranges):
+        kept.cache_clear()
     return parameters
 
 

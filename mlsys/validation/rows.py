@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mlsys.frozen import FrozenDict
+from mlsys.inputs import read_bytes
 
 __all__ = ["EXTRA", "Row", "cited_rows", "columns_of", "read_rows", "shipped_rows", "sources"]
 
@@ -125,7 +126,7 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     ValueError
         If a column is missing or named twice, or a field is longer than the 128 KiB that a field may have.
     """
-    raw = path.read_bytes()
+    raw = read_bytes(path)
     try:
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "CYCLE", "DASHES", "HALO", "MARKERS", "apply_style", "decades", "setup_plot"]
+__all__ = ["COLORS", "CYCLE", "DASHES", "HALO", "MARKERS", "apply_style", "decades", "save_figure", "setup_plot"]
 
 # Darkened from the Okabe-Ito set so that thin lines reach 4.5:1 on white; the *L
 # shades are fills. Lines also differ by marker and label: never by colour alone.
@@ -105,3 +107,31 @@ def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes,
     plt.rcParams.update(_SETTINGS)
     fig, ax = plt.subplots(figsize=figsize, layout="constrained")
     return fig, ax, COLORS, plt
+
+
+def save_figure(figure: Figure, path: Path, files: Drafts | None = None, *, folders: bool = False) -> Path:
+    """Write a figure in the format that its name ends in, without a date; whole or not at all.
+
+    Parameters
+    ----------
+    figure
+        What was drawn.
+    path
+        Its file; the ending says the format.
+    files
+        Other files of the same answer, which are put in their place with it.
+    folders
+        Whether folders that are missing are made.
+
+    Raises
+    ------
+    UnwrittenError
+        If it cannot be written.
+    """
+    if files is None:
+        with together() as alone:
+            return save_figure(figure, path, alone, folders=folders)
+    kind = path.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    files.fill(path, lambda draft: figure.savefig(draft, format=kind, metadata=undated), folders=folders)
+    return path

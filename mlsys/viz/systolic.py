@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mlsys.files import atomically, write_text
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, EnergyPerMac, Frame, Run, count_systolic, simulate
 from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
@@ -218,8 +219,8 @@ class SystolicAnimation:
         first, *rest = self.pictures()
         pause = [round(1000 * seconds)] * len(self)
         pause[-1] *= 3
-        first.save(path, format="GIF", save_all=True, append_images=rest, duration=pause, loop=0)
-        return Path(path)
+        options: dict[str, Any] = {"append_images": rest, "duration": pause, "loop": 0}
+        return atomically(path, lambda draft: first.save(draft, format="GIF", save_all=True, **options))
 
     def save_html(self, path: str | Path) -> Path:
         """Write a page that needs nothing else: no network, no library."""
@@ -228,8 +229,7 @@ class SystolicAnimation:
             '<meta name="viewport" content="width=device-width">\n'
             f"<title>Systolic array, {DATAFLOWS[self.dataflow]}</title>\n<body>\n{self.html()}\n</body>\n</html>\n"
         )
-        Path(path).write_text(page, encoding="utf-8")
-        return Path(path)
+        return write_text(path, page)
 
     def html(self, start: int | None = None) -> str:
         """Return the animation with its buttons as HTML: step, play, and a slider for the arrow keys.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
+from mlsys.files import together
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, save_figure, setup_plot
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -128,13 +129,12 @@ def save_all(found: Validation, folder: Path) -> list[Path]:
     folder
         Made if it does not exist.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for kind in sorted({each.kind for each in found.predictions if each.case is not None}):
-        fig, ax, _, plt = setup_plot(figsize=(5, 5))
-        measured_against_predicted(ax, [each for each in found.predictions if each.kind == kind])
-        ax.set_title(kind)
-        paths.append(folder / f"{kind.replace(' ', '-')}.png")
-        fig.savefig(paths[-1])
-        plt.close(fig)
+    with together() as files:
+        for kind in sorted({each.kind for each in found.predictions if each.case is not None}):
+            fig, ax, _, plt = setup_plot(figsize=(5, 5))
+            measured_against_predicted(ax, [each for each in found.predictions if each.kind == kind])
+            ax.set_title(kind)
+            paths.append(save_figure(fig, folder / f"{kind.replace(' ', '-')}.png", files, folders=True))
+            plt.close(fig)
     return paths

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import reprlib
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
+
+from mlsys.files import write_text
 
 __all__ = ["VERSION", "LabStateError", "check_state", "read_state", "state_text", "write_state"]
 
@@ -38,17 +38,7 @@ def state_text(state: Mapping[str, Any]) -> str:
 
 def write_state(state: Mapping[str, Any], path: str | Path) -> Path:
     """Write a state; a file that was there is replaced whole or not at all, and nothing half-written stays."""
-    target = Path(path)
-    # A name of its own for each writer: two kernels may save at the same moment.
-    handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(state_text(state))
-        os.replace(draft, target)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
-    return target
+    return write_text(path, state_text(state))
 
 
 def read_state(source: Mapping[str, Any] | str | Path, lab: str) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsys.door import checked_number, count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean, first_line
+from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
+from mlsys.inputs import read_json
 from mlsys.workloads.hf_faults import refuse_impossible_config
 
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
 __all__ = ["built_model", "from_hf_config"]
+
+_MOST_BYTES = 2_000_000  # of a config.json
 
 _SEQUENCE, _IMAGE, _AUDIO_FRAMES = 128, 224, 3000
 
@@ -144,16 +146,14 @@ def _described(transformers: Any, config: Any) -> Any:
         path = Path(config)
         path = path / "config.json" if path.is_dir() else path
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise ArgumentError(
-                f"from_hf_config(): there is no file {str(path)!r}. Names of models are not looked up: "
-                "give the path of a config.json"
-            ) from error
-        except RecursionError:
-            raise ArgumentError(f"from_hf_config(): {str(path)!r} is nested too deep to be a configuration") from None
-        except ValueError as error:  # not JSON, not text, or a number of thousands of digits
-            raise ArgumentError(f"from_hf_config(): {str(path)!r} is not JSON: {first_line(error)}") from error
+            if not path.exists():
+                raise ArgumentError(
+                    f"from_hf_config(): there is no file {str(path)!r}. Names of models are not looked up: "
+                    "give the path of a config.json"
+                )
+            config = read_json(path, _MOST_BYTES)
+        except UnreadableError as error:
+            raise ArgumentError(f"from_hf_config(): {error}") from error
     if not isinstance(config, Mapping):
         raise ArgumentError(
             "from_hf_config(): `config` must be a transformers configuration, its dict, or the path of its JSON file, "

@@ -190,8 +190,8 @@ def test_compare_sets_devices_side_by_side() -> None:
         (("analyze", "resnet50", "--device", "T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak. It has: "),
         (("analyze", "resnet50", "--device", "T4", "--precision", "fp61"), 1, "unknown precision 'fp61'"),
         (("analyze", "resnet50", "--device", "T4", "--setting", "magic"), 1, "`setting` 'magic' was never fitted"),
-        (("analyze", "resnet50", "--device", "T4", "--json", "--csv"), 1, "give either --json or --csv, not both"),
-        (("analyze", "resnet50", "--device", "T4", "--figure", "a.gif"), 1, "--figure must end in .png, .svg, .pdf"),
+        (("analyze", "resnet50", "--device", "T4", "--json", "--csv"), 2, "give either --json or --csv, not both"),
+        (("analyze", "resnet50", "--device", "T4", "--figure", "a.gif"), 2, "--figure must end in .png, .svg, .pdf"),
         (("analyze", "nowhere.onnx", "--device", "T4"), 1, "nowhere.onnx"),
         (("analyze", "no_such_module:net", "--device", "T4"), 1, "cannot import 'no_such_module'"),
         (
@@ -201,7 +201,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         ),
         (("analyze", "resnet50"), 2, "Missing option '--device'"),
         (("analyze", "resnet50", "--device", "T4", "--batch", "0"), 1, "--batch must be a whole number from 1"),
-        (("compare", "resnet50", "--devices", ","), 1, "--devices must be names with commas"),
+        (("compare", "resnet50", "--devices", ","), 2, "--devices must be names with commas"),
         (("compare", "resnet50", "--devices", "A100,T5"), 1, "no device 'T5'"),
         (("compare", "resnet50", "--devices", "A100,T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak"),
     ],
@@ -210,7 +210,7 @@ def test_mistakes_are_answered_in_one_line(arguments: tuple[str, ...], code: int
     found, output = run(*arguments)
     assert found == code
     assert text in output
-    if code == 1:
+    if "Missing option" not in text:
         assert len(output.splitlines()) == 1
 
 

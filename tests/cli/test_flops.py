@@ -180,4 +180,4 @@ def test_csv_has_a_line_for_each_kind_that_sums_to_the_whole() -> None:
     assert sum(int(row["macs"]) for row in rows) == 4_089_184_256, "by hand, as the oracle has it"
     assert sum(int(row["operators"]) for row in rows) == 174
     code, output = run("resnet50", "--csv", "--json")
-    assert (code, output) == (1, "Error: give either --json or --csv, not both\n")
+    assert (code, output) == (2, "Error: give either --json or --csv, not both\n")

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from mlsys.cli.common import harmless, printable
+from mlsys.cli.common import printable
+from mlsys.files import harmless
 
 COMMAND = [sys.executable, "-m", "mlsys"]
 

@@ -304,7 +304,7 @@ def test_what_is_no_device_file_is_refused_quickly(tmp_path: Path, content: str 
 def test_what_cannot_be_read_is_a_device_file_error(tmp_path: Path) -> None:
     with pytest.raises(DeviceFileError, match=r"absent\.yaml: cannot be read \(No such file"):
         load_device(tmp_path / "absent.yaml")
-    with pytest.raises(DeviceFileError, match="Is a directory"):
+    with pytest.raises(DeviceFileError, match="it is a folder"):
         load_device(tmp_path)
     with at_most(5), pytest.raises(DeviceFileError, match="too large"):
         load_device("/dev/zero")

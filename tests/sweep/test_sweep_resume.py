@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from mlsys.errors import ArgumentError
-from mlsys.sweep import SweepSpec, SweepTable, load, points, sweep, workers
+from mlsys.errors import ArgumentError, UnwrittenError
+from mlsys.sweep import SweepSpec, SweepTable, load, points, store, sweep, workers
+from mlsys.sweep.store import Folder
 
 SPEC = SweepSpec(
     models=["alexnet", "vgg16", "bert-base", "gpt2"], devices=["all"], batches=[1, 8], precisions=["fp16", "int8"]
@@ -55,7 +59,7 @@ def killed_after(folder: Path, pieces: int) -> None:
 def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Path, uninterrupted: SweepTable) -> None:
     folder = tmp_path / "out"
     killed_after(folder, 2)
-    (folder / "pieces" / ".torn.parquet.x.part").write_bytes(b"PAR1 half")
+    (folder / "pieces" / ".mlsys-torn.part").write_bytes(b"PAR1 half")
     kept = ids_of_pieces(folder)
     kept_pieces = len(list((folder / "pieces").glob("*.parquet")))
     assert 0 < len(kept) < len(uninterrupted) and not (folder / "results.parquet").exists()
@@ -88,9 +92,12 @@ def test_a_damaged_piece_is_made_again(
     piece = sorted((tmp_path / "pieces").glob("*.parquet"))[1]
     piece.write_bytes(damage(piece.read_bytes()))
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ArgumentError, match="is not as it was written"):
+        load(tmp_path)
     told: list[str] = []
     assert sweep(SPEC, tmp_path, jobs=1, note=told.append).columns == uninterrupted.columns == load(tmp_path).columns
-    assert told[0] == f"not readable and made again: {piece.name}"
+    assert told[0] == f"damaged, put aside and made again: {piece.name}"
+    assert (tmp_path / "damaged" / piece.name).is_file()
     assert len(ids_of_pieces(tmp_path)) == len(uninterrupted)
 
 
@@ -166,3 +173,92 @@ def test_a_worker_process_that_dies_is_told_of_and_what_was_done_is_kept(
         sweep(SPEC, tmp_path, jobs=2, progress=kill)
     assert 0 < len(ids_of_pieces(tmp_path)) < len(uninterrupted)
     assert sweep(SPEC, tmp_path, jobs=1).columns == uninterrupted.columns
+
+
+def test_no_bit_of_a_stored_sweep_flips_unnoticed(tmp_path: Path) -> None:
+    """1,000 flips anywhere in pieces and results: the values are as before, and what was damaged is put aside."""
+    spec = SweepSpec(models=["alexnet", "vgg16"], devices=["A100", "T4"], batches=[1, 8])
+    right = sweep(spec, tmp_path, jobs=1).columns
+    source = random.Random(12)
+    files = [*(tmp_path / "pieces").iterdir(), tmp_path / "results.parquet"]
+    whole = {path: path.read_bytes() for path in files}
+    silent = 0
+    for _ in range(1000):
+        path = source.choice(files)
+        raw = bytearray(whole[path])
+        raw[source.randrange(len(raw))] ^= 1 << source.randrange(8)
+        path.write_bytes(raw)
+        kept = Folder(tmp_path)
+        if path.parent == tmp_path:
+            with contextlib.suppress(ArgumentError):
+                silent += load(tmp_path).columns != right
+        else:
+            found, _, damaged = kept.rows(right["id"])
+            silent += damaged != [path.name] or any(row != tuple(_row(right, row[0])) for row in found.values())
+            (tmp_path / "damaged" / path.name).unlink()
+        path.write_bytes(whole[path])
+    assert silent == 0
+    piece = files[0]
+    piece.write_bytes(piece.read_bytes()[:-1] + b"?")
+    assert sweep(spec, tmp_path, jobs=1).columns == right
+
+
+def _row(columns: Mapping[str, tuple[object, ...]], name: object) -> list[object]:
+    place = columns["id"].index(name)
+    return [values[place] for values in columns.values()]
+
+
+def test_a_second_sweep_in_the_folder_of_the_first_is_refused(tmp_path: Path) -> None:
+    small = SweepSpec(models=["vgg16"], devices=["A100"])
+    with (
+        Folder(tmp_path / "out").held(),
+        pytest.raises(ArgumentError, match="another sweep is at work in"),
+    ):
+        sweep(small, tmp_path / "out")
+    assert len(sweep(small, tmp_path / "out")) == 1
+
+
+def test_workers_end_with_the_process_that_asked(tmp_path: Path) -> None:
+    code = (
+        SLOW.replace("jobs=1", "jobs=2")
+        .replace("print(done", "print(done, *(p.pid for p in a())")
+        .replace("import sys, time", "import sys, time\nfrom multiprocessing import active_children as a")
+    )
+    code = code.replace("spec = ", "if __name__ == '__main__':\n  spec = ").replace("\nsweep(", "\n  sweep(")
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "out")], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    workers = [int(word) for word in process.stdout.readline().split()[1:]]
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    while any(map(_lives, workers)):  # a hang here is the failure
+        time.sleep(0.05)
+    process.stdout.close()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+    except OSError:
+        return False
+
+
+def test_a_disk_that_fills_ends_the_sweep_and_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second piece does not fit; with two processes, neither hangs and nothing half-written stays."""
+    right = sweep(SPEC, jobs=1).columns
+    pieces, written = store.write_bytes, []
+
+    def full(path: Path, raw: bytes) -> Path:
+        if len(written) == 1:
+            raise UnwrittenError(f"{path} cannot be written: No space left on device")
+        written.append(path)
+        return pieces(path, raw)
+
+    monkeypatch.setattr(store, "write_bytes", full)
+    with pytest.raises(UnwrittenError, match="No space left"):
+        sweep(SPEC, tmp_path, jobs=2)
+    assert not multiprocessing.active_children() and not list(tmp_path.rglob("*.part"))
+    assert len(ids_of_pieces(tmp_path)) < len(right["id"])
+    monkeypatch.undo()
+    assert sweep(SPEC, tmp_path, jobs=2).columns == right

@@ -408,7 +408,7 @@ def test_a_failed_save_keeps_the_old_file(lab, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mlsys.widgets.state.os.replace", fail)
+    monkeypatch.setattr("mlsys.files.os.fsync", fail)
     with pytest.raises(OSError):
         lab.save(path)
     assert path.read_text("utf-8") == before

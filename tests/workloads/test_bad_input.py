@@ -98,10 +98,10 @@ CONFIGS: list[tuple[str, str]] = [
     (json.dumps(SMALL | {"architectures": 5}), "`architectures` must be a list of names, got 5"),
     (json.dumps(SMALL | {"architectures": ["GTP2Model"]}), "Did you mean"),
     ("[1, 2]", "`config` must be a transformers configuration"),
-    ("{", "is not JSON"),
-    ("\xff\xfe", "is not JSON"),
-    ("[" * 100_000, "is nested too deep to be a configuration"),
-    ('{"model_type": "gpt2", "n_layer": ' + "9" * 5000 + "}", "is not JSON"),
+    ("{", "not readable as JSON"),
+    ("\xff\xfe", "Expecting value in line 1"),
+    ("[" * 100_000, "not readable as JSON: nested too deep"),
+    ('{"model_type": "gpt2", "n_layer": ' + "9" * 5000 + "}", "not readable as JSON: Exceeds the limit"),
 ]
 
 

@@ -8,7 +8,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 
+from mlsys.files import Drafts, write_text
 from mlsys.frozen import FrozenDict
+from mlsys.inputs import read_text
 from mlsys.models.calibrated.model import Parameters
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
 
 _PLACE = Path(__file__).parent / "parameters.yaml"
 CALIBRATION = "MLSYS_CALIBRATION"
+_MOST_BYTES = 1_000_000  # of a file of `mlsys calibrate`
 _MACHINES = Path(__file__).parent / "machines.yaml"
 # What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
 _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
@@ -61,7 +64,7 @@ def _calibration(name: str, _written: float) -> FrozenDict[str, FrozenDict[str, 
     if not name:
         return FrozenDict({})
     try:
-        read = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        read = yaml.safe_load(read_text(name, _MOST_BYTES))
         device, settings = read["device"], read["settings"]
         found = {setting: FrozenDict({str(device): Parameters(**values)}) for setting, values in settings.items()}
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
@@ -80,9 +83,7 @@ def save_calibration(path: Path, device: str, settings: dict[str, Parameters], r
     for setting in sorted(settings):
         pairs = ", ".join(f"{name}: {_decimal(getattr(settings[setting], name))}" for name in Parameters.names())
         lines.append(f'  "{setting}": {{{pairs}}}')
-    part = path.with_name(path.name + ".part")
-    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def parameters_of(setting: str, device: str = "") -> tuple[Parameters, str]:
@@ -170,8 +171,10 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     return max(alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 
 
-def save(parameters: dict[str, Parameters], own: dict[str, dict[str, float]], place: Path = _PLACE.parent) -> None:
-    """Write the parameters of every setting, and the factors of its machines, three significant digits each."""
+def save(
+    parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, place: Path = _PLACE.parent
+) -> None:
+    """Draft the parameters of every setting, and the factors of its machines, three significant digits each."""
     lines = [
         "# Fitted by `mlsys validate --refit` to the measurements in mlsys/validation/data; not for editing by hand.",
         "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
@@ -180,14 +183,12 @@ def save(parameters: dict[str, Parameters], own: dict[str, dict[str, float]], pl
         values = parameters[setting]
         pairs = ", ".join(f"{name}: {_decimal(getattr(values, name))}" for name in Parameters.names())
         lines.append(f"{setting}: {{{pairs}}}")
-    (place / _PLACE.name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files.text(place / _PLACE.name, "\n".join(lines) + "\n")
     lines = ["# How many times as long as its setting each machine takes, drawn towards 1; fitted, not edited by hand."]
     for setting in sorted(own):
         pairs = ", ".join(f"{twin}: {factor:.3f}" for twin, factor in sorted(own[setting].items()))
         lines.append(f"{setting}: {{{pairs}}}")
-    (place / _MACHINES.name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    fitted.cache_clear()
-    machines.cache_clear()
+    files.text(place / _MACHINES.name, "\n".join(lines) + "\n")
 
 
 def _decimal(value: float) -> str:

@@ -8,10 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.models.calibrated.library import calibrated, machines, nearest
 
-__all__ = ["COVERAGE", "Range", "range_of", "save_ranges"]
+__all__ = ["COVERAGE", "Range", "fitted_ranges", "range_of", "save_ranges"]
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
@@ -44,7 +45,8 @@ _Entry = FrozenDict[str, Any]
 
 
 @lru_cache(maxsize=1)
-def _fitted() -> FrozenDict[str, _Entry]:
+def fitted_ranges() -> FrozenDict[str, _Entry]:
+    """Return the intervals as they were fitted, by setting."""
     import yaml
 
     if not _PLACE.exists():
@@ -71,7 +73,7 @@ def range_of(setting: str, device: str = "") -> Range:
     >>> found.low, found.high, found.why
     (0.4, 2.5, 'nothing like it was measured')
     """
-    known = _fitted()
+    known = fitted_ranges()
     own = bool(device) and calibrated(setting, device) is not None
     if setting not in known:
         setting = nearest(setting, known)
@@ -84,8 +86,8 @@ def range_of(setting: str, device: str = "") -> Range:
     return Range(float(low), float(high), f"{entry['rows']} rows in {entry['sweeps']} sweeps, {what}: {entry['of']}")
 
 
-def save_ranges(found: dict[str, dict[str, Any]], path: Path = _PLACE) -> None:
-    """Write the intervals of every setting."""
+def save_ranges(found: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
+    """Draft the intervals of every setting."""
     lines = [
         "# 80 % intervals as factors of the estimated time; fitted by `mlsys validate --refit`, not edited by hand."
     ]
@@ -100,5 +102,4 @@ def save_ranges(found: dict[str, dict[str, Any]], path: Path = _PLACE) -> None:
         lines.append(
             f'{setting}: {{{", ".join(parts)}, rows: {entry["rows"]}, sweeps: {entry["sweeps"]}, of: "{entry["of"]}"}}'
         )
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    _fitted.cache_clear()
+    files.text(path, "\n".join(lines) + "\n")

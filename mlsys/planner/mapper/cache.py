@@ -6,12 +6,12 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mlsys.files import write_text
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
@@ -82,19 +82,11 @@ def store(key: str, best: Best, disk: bool) -> None:
     _HERE[key] = best
     if not disk:
         return
-    folder, part = cache_folder(), None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False, encoding="utf-8") as stream:
-            part = Path(stream.name)
-            json.dump(_to_json(key, best), stream)
-        part.replace(folder / f"{key}.json")
+        write_text(cache_folder() / f"{key}.json", json.dumps(_to_json(key, best)), folders=True)
     except OSError as error:
-        if part is not None:
-            part.unlink(missing_ok=True)
         warnings.warn(
-            f"mapper: the result is not kept, {folder} cannot be written: {error.strerror or error}. "
-            "Give another cache folder, e.g. XDG_CACHE_HOME=/tmp",
+            f"mapper: the result is not kept: {error}. Give another cache folder, e.g. XDG_CACHE_HOME=/tmp",
             RuntimeWarning,
             stacklevel=2,
         )

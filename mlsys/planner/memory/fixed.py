@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlsys.errors import ArgumentError, ScenarioFileError
+from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
+from mlsys.inputs import csv_records
 
 __all__ = ["CapacityPlan", "FixedBuffers", "plan_below"]
 
@@ -47,17 +48,12 @@ class FixedBuffers:
         ScenarioFileError
             If the file is unreadable or has faults; every fault is told with its line.
         """
-        import csv
-
         path = Path(path)
         try:
-            with path.open(newline="", encoding="utf-8-sig") as stream:
-                rows = list(csv.reader(stream))
-        except OSError as error:
-            raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise ScenarioFileError(f"{path}: not readable as CSV: {error}") from None
-        heads = [head.strip() for head in rows[0]] if rows else []
+            rows = csv_records(path)
+        except UnreadableError as error:
+            raise ScenarioFileError(str(error)) from None
+        heads = [head.strip() for head in rows[0][1]] if rows else []
         wanted = ("id", "lower", "upper", "size")
         missing = [name for name in wanted if name not in heads]
         if missing:
@@ -67,9 +63,7 @@ class FixedBuffers:
         faults: list[str] = []
         ids: dict[str, int] = {}
         numbers: list[list[int]] = []
-        for line, row in enumerate(rows[1:], start=2):
-            if not row:
-                continue
+        for line, row in rows[1:]:
             if len(row) != len(heads):
                 faults.append(f"{path}:{line}: wanted {len(heads)} cells, got {len(row)}")
                 continue

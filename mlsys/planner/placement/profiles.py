@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlsys.errors import ArgumentError, ScenarioFileError
+from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
+from mlsys.inputs import csv_records
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.workloads.operator import Network
 
@@ -123,21 +123,16 @@ def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
     stages = {stage["name"]: stage for stage in data["stages"]}
     path = Path(measured)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            table = list(csv.reader(stream))
-    except OSError as error:
-        raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ScenarioFileError(f"{path}: not readable as CSV: {error}") from None
-    heads = [head.strip() for head in table[0]] if table else []
+        table = csv_records(path)
+    except UnreadableError as error:
+        raise ScenarioFileError(str(error)) from None
+    heads = [head.strip() for head in table[0][1]] if table else []
     missing = [name for name in _NEEDED if name not in heads]
     if missing:
         raise ScenarioFileError(f"{path}:1: columns missing: {', '.join(missing)}. Wanted: {', '.join(_NEEDED)}")
     faults: list[str] = []
     seen: dict[tuple[str, str], int] = {}
-    for line, row in enumerate(table[1:], start=2):
-        if not row:
-            continue
+    for line, row in table[1:]:
         if len(row) != len(heads):
             faults.append(f"{path}:{line}: wanted {len(heads)} cells, got {len(row)}")
             continue

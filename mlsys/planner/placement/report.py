@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
+from mlsys.files import csv_text
 from mlsys.planner.placement.plan import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
 from mlsys.planner.placement.words import amount
@@ -115,11 +114,7 @@ def record(result: PlanResult) -> dict[str, Any]:
 
 def as_csv(result: PlanResult) -> str:
     """Return one line for each stage of each placement."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows(result))
-    return stream.getvalue()
+    return csv_text(rows(result), COLUMNS)
 
 
 def as_text(result: PlanResult) -> str:

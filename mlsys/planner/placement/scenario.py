@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mlsys.errors import ScenarioFileError
+from mlsys.errors import ScenarioFileError, UnreadableError
+from mlsys.inputs import read_text
 from mlsys.planner.placement.schema import faults
 
 __all__ = ["Scenario", "ScenarioDevice", "ScenarioLink", "Stage", "StageOption", "exact"]
@@ -139,13 +140,9 @@ class Scenario:
                 raise ScenarioFileError("\n".join(told))
             return cls(document.data)
         try:
-            if path.stat().st_size > _MOST_BYTES:
-                raise ScenarioFileError(f"{path}: too large; a scenario has at most {_MOST_BYTES:,} bytes")
-            text = path.read_text(encoding="utf-8-sig")
-        except OSError as error:
-            raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError as error:
-            raise ScenarioFileError(f"{path}: not readable as text: {error}") from None
+            text = read_text(path, _MOST_BYTES)
+        except UnreadableError as error:
+            raise ScenarioFileError(str(error)) from None
         doubles: list[str] = []
         try:
             data = json.loads(text, object_pairs_hook=lambda pairs: _mapping(pairs, doubles))

@@ -9,14 +9,14 @@ from J. M. Tarnawski et al., Efficient algorithms for device placement of DNN gr
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsys.errors import ScenarioFileError
+from mlsys.errors import ScenarioFileError, UnreadableError
+from mlsys.inputs import read_json
 
 __all__ = ["FORMAT", "Instance", "PlacementScore", "evaluate"]
 
@@ -80,11 +80,9 @@ class Instance:
         """
         path = Path(path)
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ScenarioFileError(f"{path}: cannot be read ({error.strerror})") from None
-        except (ValueError, RecursionError) as error:
-            raise ScenarioFileError(f"{path}: not readable as JSON: {error}") from None
+            data = read_json(path)
+        except UnreadableError as error:
+            raise ScenarioFileError(str(error)) from None
         try:
             return cls.from_data(data)
         except ScenarioFileError as error:

@@ -1,0 +1,161 @@
+"""The one door for files that somebody hands us: read whole, up to a size, and never waited for without end."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import select
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import UnreadableError
+
+__all__ = ["MOST_BYTES", "csv_records", "read_bytes", "read_json", "read_text"]
+
+MOST_BYTES = 200_000_000
+"""Bytes of a file at most, unless its kind says less."""
+
+_PATIENCE = 5.0
+"""Seconds until a pipe must have begun to say something, and between two parts of it."""
+_PART = 1 << 20
+
+
+def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file, or of a pipe that somebody writes to.
+
+    Parameters
+    ----------
+    path
+        Where it lies.
+    most
+        Bytes that such a file has at most.
+
+    Raises
+    ------
+    UnreadableError
+        If there is none, it is a folder, too large, or a pipe that says nothing.
+
+    Examples
+    --------
+    >>> read_bytes("no such file")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnreadableError: no such file: cannot be read (No such file or directory)
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    except ValueError:  # a NUL in the name
+        raise _unreadable(repr(str(path)), "it cannot be the name of a file") from None
+    try:
+        kind = os.fstat(handle).st_mode
+        if stat.S_ISDIR(kind):
+            raise _unreadable(path, "it is a folder")
+        found = bytearray()
+        while part := _part(path, handle, waits=not stat.S_ISREG(kind), begun=bool(found)):
+            found += part
+            if len(found) > most:
+                raise _unreadable(path, f"too large; such a file has at most {most:,} bytes")
+        return bytes(found)
+    except OSError as error:
+        if isinstance(error, UnreadableError):
+            raise
+        raise _unreadable(path, error.strerror or str(error)) from None
+    finally:
+        os.close(handle)
+
+
+def _part(path: str | Path, handle: int, *, waits: bool, begun: bool) -> bytes:
+    if not waits:
+        return os.read(handle, _PART)
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        select.select([handle], [], [], 0.1)
+        try:
+            part = os.read(handle, _PART)
+        except BlockingIOError:  # somebody holds the other end and has not written yet
+            continue
+        if part or begun:
+            return part
+        time.sleep(0.05)  # nobody has opened the other end yet
+    raise _unreadable(path, f"it is a pipe that says nothing for {_PATIENCE:g} s")
+
+
+def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
+    """Return the content of a file in UTF-8, with or without a mark of its order at the beginning.
+
+    Raises
+    ------
+    UnreadableError
+        If it cannot be read, or is no such text.
+    """
+    raw = read_bytes(path, most)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _unreadable(path, f"wanted text in UTF-8, got byte {raw[error.start]:#04x} in line {line}") from None
+
+
+def read_json(
+    path: str | Path, most: int = MOST_BYTES, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """Return what a JSON file holds.
+
+    Parameters
+    ----------
+    path, most
+        As :func:`read_bytes` takes them.
+    pairs
+        Makes a mapping from its pairs, as ``json.loads`` calls it.
+
+    Raises
+    ------
+    UnreadableError
+        If it cannot be read, is no JSON, has ``NaN`` or numbers of thousands of digits, or is nested too deep.
+    """
+    text = read_text(path, most)
+    try:
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=_refused)
+    except RecursionError:
+        raise _unreadable(path, "not readable as JSON: nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise _unreadable(path, f"not readable as JSON: {error.msg} in line {error.lineno}") from None
+    except ValueError as error:
+        raise _unreadable(path, f"not readable as JSON: {str(error).partition(';')[0]}") from None
+
+
+def csv_records(path: str | Path, most: int = MOST_BYTES) -> list[tuple[int, list[str]]]:
+    """Return the cells of each line that has any, with the number of the line that they begin on.
+
+    Raises
+    ------
+    UnreadableError
+        If it cannot be read, or a field is longer than 128 KiB.
+    """
+    reader = csv.reader(io.StringIO(read_text(path, most), newline=""), strict=False)
+    found: list[tuple[int, list[str]]] = []
+    before = 0
+    try:
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if cells:
+                found.append((line, cells))
+    except csv.Error as error:
+        raise _unreadable(path, f"not readable as CSV: line {before + 1}: {error}") from None
+    return found
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
+
+
+def _unreadable(path: str | Path, why: str) -> UnreadableError:
+    return UnreadableError(errno.EINVAL, why, str(path))
