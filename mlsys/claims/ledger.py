@@ -181,4 +181,4 @@ def diff(before: Ledger, after: Ledger) -> list[Move]:
 
 
 def _stated(claim: dict[str, Any] | None) -> str | None:
-    return None if claim is None else f"{claim['value']} {claim['unit']}".strip()
+    return None if claim is None else f"{claim.get('value', '')} {claim.get('unit', '')}".strip()

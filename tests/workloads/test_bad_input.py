@@ -99,7 +99,7 @@ CONFIGS: list[tuple[str, str]] = [
     (json.dumps(SMALL | {"architectures": ["GTP2Model"]}), "Did you mean"),
     ("[1, 2]", "`config` must be a transformers configuration"),
     ("{", "not readable as JSON"),
-    ("\xff\xfe", "Expecting value in line 1"),
+    ("\xff\xfe", "wanted text in UTF-8, got byte 0xff in line 1"),
     ("[" * 100_000, "not readable as JSON: nested too deep"),
     ('{"model_type": "gpt2", "n_layer": ' + "9" * 5000 + "}", "not readable as JSON: Exceeds the limit"),
 ]
