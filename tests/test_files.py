@@ -48,7 +48,8 @@ def writers(path: Path) -> list[tuple[str, int]]:
                 for one in (*node.args, *(key.value for key in node.keywords if key.arg == "mode"))
                 if isinstance(one, ast.Constant) and isinstance(one.value, str)
             ]
-            if any(set(text) <= set("rwaxbt+U") and set(text) & set("wax+") for text in texts):
+            nothing = bool(node.args) and isinstance(node.args[0], ast.Attribute) and node.args[0].attr == "devnull"
+            if not nothing and any(set(text) <= set("rwaxbt+U") and set(text) & set("wax+") for text in texts):
                 found.append((name, node.lineno))
         if name == "dump" and isinstance(function, ast.Attribute):
             found.append((name, node.lineno))

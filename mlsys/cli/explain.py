@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Commands, progress, speak_plainly
+from mlsys.cli.common import Commands, progress, say, speak_plainly
+from mlsys.files import write
 
 __all__ = ["explain"]
 
@@ -159,9 +160,8 @@ def _trace(subject: Any, path: Path) -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         for _ in range(5):
             backend.run_inference()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    profile.export_chrome_trace(str(path))
-    click.echo(f"written: {path}", err=True)
+    write(path, lambda draft: profile.export_chrome_trace(str(draft)), folders=True)
+    say(f"written: {path}", err=True)
 
 
 def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: bool) -> None:
@@ -173,12 +173,12 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
             "logs": [summary(log) | {"file": str(path)} for log, path in logs], "absent": absent,
             "agreement": [list(pair) for pair in pairs],
         }  # fmt: skip
-        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        say(json.dumps(told, indent=1, ensure_ascii=False))
     else:
         for log, path in logs:
-            click.echo(summary_text(log))
-            click.echo(f"  written: {path}\n")
+            say(summary_text(log))
+            say(f"  written: {path}\n")
         for one, other, apart in pairs:
-            click.echo(f"outputs of {one} and {other} differ by at most {apart:.2g} of the largest")
+            say(f"outputs of {one} and {other} differ by at most {apart:.2g} of the largest")
         for missing in absent:
-            click.echo(f"absent: {missing['reason']}")
+            say(f"absent: {missing['reason']}")

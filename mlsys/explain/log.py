@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ import numpy as np
 from mlsys.bench.timing import Timing
 from mlsys.errors import LogFileError
 from mlsys.explain.schema import VERSION, line_faults, whole_faults
+from mlsys.files import write_text
 
 __all__ = ["Cold", "Log", "Sample", "Work", "read_log", "read_logs", "write_whole"]
 
@@ -217,16 +216,7 @@ def _short(value: float | None) -> float | None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is there whole or not at all, folders included."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_text(path, text, folders=True)
 
 
 def read_log(path: Path | str) -> Log:
