@@ -14,7 +14,7 @@ from mlsys.edge.evaluate import Measured
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
 from mlsys.edge.points import Point, points_of
 from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, advice, csv_files, lead, markdown, named, tradeoffs
-from mlsys.files import atomically
+from mlsys.files import write_bytes
 from mlsys.tables import html_table
 
 __all__ = ["page", "report_files", "write_reports"]
@@ -59,7 +59,7 @@ def write_reports(config: Config, measured: Sequence[Measured], folder: Path) ->
     from mlsys.edge.run import machine_of
 
     for name, content in report_files(config, measured, machine_of(folder)).items():
-        atomically(folder / name, lambda place, content=content: place.write_bytes(content))  # type: ignore[misc]
+        write_bytes(folder / name, content)
 
 
 def page(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import Commands, progress, say, speak_plainly
-from mlsys.files import write
+from mlsys.files import atomically
 
 __all__ = ["explain"]
 
@@ -160,7 +160,7 @@ def _trace(subject: Any, path: Path) -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         for _ in range(5):
             backend.run_inference()
-    write(path, lambda draft: profile.export_chrome_trace(str(draft)), folders=True)
+    atomically(path, lambda draft: profile.export_chrome_trace(str(draft)), folders=True)
     say(f"written: {path}", err=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mlsys.edge.config import Config, Variant
 from mlsys.edge.evaluate import Measured, Workbench
 from mlsys.errors import ArgumentError
-from mlsys.files import atomically
+from mlsys.files import write_bytes, write_text
 
 __all__ = ["Run", "machine_of", "measured_of", "run"]
 
@@ -80,7 +80,7 @@ class Run:
             "config": self.config.data,
         }
         text = json.dumps(said, indent=1, ensure_ascii=False)
-        atomically(self.part / _MANIFEST, lambda place: place.write_text(text + "\n", encoding="utf-8"))
+        write_text(self.part / _MANIFEST, text + "\n")
 
     def piece(self, variant: Variant) -> Measured | None:
         """Return what an earlier start of this run has found of a variant; None if nothing that is whole."""
@@ -93,9 +93,7 @@ class Run:
     def keep(self, variant: Variant, found: Measured) -> None:
         """Keep what was found of a variant."""
         text = json.dumps(found.record(), ensure_ascii=False, allow_nan=False)
-        atomically(
-            self.part / _PIECES / self._name(variant), lambda place: place.write_text(text + "\n", encoding="utf-8")
-        )
+        write_text(self.part / _PIECES / self._name(variant), text + "\n")
 
     def _name(self, variant: Variant) -> str:
         return f"{_hashed([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
@@ -116,12 +114,12 @@ class Run:
                 return
         stream = io.BytesIO()
         torch.save(bench.trained.state_dict(), stream)
-        atomically(place, lambda name: name.write_bytes(stream.getvalue()))
+        write_bytes(place, stream.getvalue())
 
     def finish(self) -> None:
         """Give the finished folder its name."""
         for left in self.part.glob(f"*-{_WEIGHTS}"):
-            atomically(self.part / _WEIGHTS, lambda place, left=left: place.write_bytes(left.read_bytes()))  # type: ignore[misc]
+            write_bytes(self.part / _WEIGHTS, left.read_bytes())
             left.unlink()
         if self.folder.is_dir():
             self.folder.rmdir()  # empty, as `check` has seen
