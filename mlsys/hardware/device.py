@@ -15,7 +15,7 @@ from typing import Any
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, known
+from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, OperatingPoint, known
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, read
 from mlsys.units import Quantity
@@ -64,6 +64,8 @@ class Device:
     profile: str = ""
     _node: Quantity | None = None
     operands: OperandPaths | None = None
+    _active_power: Quantity | None = None
+    points: tuple[OperatingPoint, ...] = ()
 
     @property
     def generic(self) -> bool:
@@ -178,6 +180,11 @@ class Device:
         return known(self.name, "idle power", self._idle_power)
 
     @property
+    def active_power(self) -> Quantity:
+        """Power while it computes, as measured; the thermal design power is a limit and no measurement."""
+        return known(self.name, "active power", self._active_power)
+
+    @property
     def price(self) -> Quantity:
         """Price, with the date and the kind of price in its pedigree."""
         return known(self.name, "price", self._price)
@@ -246,6 +253,8 @@ class Device:
             *self._chip.values(),
             self._tdp,
             self._idle_power,
+            self._active_power,
+            *(amount for point in self.points for amount in (point._clock, point._voltage)),
             self._price,
             self.operands._mac if self.operands else None,
         ]

@@ -17,7 +17,7 @@ from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place, plain
-from mlsys.hardware.parts import OperandPaths
+from mlsys.hardware.parts import OperandPaths, OperatingPoint
 from mlsys.hardware.technology import node_of, technology_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
@@ -175,12 +175,18 @@ def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
         else:
             for key, value in data.items():
                 yield from _fields(value, (*place, key))
+    elif isinstance(data, list):
+        for at, value in enumerate(data):
+            yield from _fields(value, (*place, at))
 
 
 def _build(data: dict[str, Any], owner: str) -> Device:
     def fact(*place: str, meaning: str, amount: Callable[[str], Quantity | None] = _amount) -> Quantity | None:
         field: Any = data
         for key in place:
+            if isinstance(field, list):
+                field = field[int(key)]
+                continue
             field = (field or {}).get(key)
         if field is None:
             return None
@@ -246,6 +252,13 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         )
         for link, entry in data.get("links", {}).items()
     }
+    points = [
+        OperatingPoint(
+            _clock=fact("power", "points", str(at), "clock", meaning="clock that the chip may run at"),
+            _voltage=fact("power", "points", str(at), "voltage", meaning="least voltage of the cores at this clock"),
+        )
+        for at in range(len(data.get("power", {}).get("points", ())))
+    ]
     array = data.get("chip", {}).get("systolic_array")
     node = data.get("chip", {}).get("node", {}).get("value", "")
     return Device(
@@ -268,6 +281,8 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         _chip=FrozenDict(chip),
         _tdp=fact("power", "tdp", meaning="thermal design power"),
         _idle_power=fact("power", "idle", meaning="power when idle"),
+        _active_power=fact("power", "active", meaning="power while it computes"),
+        points=tuple(points),
         _price=fact("price", meaning="price"),
         profile=data.get("profile", ""),
         operands=_operands(data.get("operands"), fact("operands", "mac", meaning="energy of one multiply-accumulate")),

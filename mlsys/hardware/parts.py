@@ -9,7 +9,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance import read
 from mlsys.units import Quantity
 
-__all__ = ["Link", "MemoryLevel", "OperandPaths", "known", "missing"]
+__all__ = ["Link", "MemoryLevel", "OperandPaths", "OperatingPoint", "known", "missing"]
 
 
 def known(owner: str, what: str, value: Quantity | None) -> Quantity:
@@ -159,3 +159,29 @@ class Link:
     def latency(self) -> Quantity:
         """Time for the smallest message."""
         return known(self.name, "latency", self._latency)
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A clock that a chip may run at, and the least voltage of its cores at that clock.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> slowest, *_, fastest = Hardware.Mobile.Kirin960_CPU.points
+    >>> print(f"{slowest.clock:~P} at {slowest.voltage:~P}, {fastest.clock:~P} at {fastest.voltage:~P}")
+    903 MHz at 0.7 V, 2362 MHz at 1.1 V
+    """
+
+    _clock: Quantity | None
+    _voltage: Quantity | None
+
+    @property
+    def clock(self) -> Quantity:
+        """Cycles per second."""
+        return known("operating point", "clock", self._clock)
+
+    @property
+    def voltage(self) -> Quantity:
+        """Least supply voltage of the cores at this clock."""
+        return known("operating point", "voltage", self._voltage)

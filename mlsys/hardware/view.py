@@ -59,6 +59,7 @@ class MachineView(Part):
         "vector": "FLOP/s",
         "tdp": "W",
         "idle_power": "W",
+        "active_power": "W",
         "price": "USD",
         "node": "nm",
         "clock": "Hz",
@@ -86,6 +87,8 @@ class MachineView(Part):
                 return device._tdp
             case "idle_power":
                 return device._idle_power
+            case "active_power":
+                return device._active_power
             case "price":
                 return device._price
             case "node":
@@ -169,6 +172,11 @@ class MachineView(Part):
     def idle_power(self) -> float | None:
         """Power when idle, W."""
         return self._get("idle_power")
+
+    @property
+    def active_power(self) -> float | None:
+        """Power while it computes, as measured, W."""
+        return self._get("active_power")
 
     @property
     def price(self) -> float | None:
