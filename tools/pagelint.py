@@ -19,6 +19,7 @@ from pathlib import Path
 from notebooks import disagreements
 from pageparse import Directive, Page, figure_options, image_options, parse
 from pages import ROOT, is_notebook, page_files
+from terms import unlinked
 
 LONGEST_CELL = 14
 LONGEST_LINE = 92
@@ -351,6 +352,21 @@ def unclaimed_glue(page: Page) -> Iterator[Finding]:
                 there = claimed(parse(other)) if other.is_file() else set()
             if used["key"] not in there:
                 yield line.number, f"no claim() makes {used['key']!r}" + (f" on {used['page']}" if used["page"] else "")
+
+
+# ---------------------------------------------------------------- terms
+
+
+@rule(
+    "P021",
+    "a glossary term that is not linked where the page first uses it",
+    "Each page and each lab may be the first that somebody reads, so a term of the glossary is a link at its first "
+    "use: {term}`tile`, or {term}`tiles <tile>`. Words that are also everyday words (tools/terms.py lists them) are "
+    "linked on the page that teaches them. Headings, captions, code and the text of other links do not count.",
+)
+def unlinked_term(page: Page) -> Iterator[Finding]:
+    """P021."""
+    yield from unlinked(page)
 
 
 # ---------------------------------------------------------------- labels

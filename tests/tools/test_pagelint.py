@@ -73,7 +73,7 @@ BAD = [
     ("P010", "(amdahl)=\n# Title\n"),
     ("P010", "(here)=\n# Title\n\n(here)=\n## Section\n"),
     ("P010", "(fig-a)=\n# Title\n" + FIGURE % ("A caption.", "A line.")),
-    ("P010", "```{exercise}\n:label: ex-latency-energy-power\nWhy?\n```\n"),
+    ("P010", "```{exercise}\n:label: ex-energy-watts\nWhy?\n```\n"),
 ]
 
 GOOD = [
