@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import BrowserContext
 
-from pages import ROOT
+from terms import terms
 
 pytestmark = pytest.mark.browser
-
-GLOSSARY = re.compile(r"^(?P<terms>(?:\S.*\n)+)(?P<text>(?:  .*\n)+)", re.MULTILINE)
 
 
 def taught() -> dict[str, str]:
     """Return the page that the glossary names for each of its terms."""
-    pages: dict[str, str] = {}
-    text = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
-    for block in re.findall(r":::\{glossary\}\n(.*?):::", text, re.DOTALL):
-        for entry in GLOSSARY.finditer(block):
-            page = re.search(r"Chapter: \{doc\}`(\w+)`", entry["text"])
-            assert page, f"the glossary names no chapter for {entry['terms']!r}"
-            pages[entry["terms"].splitlines()[0]] = page[1]
-    return pages
+    return {term.name: term.chapter for term in terms()}
 
 
 def test_the_glossary_is_read_whole() -> None:

@@ -74,9 +74,22 @@ BAD = [
     ("P010", "(here)=\n# Title\n\n(here)=\n## Section\n"),
     ("P010", "(fig-a)=\n# Title\n" + FIGURE % ("A caption.", "A line.")),
     ("P010", "```{exercise}\n:label: ex-energy-watts\nWhy?\n```\n"),
+    ("P021", "The tile stays.\n"),
+    ("P021", "Two tiles, and {term}`tiles <tile>` again.\n"),
+    ("P021", "A weight-stationary array.\n"),
+    ("P021", "An array of PEs.\n"),
+    ("P021", "```{note}\nEach lane loads.\n```\n"),
 ]
 
 GOOD = [
+    (
+        "P021",
+        "# The tile\n\nA {term}`tile`, two tiles, {term}`weight stationary`, `warp`, $lane$.\n",
+    ),
+    ("P021", "A [systolic array](systolic.md) is linked; a systolic array again.\n"),
+    ("P021", "The results stream past, in fact; one operand-free word and tilesets are no terms.\n"),
+    ("P021", FIGURE % ("A tile.", "A warp.")),
+    ("P021", "| tile | warp |\n"),
     ("P012", "Twelve rows, `sixteen` of code, and 128 in digits.\n"),
     ("P012", CELL % "edge = given(edge=128)"),
     ("P013", "Less than a hundredth is left.\n\n" + CELL % "check(x < 0.01, 'less than a hundredth')"),
