@@ -126,10 +126,10 @@ def _wide(caption: str, rows: list[list[str]]) -> str:
 def _row(point: Point) -> list[str]:
     times = point.statistics
     accepted = "yes" if point.accepted else "; ".join(point.reasons)
-    if times is None or point.energy is None:
+    if times is None:
         return [str(point.measured.variant), f"{point.clock.scale:g}", *("—",) * 6, accepted]
     tails = [f"{one:.4g}" if one is not None else "—" for one in (times.p95, times.p99)]
-    energy, memory = point.energy.m_as("mJ"), point.memory.m_as("MB")
+    energy, memory = point.objectives[2], point.memory / 1e6
     return [
         str(point.measured.variant),
         f"{point.clock.scale:g}",

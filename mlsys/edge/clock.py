@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -111,17 +112,28 @@ class ClockLaw:
         memory = min(whole, size / rate)
         return cls(Q_(whole - memory, "s"), Q_(memory, "s"), static, Q_((whole - memory) * power, "J"))
 
+    @cached_property
+    def _plain(self) -> tuple[float, float, float, float]:
+        parts = ((self.core, "s"), (self.memory, "s"), (self.static, "W"), (self.dynamic, "J"))
+        return tuple(float(part.m_as(unit)) for part, unit in parts)  # type: ignore[return-value]
+
+    def plain(self, clock: Clock) -> tuple[float, float, float]:
+        """Return time, s, and static and dynamic energy, J, as bare numbers: for many points."""
+        core, memory, static, dynamic = self._plain
+        time = core / clock.scale + memory
+        return time, static * time, dynamic * clock.voltage**2
+
     def time(self, clock: Clock) -> Quantity:
         """Return the time of one inference."""
-        return self.core / clock.scale + self.memory  # type: ignore[no-any-return]
+        return Q_(self.plain(clock)[0], "s").to("ms")
 
     def static_energy(self, clock: Clock) -> Quantity:
         """Return the energy that flows because time passes."""
-        return (self.static * self.time(clock)).to("mJ")  # type: ignore[no-any-return]
+        return Q_(self.plain(clock)[1], "J").to("mJ")
 
     def dynamic_energy(self, clock: Clock) -> Quantity:
         """Return the energy that the core's cycles take."""
-        return (self.dynamic * clock.voltage**2).to("mJ")  # type: ignore[no-any-return]
+        return Q_(self.plain(clock)[2], "J").to("mJ")
 
     def energy(self, clock: Clock) -> Quantity:
         """Return the energy of one inference."""
@@ -141,7 +153,7 @@ def best_clock(law: ClockLaw, clocks: Sequence[Clock]) -> Clock:
     """
     if not clocks:
         raise ArgumentError("best_clock(): `clocks` is empty. Write e.g. clocks=[Clock(1.0), Clock(0.5)]")
-    return min(clocks, key=lambda clock: (law.energy(clock).m_as("J"), -clock.scale))
+    return min(clocks, key=lambda clock: (sum(law.plain(clock)[1:]), -clock.scale))
 
 
 @dataclass(frozen=True)

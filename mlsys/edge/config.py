@@ -245,6 +245,12 @@ class Config:
         """The budget of memory that a variant must meet."""
         return Q_(float(self.data.get("active_memory_budget_mb", 1.0)), "MB")
 
+    @cached_property
+    def active_bytes(self) -> float:
+        """The same in bytes: of a budget with a decimal point the whole bytes nearest to it, so that equal is equal."""
+        exact = float(self.data.get("active_memory_budget_mb", 1.0)) * 1e6
+        return float(round(exact)) if abs(exact - round(exact)) < 1e-3 else exact
+
     def limit(self, key: str) -> float | None:
         """Return another budget that a variant must meet, in the unit of its name; None without one."""
         value = self._of("limits", key, None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from mlsys.edge.budgets import memory_violations
@@ -12,7 +13,7 @@ from mlsys.edge.config import Config
 from mlsys.edge.evaluate import Measured
 from mlsys.edge.latency import LatencyStatistics, latency_statistics
 from mlsys.edge.pareto import pareto_front
-from mlsys.units import Q_, Quantity
+from mlsys.units import Q_
 
 __all__ = ["Point", "point_columns", "points_of"]
 
@@ -39,7 +40,7 @@ class Point:
     law
         Time and energy of one inference at any clock; None where the variant failed.
     memory
-        Planned activations, weights, statistics and the reserve.
+        Planned activations, weights, statistics and the reserve, byte.
     violations
         By budget.
     reasons
@@ -52,7 +53,7 @@ class Point:
     clock: Clock
     statistics: LatencyStatistics | None
     law: ClockLaw | None
-    memory: Quantity
+    memory: float
     violations: dict[str, bool]
     reasons: tuple[str, ...]
     pareto: bool = False
@@ -62,27 +63,24 @@ class Point:
         """Whether it meets every budget."""
         return not self.reasons
 
-    @property
-    def energy(self) -> Quantity | None:
-        """Energy of one inference."""
-        return None if self.law is None else self.law.energy(self.clock)
+    @cached_property
+    def energies(self) -> tuple[float, float]:
+        """Static and dynamic energy of one inference, mJ; zeros where the variant failed."""
+        if self.law is None:
+            return 0.0, 0.0
+        _, static, dynamic = self.law.plain(self.clock)
+        return 1e3 * static, 1e3 * dynamic
 
     @property
     def objectives(self) -> tuple[float, float, float, float]:
         """Accuracy, ms, mJ and byte."""
         assert self.statistics is not None
-        assert self.energy is not None
-        return (
-            float(self.measured.accuracy or 0.0),
-            self.statistics.p50,
-            float(self.energy.m_as("mJ")),
-            float(self.memory.m_as("byte")),
-        )
+        return float(self.measured.accuracy or 0.0), self.statistics.p50, sum(self.energies), self.memory
 
     def record(self, config: Config) -> dict[str, Any]:
         """Return the row of the table, by :func:`point_columns`."""
         one, times, law, clock = self.measured, self.statistics, self.law, self.clock
-        row: dict[str, Any] = dict.fromkeys(point_columns(config))
+        row: dict[str, Any] = dict.fromkeys(point_columns(config)) | self.violations
         row |= {
             "pruning_method": one.method,
             "pruning_level": one.level,
@@ -107,7 +105,7 @@ class Point:
             "samples": len(one.samples_ms),
             "memory_time_ms": memory,
             "throughput_sps": 1e3 * config.batch / times.p50,
-            "memory_mb": self.memory.m_as("MB"),
+            "memory_mb": self.memory / 1e6,
             "weights_mb": (one.weight_bytes + one.buffer_bytes) / 1e6,
             "activations_mb": one.activation_bytes / 1e6,
             "reserve_mb": config.reserve.m_as("MB"),
@@ -115,12 +113,11 @@ class Point:
             "macs": one.macs,
             "parameters": one.parameters,
             "nonzero_parameters": one.nonzero,
-            "energy_mj": law.energy(clock).m_as("mJ"),
-            "static_energy_mj": law.static_energy(clock).m_as("mJ"),
-            "dynamic_energy_mj": law.dynamic_energy(clock).m_as("mJ"),
+            "energy_mj": sum(self.energies),
+            "static_energy_mj": self.energies[0],
+            "dynamic_energy_mj": self.energies[1],
             "static_power_w": law.static.m_as("W"),
             "dynamic_power_w": config.dynamic_power(one.precision).m_as("W"),
-            **self.violations,
         }
         return row
 
@@ -147,27 +144,33 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[Point, ...]
     tuple of Point
         Variants in the order given, clocks innermost.
     """
-    found = [_point(config, one, clock) for one in measured for clock in config.clocks]
+    found = [point for one in measured for point in _at_each_clock(config, one)]
     return _with_front(found)
 
 
-def _point(config: Config, one: Measured, clock: Clock) -> Point:
+def _at_each_clock(config: Config, one: Measured) -> list[Point]:
     if one.failed:
-        return Point(one, clock, None, None, Q_(0, "MB"), {}, (f"failed: {one.failed}",))
+        return [Point(one, clock, None, None, 0.0, {}, (f"failed: {one.failed}",)) for clock in config.clocks]
     static, dynamic = config.static_power, config.dynamic_power(one.precision)
     if one.core_ms is not None and one.memory_ms is not None:
         core = Q_(one.core_ms, "ms")
         law = ClockLaw(core, Q_(one.memory_ms, "ms"), static, (core * dynamic).to("mJ"))
-        times = latency_statistics([law.time(clock).m_as("ms")])
     else:
         typical = Q_(latency_statistics(one.samples_ms).p50, "ms")
         law = ClockLaw.of(typical, Q_(one.moved_bytes, "byte"), config.bandwidth, static, dynamic)
-        times = latency_statistics(_slowed(one.samples_ms, law.memory.m_as("ms"), clock.scale))
     held = one.activation_bytes + one.weight_bytes + one.buffer_bytes
-    memory = Q_(held + config.reserve.m_as("byte"), "byte")
+    memory = Q_(held + round(config.reserve.m_as("byte")), "byte")
     violations = memory_violations(memory, config.budgets)
-    energy = law.energy(clock).m_as("mJ")
-    return Point(one, clock, times, law, memory, violations, _reasons(config, one, memory, times.p50, energy))
+    fixed = law.memory.m_as("ms")
+    found = []
+    for clock in config.clocks:
+        raw = one.samples_ms and _slowed(one.samples_ms, fixed, clock.scale)
+        times = latency_statistics(raw or [1e3 * law.plain(clock)[0]])
+        needed = float(memory.magnitude)
+        energy = 1e3 * sum(law.plain(clock)[1:])
+        reasons = _reasons(config, one, needed, times.p50, energy)
+        found.append(Point(one, clock, times, law, needed, violations, reasons))
+    return found
 
 
 def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float]:
@@ -175,12 +178,11 @@ def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float
     return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
 
 
-def _reasons(config: Config, one: Measured, memory: Quantity, latency: float, energy: float) -> tuple[str, ...]:
+def _reasons(config: Config, one: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
     """Return which budgets are exceeded; equal is not."""
-    needed, room = memory.m_as("MB"), config.active_budget.m_as("MB")
     found = []
-    if memory > config.active_budget:
-        found.append(f"memory {needed:.6g} MB is above {room:g} MB")
+    if memory > config.active_bytes:
+        found.append(f"memory {memory / 1e6:.6g} MB is above {config.active_bytes / 1e6:g} MB")
     for key, value, unit in (("latency_ms", latency, "ms"), ("energy_mj", energy, "mJ")):
         limit = config.limit(key)
         if limit is not None and value > limit:
@@ -192,8 +194,6 @@ def _reasons(config: Config, one: Measured, memory: Quantity, latency: float, en
 
 
 def _with_front(found: list[Point]) -> tuple[Point, ...]:
-    from dataclasses import replace
-
     places = [place for place, point in enumerate(found) if point.accepted]
     if places:
         front = pareto_front([found[place].objectives for place in places], (True, False, False, False))

@@ -76,7 +76,7 @@ class Run:
         said = {
             "form": _FORM,
             "key": self.key,
-            "machine": _read_manifest(self.part).get("machine") or _machine(),
+            "machine": _read_manifest(self.part).get("machine") or _machine(self.config),
             "config": self.config.data,
         }
         text = json.dumps(said, indent=1, ensure_ascii=False)
@@ -142,9 +142,11 @@ def _timing_part(config: Config) -> list[Any]:
     return [*timing, config.device]
 
 
-def _machine() -> str:
+def _machine(config: Config) -> str:
     from importlib.metadata import version
 
+    if config.device is not None:
+        return f"torch {version('torch')}; nothing was timed."
     from mlsys.bench.machine import this_machine
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch-pruning", "scikit-learn"))

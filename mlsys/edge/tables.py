@@ -128,7 +128,7 @@ def advice(config: Config, points: Sequence[Point], summary: Sequence[HardwareSu
         most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda one: -one[1]))
         said.append(f"That is less than half; the budgets may be stricter than meant. Points barred by: {most}.")
     if accepted:
-        least = min(point.memory.m_as("MB") for point in accepted)
+        least = min(point.memory for point in accepted) / 1e6
         room = config.active_budget.m_as("MB")
         said.append(f"The smallest accepted one needs {least:.4g} MB, {least / room:.0%} of the budget of {room:g} MB.")
         best = max(accepted, key=lambda point: (point.objectives[0], *(-value for value in point.objectives[1:])))
@@ -207,10 +207,10 @@ def markdown(
 
 def _cells(point: Point) -> tuple[str, ...]:
     clock = f"{point.clock.scale:g}" + (f" at {point.clock.voltage:g} V/V" if point.clock.voltage != 1 else "")
-    if point.statistics is None or point.law is None:
+    if point.statistics is None:
         return (str(point.measured.variant), clock, *("—",) * 6)
     accuracy, latency, energy, memory = point.objectives
-    static, dynamic = (part(point.clock).m_as("mJ") for part in (point.law.static_energy, point.law.dynamic_energy))
+    static, dynamic = point.energies
     values = (f"{100 * accuracy:.2f}", *(f"{value:.4g}" for value in (latency, energy, static, dynamic)))
     return (str(point.measured.variant), clock, *values, f"{memory / 1e6:.4g}")
 

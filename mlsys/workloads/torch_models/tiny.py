@@ -1,4 +1,4 @@
-"""The four networks of MLPerf Tiny (Banbury et al. 2021; mlcommons/tiny) in plain torch.
+"""The networks of MLPerf Tiny (Banbury et al. 2021; mlcommons/tiny) in plain torch.
 
 Keras leaves a bias beside each normalisation, and so do these. Where it pads one side more than the other,
 the larger padding stands on both: shapes, work and parameters are the same.
@@ -14,7 +14,7 @@ from torch import nn
 from mlsys.workloads.torch_models.parts import conv_norm
 from mlsys.workloads.torch_models.vision import mobilenet_v1
 
-__all__ = ["autoencoder", "ds_cnn", "resnet8", "visual_wake_words"]
+__all__ = ["autoencoder", "ds_cnn", "resnet8", "resnet8_wide", "streaming_wake_word", "visual_wake_words"]
 
 
 def autoencoder() -> nn.Module:
@@ -47,10 +47,28 @@ class _Stage(nn.Module):
         return nn.functional.relu(self.body(x) + self.shortcut(x))
 
 
-def resnet8() -> nn.Module:
-    """Return the classifier of 32 × 32 pictures: three stages of one block, 16 to 64 channels."""
-    stages = (conv_norm(3, 16, 3, bias=True), _Stage(16, 16, 1), _Stage(16, 32, 2), _Stage(32, 64, 2))
-    return nn.Sequential(*stages, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(64, 10))
+def resnet8(width: int = 16) -> nn.Module:
+    """Return the classifier of 32 × 32 pictures: three stages of one block, the first ``width`` channels wide."""
+    first = (conv_norm(3, width, 3, bias=True), _Stage(width, width, 1))
+    rest = (_Stage(width, 2 * width, 2), _Stage(2 * width, 4 * width, 2))
+    return nn.Sequential(*first, *rest, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(4 * width, 10))
+
+
+def resnet8_wide() -> tuple[nn.Module, torch.Tensor]:
+    """Return the larger classifier that lies beside the reference (pretrainedResnet_large), with an example input."""
+    return resnet8(40), torch.zeros(1, 3, 32, 32)
+
+
+def streaming_wake_word() -> tuple[nn.Module, torch.Tensor]:
+    """Return the streaming wake word network of version 1.3 with an example input: separable convolutions over time.
+
+    It reads 30 steps of 40 features; the kernels are 3, 5, 10 and 15 steps long and nothing is padded.
+    """
+    layers: list[nn.Module] = []
+    for into, out, steps in ((40, 128, 3), (128, 128, 5), (128, 128, 10), (128, 32, 15)):
+        layers += [nn.Conv2d(into, into, (steps, 1), groups=into), nn.BatchNorm2d(into), nn.ReLU()]
+        layers += [nn.Conv2d(into, out, 1), nn.BatchNorm2d(out), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, 3)), torch.zeros(1, 40, 30, 1)
 
 
 def visual_wake_words() -> nn.Module:

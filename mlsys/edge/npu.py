@@ -1,0 +1,211 @@
+"""Cycles and SRAM of an INT8 network on an Ethos-U55: blocks of outputs, and weights that come from flash."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mlsys.door import checked_number, positive
+from mlsys.edge.arena import weighted
+from mlsys.errors import ArgumentError
+from mlsys.hardware import Hardware
+from mlsys.hardware.view import view
+
+if TYPE_CHECKING:
+    from mlsys.workloads.operator import Operator
+    from mlsys.workloads.workload import Workload
+
+__all__ = ["NpuEstimate", "NpuStep", "ethos_u55"]
+
+_DOT = 8  # multipliers that share one output
+_BRICK = 16  # channels of a feature map are stored in groups of so many
+_SCALE = 10  # byte of bias and scale for each output channel
+_SLICE, _ONCE = 32, 64  # channels of a slice of weights; pixels that are done with weights fetched once
+_FLASH = 0.5e9  # byte/s of the off-chip flash in the High-End Embedded system of vela.ini
+# Least cycles of a block of outputs, cycles that a block adds to its dot products, cycles of an element of an
+# addition, and of an input of a pooling; read off Vela's layers of ResNet-8 and the pooling of DS-CNN alone.
+_BLOCK = {128: (8.5, 5.0, 1.5, 0.675), 256: (12.0, 8.7, 0.75, 0.675)}
+
+
+@dataclass(frozen=True)
+class NpuStep:
+    """One operator: cycles of arithmetic, of the SRAM and of the flash; the longest of them counts."""
+
+    name: str
+    compute: float
+    sram: float
+    flash: float
+
+    @property
+    def cycles(self) -> float:
+        """Cycles that it takes."""
+        return max(self.compute, self.sram, self.flash)
+
+    @property
+    def bound_by(self) -> str:
+        """What it waits for."""
+        return max(("compute", "sram", "flash"), key=lambda name: getattr(self, name))
+
+
+@dataclass(frozen=True)
+class NpuEstimate:
+    """A network on an Ethos-U55.
+
+    Attributes
+    ----------
+    network, macs
+        Name, and multipliers of the NPU.
+    steps
+        Operators that run on it.
+    sram_bytes
+        Activations at the fullest operator, with the weights that are fetched for it.
+    clock
+        Cycles a second.
+    """
+
+    network: str
+    macs: int
+    steps: tuple[NpuStep, ...]
+    sram_bytes: int
+    clock: float
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of one inference: the sum of its operators."""
+        return sum(step.cycles for step in self.steps)
+
+    @property
+    def milliseconds(self) -> float:
+        """Time of one inference, ms."""
+        return 1e3 * self.cycles / self.clock
+
+
+def ethos_u55(work: Workload, macs: int = 128, *, weight_ratio: float = 1.0) -> NpuEstimate:
+    """Return cycles and SRAM of a captured network in INT8 on an Ethos-U55.
+
+    Parameters
+    ----------
+    work
+        Captured; any number format, as only shapes count.
+    macs
+        128 or 256 multipliers.
+    weight_ratio
+        Bytes fetched for weights over one byte a weight: below 1 where they compress, as many zeros do.
+
+    Notes
+    -----
+    Outputs come in blocks of ``macs / 8``; each takes a dot product of 8 a cycle, so a layer with few input
+    channels leaves multipliers idle, and a depthwise one seven of eight. Assumed: softmax runs elsewhere,
+    normalisation is folded and activations are fused.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such version, the ratio is not above zero, or the network has no graph.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> found = ethos_u55(load("resnet8"))
+    >>> 0.8 < found.cycles / 201_747 < 1.2  # Vela 5.2.0
+    True
+    """
+    if macs not in _BLOCK:
+        raise ArgumentError(f"ethos_u55(): `macs` must be 128 or 256, got {macs!r}. Write e.g. macs=128")
+    checked_number("ethos_u55", "weight_ratio", weight_ratio, positive(), {})
+    machine = view(Hardware.Tiny.EthosU55_128 if macs == 128 else Hardware.Tiny.EthosU55_256, "int8")
+    clock, wire = machine.clock, machine.main.bandwidth
+    assert clock is not None
+    assert wire is not None
+    steps = [
+        NpuStep(
+            operator.name,
+            _compute(operator, macs),
+            _moved(operator) / (wire / clock),
+            _fetched(operator, weight_ratio) / (_FLASH / clock),
+        )
+        for operator in work.operators
+        if operator.kind in ("conv2d", "gemm", "pooling", "elementwise")
+    ]
+    return NpuEstimate(work.name, macs, tuple(steps), _sram(work), clock)
+
+
+def _compute(operator: Operator, macs: int) -> float:
+    least, added, element, pooled = _BLOCK[macs]
+    shape, outputs = operator.shape, macs // _DOT
+    if operator.kind == "elementwise":
+        return shape["elements"] * element
+    if operator.kind == "pooling":
+        return (shape["out_elements"] * shape["window"] if "window" in shape else shape["in_elements"]) * pooled
+    if operator.kind == "gemm":
+        blocks, depth, taps = math.ceil(shape["n"] / _DOT) * shape["m"], shape["k"], 1
+    else:
+        pixels = shape["batch"] * shape["out_height"] * shape["out_width"]
+        blocks = math.ceil(pixels * _DOT / outputs) * math.ceil(shape["out_channels"] / _DOT)
+        depth = shape["in_channels"] // shape["groups"]
+        taps = shape["kernel_height"] * shape["kernel_width"]
+    return blocks * max(least, taps * math.ceil(depth / _DOT) + added)
+
+
+def _elements(operator: Operator) -> tuple[int, int]:
+    """Return values read and written."""
+    shape = operator.shape
+    if operator.kind == "conv2d":
+        read = shape["in_channels"] * shape["in_height"] * shape["in_width"]
+        written = shape["out_channels"] * shape["out_height"] * shape["out_width"]
+        return shape["batch"] * read, shape["batch"] * written
+    if operator.kind == "gemm":
+        return shape["m"] * shape["k"], shape["m"] * shape["n"]
+    if operator.kind == "pooling":
+        return shape["in_elements"], shape["out_elements"]
+    return 2 * shape["elements"], shape["elements"]
+
+
+def _moved(operator: Operator) -> float:
+    return float(sum(_elements(operator)))
+
+
+def _fetched(operator: Operator, weight_ratio: float = 1.0) -> float:
+    sizes = weighted(operator)
+    return 0.0 if sizes is None else weight_ratio * sizes[0] + _SCALE * sizes[1]
+
+
+def _staged(operator: Operator) -> float:
+    """Return the bytes of weights that wait in SRAM: two slices of channels, where weights are used more than once."""
+    shape = operator.shape
+    if operator.kind != "conv2d" or shape["out_height"] * shape["out_width"] <= _ONCE:
+        return 0.0
+    return _fetched(operator) * min(1.0, 2 * _SLICE / shape["out_channels"])
+
+
+def _sram(work: Workload) -> int:
+    """Return the bytes in use at the fullest operator, feature maps in bricks, and the weights fetched for it.
+
+    Weights that are used once pass through; of others two slices wait, one in use and one on its way.
+    """
+    from mlsys.mapping.fusion import fuse
+
+    graph = fuse(work.stored_as("int8")).graph
+    staged = {operator.name: _staged(operator) for operator in work.operators}
+    fullest = 0.0
+    last = len(graph.operators) - 1
+    for place, operator in enumerate(graph.operators):
+        live = 0.0
+        for value in graph.values:
+            if value.role not in ("made", "input"):
+                continue
+            born = 0 if value.producer is None else value.producer
+            dies = last if value.output else max(value.consumers, default=born)
+            if born <= place <= dies:
+                live += _bricks(value.bytes, value.shape)
+        live += sum(staged.get(name, 0.0) for name in operator.name.split(" + "))
+        fullest = max(fullest, live)
+    return round(fullest)
+
+
+def _bricks(size: int, shape: tuple[int, ...]) -> float:
+    """Return what a feature map takes with its channels, axis 1 of four, rounded up to groups; inputs are packed."""
+    if len(shape) != 4 or shape[1] < _DOT:
+        return float(size)
+    return size / shape[1] * _BRICK * math.ceil(shape[1] / _BRICK)
