@@ -34,6 +34,7 @@ page: setup ## Build one page quickly: make page P=roofline
 # that the browser opens is set from those. `make book` runs them itself.
 test: setup ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
+	@bash tools/ensure_firmware.sh
 	@$(PYTHON) tools/book.py committed & book=$$!; $(MAKE) --no-print-directory lint; wait $$book
 	$(PYTHON) -m pytest -n auto --dist loadscope --no-loadscope-reorder -q
 	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n auto --dist loadscope -q \

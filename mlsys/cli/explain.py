@@ -182,3 +182,256 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
             say(f"outputs of {one} and {other} differ by at most {apart:.2g} of the largest")
         for missing in absent:
             say(f"absent: {missing['reason']}")
+
+
+@explain.command("import")
+@click.argument("capture", type=_PATH)
+@click.option("--model", required=True, help="The network: ds-cnn, tiny-cnn, or any name for one of your own.")
+@click.option("--platform", required=True, help="Name of the board.")
+@click.option("--clock", type=float, help="Ticks a second, where the capture does not say m-clock-[...].")
+@click.option("--power", type=_PATH, help="CSV of power: time_s,power_w, over all inferences of the capture.")
+@click.option("--idle", type=float, default=0.0, show_default=True, help="Power of the idle board, W, for --power.")
+@click.option("--skip-malformed", is_flag=True, help="Leave out lines that cannot be read; they stay in the log.")
+@click.option("--out", type=_PATH, required=True, help="The log to write.")
+@speak_plainly
+def import_(
+    capture: Path, model: str, platform: str, clock: float | None, power: Path | None, idle: float,
+    skip_malformed: bool, out: Path,
+) -> None:  # fmt: skip
+    """Make a log of CAPTURE, the text that a board sent over its serial line.
+
+    Rows are i,layer,start,end,misses,accesses,ms,mJ with the raw 32-bit counter; its turns are followed. Lines that
+    cannot be read are listed by number.
+    """
+    from mlsys.explain.imported import imported
+
+    log = imported(
+        capture, model=model, platform=platform, clock=clock, power=power, idle=idle, skip_malformed=skip_malformed
+    )
+    log.write(out)
+    for words in log.malformed:
+        say(f"left out: {words}", err=True)
+    _tell([(log, out)], [], False)
+
+
+@explain.command()
+@click.argument("logs", nargs=-1, required=True, type=_PATH)
+@click.option("--html", "page_file", type=_PATH, help="One HTML file with pictures, tables and raw data.")
+@click.option("--pictures", type=_PATH, help="Folder for the pictures as PNG, and operators.csv.")
+@click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
+@speak_plainly
+def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
+    """Explain LOGS, the first one layer by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
+    found = _read(logs)
+    if page_file is not None:
+        from mlsys.cli.explain_page import page
+        from mlsys.explain.log import write_whole
+
+        write_whole(page_file, page(found, command=f"mlsys explain report {' '.join(map(str, logs))}"))
+        say(f"written: {page_file}", err=True)
+    if pictures is not None:
+        _write_pictures(found, pictures)
+    if as_json or (page_file is None and pictures is None):
+        _tell_report(found, as_json)
+
+
+def _read(paths: tuple[Path, ...]) -> list[Any]:
+    """Return logs, of files and of those that are shipped; every fault of all is told."""
+    from mlsys.errors import LogFileError, did_you_mean
+    from mlsys.explain import read_log, stored_logs
+
+    found, faults = [], []
+    for path in paths:
+        text = str(path)
+        try:
+            if text == "stored":
+                found += stored_logs().values()
+            elif text.startswith("stored:"):
+                name = text.removeprefix("stored:")
+                if name not in stored_logs():
+                    faults.append(f"{text}: there is no such log.{did_you_mean(name, stored_logs())}")
+                    continue
+                found.append(stored_logs()[name])
+            else:
+                found.append(read_log(path))
+        except LogFileError as error:
+            faults.append(str(error))
+    names = [(log.name, log.platform) for log in found]
+    faults += [
+        f"{name} on {platform} is there twice"
+        for name, platform in dict.fromkeys(names)
+        if names.count((name, platform)) > 1
+    ]
+    if faults:
+        raise LogFileError("\n".join(faults))
+    return found
+
+
+def _write_pictures(logs: list[Any], folder: Path) -> None:
+    import csv
+    import io
+
+    from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_rows, write_pictures
+    from mlsys.explain import attribute
+    from mlsys.explain.log import write_whole
+
+    written, absent = write_pictures(logs, folder)
+    try:
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, OPERATOR_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(operator_rows(attribute(logs[0]), logs[0]))
+        write_whole(folder / "operators.csv", stream.getvalue())
+        written.append(folder / "operators.csv")
+    except ValueError as why:
+        absent.append(f"operators.csv: {why}")
+    for path in written:
+        say(f"written: {path}", err=True)
+    for words in absent:
+        say(f"absent: {words}", err=True)
+
+
+def _tell_report(logs: list[Any], as_json: bool) -> None:
+    from mlsys.explain import attribute
+    from mlsys.explain.hypotheses import standard_claims
+    from mlsys.explain.whatif import what_ifs
+
+    verdicts = standard_claims(logs)
+    if as_json:
+        from mlsys.explain.summary import summary
+
+        told = {"logs": list(map(summary, logs)), "claims": [vars(one) for one in verdicts]}
+        say(json.dumps(told, indent=1, ensure_ascii=False))
+        return
+    _tell([(log, Path("-")) for log in logs], [], False)
+    try:
+        found = attribute(logs[0])
+    except ValueError as why:
+        say(f"{why}")
+    else:
+        say(found.explain())
+        for gain in what_ifs(found, logs[0]):
+            words = f"at most {gain.speedup:.2f}×, limit {gain.limit:.2f}×" if gain.applies else "not applicable"
+            say(f"  what if {gain.change}: {words} ({gain.why})")
+    for verdict in verdicts:
+        say(verdict.explain())
+
+
+@explain.command()
+@click.argument("logs", nargs=-1, type=_PATH)
+@click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
+@click.option("--rows", type=_PATH, help="CSV of further platforms.")
+@click.option("--portability", is_flag=True, help="Predict each published platform from the others.")
+@click.option("--json", "as_json", is_flag=True)
+@click.option("--csv", "as_csv", is_flag=True)
+@speak_plainly
+def compare(
+    logs: tuple[Path, ...], published: bool, rows: Path | None, portability: bool, as_json: bool, as_csv: bool
+) -> None:
+    """Lay platforms side by side: LOGS, published microcontrollers, rows of your own; name the best of each column."""
+    from mlsys.cli.common import write_csv
+    from mlsys.explain.platforms import COLUMNS, winners
+
+    if portability:
+        _tell_portability(as_json)
+        return
+    found = _platforms(logs, published, rows)
+    best = winners(found)
+    if as_json:
+        told = {"platforms": [vars(row) | {"power_mw": row.power_mw} for row in found], "best": best}
+        say(json.dumps(told, indent=1, ensure_ascii=False))
+    elif as_csv:
+        write_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in found])
+    else:
+        wide = max(len(row.platform) for row in found)
+        say(f"{'platform':<{wide}}  {'ms':>10}  {'mJ':>9}  {'mW':>8}  {'kB':>8}  {'runs apart':>10}")
+        for row in found:
+            values = (row.latency_ms, row.energy_mj, row.power_mw, row.memory_kb)
+            cells = [("—" if v is None else f"{v:.4g}").rjust(w) for v, w in zip(values, (10, 9, 8, 8), strict=True)]
+            apart = "—" if row.between_runs is None else f"{row.between_runs:.1%}"
+            say(f"{row.platform:<{wide}}  {'  '.join(cells)}  {apart:>10}")
+        for name, platform in best.items():
+            say(f"best {name}: {platform}")
+
+
+def _known(value: Any) -> Any:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else value
+
+
+def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) -> list[Any]:
+    from mlsys.errors import LogFileError
+    from mlsys.explain.platforms import platform_of, published, read_platforms
+
+    faults, found = [], []
+    try:
+        found += map(platform_of, _read(logs))
+    except LogFileError as error:
+        faults.append(str(error))
+    if rows is not None:
+        try:
+            found += read_platforms(rows)
+        except LogFileError as error:
+            faults.append(str(error))
+    if with_published:
+        found += published()
+    names = [row.platform for row in found]
+    faults += [f"{name!r} is there twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    if not found and not faults:
+        faults.append("nothing to compare: give LOGS, --rows, or --published")
+    if faults:
+        raise LogFileError("\n".join(faults))
+    return found
+
+
+def _tell_portability(as_json: bool) -> None:
+    from mlsys.explain.portability import leave_one_out, published_points
+
+    found = leave_one_out(published_points())
+    if as_json:
+        say(json.dumps([vars(one) | {"error": one.error} for one in found], indent=1))
+        return
+    for one in found:
+        told = f"{one.time_ms:.4g} ms, {one.error:+.0%}" if one.error is not None else f"refused: {one.refused}"
+        say(f"{one.platform}, {one.network}: measured {one.measured_ms:.4g} ms; {told}")
+    errors = sorted(abs(one.error) for one in found if one.error is not None)
+    say(f"{len(errors)} of {len(found)} predicted; the middle error is {errors[len(errors) // 2]:.0%}")
+
+
+@explain.command()
+@click.argument("logs", nargs=-1, type=_PATH)
+@click.option("--within", "latency_ms", type=float, help="Milliseconds at most.")
+@click.option("--energy", "energy_mj", type=float, help="mJ at most.")
+@click.option("--memory", "memory_kb", type=float, help="kB at most.")
+@click.option("--accuracy", type=float, help="Percent at least.")
+@click.option("--cost", "cost_usd", type=float, help="US dollars at most.")
+@click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
+@click.option("--rows", type=_PATH, help="CSV of platforms.")
+@click.option("--json", "as_json", is_flag=True)
+@speak_plainly
+def guide(logs: tuple[Path, ...], published: bool, rows: Path | None, as_json: bool, **limits: float | None) -> None:
+    """Choose a platform for a requirement, by a decision tree over feasible rows. INFEASIBLE ends with exit code 3."""
+    from mlsys.explain.guide import INFEASIBLE, Requirement
+    from mlsys.explain.guide import guide as best
+
+    faults: list[str] = []
+    wanted = None
+    try:
+        wanted = Requirement(**limits)
+    except ValueError as error:
+        faults.append(str(error))
+    try:
+        found = _platforms(logs, published, rows)
+    except ValueError as error:
+        faults.append(str(error))
+    if faults or wanted is None:
+        raise ValueError("\n".join(faults))
+    told = best(found, wanted)
+    if as_json:
+        say(json.dumps(vars(told) | {"wanted": told.wanted.asked}, indent=1, ensure_ascii=False))
+    else:
+        say(f"{told.answer}\n")
+        say(f"by {told.by}, checked in {told.cells} cells of limits\n\n{told.tree}\n")
+        for name, why in told.why.items():
+            say(f"{name}: {'; '.join(why) or 'feasible'}")
+    if told.answer == INFEASIBLE:
+        sys.exit(_INFEASIBLE)

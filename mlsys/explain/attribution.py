@@ -19,6 +19,7 @@ __all__ = ["CAUSES", "Attribution", "LayerShare", "attribute", "attribute_times"
 
 CAUSES = ("compute", "memory", "launch", "residual")
 """Arithmetic at the machine's rate, bytes at its bandwidth, entering kernels, and what none of them explains."""
+_SAME = 0.98  # below it the timer of layers saw more than the whole
 _HELD = 0.5  # of a layer's time that a bound must explain to name it
 
 
@@ -202,7 +203,7 @@ def attribute_times(
         raise ArgumentError("attribute_times(): `times`, `launch_s` and `entry_s` must be finite and not negative")
     summed, told = sum(seen), list(notes)
     scale = min(1.0, whole / summed) if summed else 1.0
-    if scale < 1:
+    if scale < _SAME:
         told.append(
             f"The timer of layers saw {summed / whole:.2f} times the whole, which costs as much as it measures: "
             "the layers are scaled down to the whole, and their times are no measurement of the whole's parts."

@@ -17,12 +17,15 @@ from mlsys.explain.environment import cpu_name, environment, pinned, throttle_co
 from mlsys.explain.log import Cold, Log, Sample, Work
 from mlsys.explain.nets import Net, idle_chain
 from mlsys.explain.rates import rates_here
+from mlsys.explain.serial import SerialDevice
 
 __all__ = ["LEAST", "measure_backend", "works_of"]
 
 LEAST = 100
 """Iterations of a run, at least."""
 _LAYER_ROUNDS = 25
+_NO_METER = "the board tells no energy: put a shunt and an INA226 into its supply, and import the trace"
+_NO_MISSES = "misses and accesses: cores up to the Cortex-M7 have no counters of them"
 _IDLE, _IDLE_ROUNDS = 17, 101
 _MEAN = "the mean of each run, idling included: the meter is too slow for one inference"
 
@@ -99,6 +102,8 @@ def measure_backend(
     reason = backend.refuses(subject)
     if reason:
         raise BackendMissingError(f"{backend.name}: {reason}")
+    if isinstance(backend, SerialDevice):
+        return _on_board(backend, subject, iterations, before, times, tick)
     surroundings, throttled = environment(), throttle_count()
     colds: list[Cold] = []
     samples: list[Sample] = []
@@ -150,6 +155,41 @@ def measure_backend(
         counters={"source": "perf" if counters.read_names else None, "reason": counters.reason},
         layer_times={"source": how or None, "reason": layer_reason},
         memory=_memory(works), output=output,
+    )  # fmt: skip
+
+
+def _on_board(
+    board: SerialDevice, subject: Subject, iterations: int, warmup: int, runs: int, tick: Callable[[], object]
+) -> Log:
+    """Measure on a device that times itself; what its host does in between does not count."""
+    samples: list[Sample] = []
+    board.setup(subject, 1)
+    colds = (Cold(0, None, 1e3 * board.run_inference()),)
+    malformed: list[str] = []
+    for run in range(runs):
+        samples += board.run_many(run, iterations, warmup)
+        malformed += [f"run {run}: {words}" for words in board.malformed]
+        for _ in range(iterations // 10):
+            tick()
+    how, layers = board.layer_samples()
+    facts, rates, reason = board.facts(), None, ""
+    try:
+        rates = board.rates()
+    except Unmeasured as why:
+        reason = str(why)
+    works, output = works_of(subject), tuple(float(value) for value in board.output()[:64])
+    memory = board.memory() or _memory(works)
+    board.close()
+    debug = ["the firmware is a debug build"] if facts.get("build") == "debug" else []
+    return Log(
+        backend=board.name, model=subject.name, format=subject.format, platform=facts.get("board", "a board"),
+        day=date.today().isoformat(),
+        protocol={"warmup": warmup, "iterations": iterations, "runs": runs, "threads": 1, "affinity": None},
+        environment={"backend": facts, "debug": debug}, works=works, colds=colds, samples=tuple(samples),
+        layers=tuple(replace(layer, run=0) for layer in layers if layer.iteration < _LAYER_ROUNDS),
+        rates=rates, rates_reason=reason, energy={"source": None, "reason": _NO_METER},
+        counters={"source": facts.get("counter"), "reason": _NO_MISSES}, layer_times={"source": how, "reason": ""},
+        memory=memory, output=output, malformed=tuple(malformed),
     )  # fmt: skip
 
 

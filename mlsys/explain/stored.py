@@ -21,7 +21,7 @@ def stored_logs() -> dict[str, Log]:
     --------
     >>> logs = stored_logs()
     >>> sorted({log.backend for log in logs.values() if log.model == "ds-cnn"})
-    ['eager', 'inductor', 'litert', 'onnxruntime', 'openvino']
+    ['eager', 'inductor', 'litert', 'onnxruntime', 'openvino', 'serial']
     """
     folder = resources.files("mlsys.explain") / "data"
     names = sorted(path.name for path in folder.iterdir() if path.name.endswith(".jsonl.gz"))

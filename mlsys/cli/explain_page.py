@@ -1,0 +1,278 @@
+"""An explained measurement as one HTML file that needs nothing beside it, with its pictures and its raw data."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlsys.cli.analysis_page import STYLE
+from mlsys.explain import Attribution, Log, attribute, doubts
+from mlsys.explain.hypotheses import standard_claims
+from mlsys.explain.platforms import Platform, platform_of, published
+from mlsys.explain.summary import agreement, summary
+from mlsys.explain.whatif import what_ifs
+from mlsys.tables import html_table
+
+__all__ = ["Picture", "operator_rows", "page", "pictures"]
+
+OPERATOR_COLUMNS = (
+    "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "held_by",
+    "macs", "weight_bytes", "read_bytes", "write_bytes", "ops_per_byte", "giga_ops_per_s",
+)  # fmt: skip
+
+
+class Picture:
+    """A picture that can be drawn, or the reason why it cannot.
+
+    Parameters
+    ----------
+    file
+        Its name, without an ending.
+    title
+        Above it.
+    draw
+        Returns the figure.
+    alt
+        What it shows, in words.
+    absent
+        Why it cannot be drawn; then ``draw`` is never called.
+    """
+
+    def __init__(self, file: str, title: str, draw: Callable[[], Any], alt: str, absent: str = "") -> None:
+        self.file, self.title, self.draw, self.alt, self.absent = file, title, draw, alt, absent
+
+
+def _attributed(log: Log) -> tuple[Attribution | None, str]:
+    try:
+        return attribute(log), ""
+    except ValueError as why:
+        return None, str(why)
+
+
+def _figure(draw: Callable[[Any], object], size: tuple[float, float], polar: bool = False, panels: int = 1) -> Any:
+    from mlsys.viz import setup_plot
+
+    fig, ax, _, plt = setup_plot(figsize=size)
+    if panels > 1:
+        ax.remove()
+        draw(fig.subplots(2, panels // 2).ravel())
+    elif polar:
+        ax.remove()
+        draw(fig.add_subplot(projection="polar"))
+    else:
+        draw(ax)
+    plt.close(fig)
+    return fig
+
+
+def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Picture]:
+    """Return every picture, those of the first log first; one that the data do not allow says why.
+
+    Parameters
+    ----------
+    logs
+        At least one; the first is the one that is explained.
+    rows
+        Platforms to compare.
+    """
+    from mlsys.viz import explain as viz
+
+    log = logs[0]
+    found, why = _attributed(log)
+    shares = ", ".join(f"{cause} {share:.0f} %" for cause, share in found.shares.items()) if found else ""
+    mean = sum(log.energies) / len(log.energies) if log.energies else 0.0
+    no_energy = "" if log.energies else f"no energy was measured: {log.energy['reason']}"
+    counted = any((sample.counters or {}).get("accesses") for sample in log.layers)
+    same = [one for one in logs if one.model == log.model]
+    told = ", ".join(f"{one.name} {one.median:.3g} ms" for one in same)
+    full = [row for row in rows if row.latency_ms is not None and row.energy_mj is not None]
+    listed = "; ".join(f"{row.platform} {row.latency_ms:.3g} ms {row.energy_mj:.3g} mJ" for row in full)
+
+    def drawn(name: str, size: tuple[float, float], *given: Any, polar: bool = False, panels: int = 1) -> Any:
+        return lambda: _figure(lambda ax: getattr(viz, name)(ax, *given), size, polar, panels)
+
+    return [
+        Picture("waterfall", "Layer after layer", drawn("layer_waterfall", (8, 4.5), found),
+                f"Waterfall of the layers of {log.name}: {shares}.", why),
+        Picture("attribution_sunburst", "By cause, then by layer", drawn("sunburst", (6.5, 5), found),
+                f"Two rings, causes inside and layers outside: {shares}.", why),
+        Picture("roofline", "Layers under the measured roof", drawn("layer_roofline", (7.5, 4.5), found),
+                f"Roofline of the measured rates with the layers of {log.name}.", why),
+        Picture("latency_timeline", "Every sample", drawn("latency_timeline", (8, 3.6), log),
+                f"Latencies of {log.name} in order; median {log.median:.4g} ms."),
+        Picture("energy_pie", "Energy by cause", drawn("energy_by_cause", (8, 2.2), found, mean),
+                f"One bar of {mean:.3g} mJ by cause: {shares}.", no_energy or why),
+        Picture("memory_access_patterns", "Misses", drawn("miss_rates", (8, 3.6), log),
+                f"Share of accesses that missed, by layer of {log.name}.",
+                "" if counted else f"no accesses were counted: {log.counters['reason']}"),
+        Picture("optimization_timeline", "From one way of running it to the next", drawn("step_timeline", (9, 4), same),
+                f"Medians: {told}.", "" if len(same) > 1 else "only one log of this network was given"),
+        Picture("hardware_comparison_radar", "Platforms, normalised to the best",
+                drawn("radar", (8, 4.5), full, polar=True), f"Radar of {listed}.",
+                "" if len(full) > 1 else "fewer than two platforms have time and energy"),
+        Picture("comparison_dashboard", "Platforms side by side",
+                drawn("dashboard", (12, 1.6 + 0.55 * len(rows)), rows, panels=4),
+                f"Bars of latency, energy, memory and spread of {len(rows)} platforms."),
+    ]  # fmt: skip
+
+
+def operator_rows(found: Attribution, log: Log) -> list[dict[str, Any]]:
+    """Return one row for each layer, as ``operators.csv`` has them."""
+    works = {work.name: work for work in log.works}
+    rows = []
+    for layer in found.layers:
+        work = works[layer.name]
+        values = (
+            layer.name, layer.kind, layer.time, 100 * layer.time / found.total, layer.compute, layer.memory,
+            layer.parts["launch"], layer.parts["residual"], layer.bound, work.macs, work.weight_bytes, work.read_bytes,
+            work.write_bytes, layer.intensity, layer.rate / 1e9,
+        )  # fmt: skip
+        rows.append(dict(zip(OPERATOR_COLUMNS, values, strict=True)))
+    return rows
+
+
+def page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: str = "") -> str:
+    """Return the page: what was measured, where the time went, what could help, claims, platforms, and an appendix.
+
+    Parameters
+    ----------
+    logs
+        At least one; the first is explained layer by layer.
+    extra
+        Further platforms for the comparison, beside the logs and the published microcontrollers.
+    command
+        What made the page, for the appendix.
+    """
+    from mlsys.viz.analysis import inline_svg
+
+    log, rows = logs[0], [*map(platform_of, logs), *extra]
+    if any(one.model == "ds-cnn" for one in logs):
+        rows += [row for row in published() if row.platform.startswith("STM32")]
+    found, why = _attributed(log)
+    title = html.escape(f"Why is it slow? {log.name}")
+    parts = [f"<h1>{title}</h1>", _totals(log), _paragraph(log, found, why)]
+    parts += [_table("Doubts", ("found by itself",), [(text,) for text in doubts(log)], "Nothing speaks against it.")]
+    for picture in pictures(logs, rows):
+        parts.append(f"<h2>{html.escape(picture.title)}</h2>")
+        if picture.absent:
+            parts.append(f"<p>Absent: {html.escape(picture.absent)}.</p>")
+        else:
+            parts.append(f"<figure class='wide'>{inline_svg(picture.draw(), picture.alt)}</figure>")
+    if found is not None:
+        cells = [[_cell(value) for value in row.values()] for row in operator_rows(found, log)]
+        parts.append(f"<div class='wide'>{html_table('Layers, in order', OPERATOR_COLUMNS, cells)}</div>")
+        parts.append("<h2>What if</h2>" + _gains(found, log))
+    verdicts = [(one.verdict, one.explain().partition(": ")[2]) for one in standard_claims(logs)]
+    parts += ["<h2>Claims</h2>", _table("Judged by these logs", ("verdict", "claim"), verdicts, "No pair of logs.")]
+    parts += ["<h2>Platforms</h2>", _platforms(rows), _agreements(logs), "<h2>Appendix</h2>", _appendix(logs, command)]
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        + "\n".join(parts)
+        + "\n</main></body></html>\n"
+    )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _known(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _totals(log: Log) -> str:
+    told = summary(log)
+    latency, cold = told["latency_ms"], told["cold"]
+    load = "not told" if cold is None or cold["load_ms"] is None else f"{cold['load_ms']:.4g} ms"
+    listed = [
+        ("Where, when", f"{log.platform}, {log.day}"),
+        ("Median", f"{latency['p50']:.4g} ms (95 %: {latency['low']:.4g} to {latency['high']:.4g})"),
+        ("p95", f"{latency['p95']:.4g} ms"),
+        ("p99", f"{latency['p99']:.4g} ms" if latency["p99"] else f"not told: {told['p99_reason']}"),
+        ("Samples", f"{told['samples']} in {told['runs']} runs after {log.protocol['warmup']} warm-up inferences each"),
+        ("Between runs", "one run only" if told["between_runs"] is None else f"{told['between_runs']:.1%}"),
+        ("Cold start", f"load {load}, first inference {cold['first_ms']:.4g} ms" if cold else "not measured"),
+        ("Energy", f"{told['energy_mj']['mean']:.4g} mJ" if log.energies else f"absent: {log.energy['reason']}"),
+        ("Counters", f"{log.counters['source'] or 'absent'}; {log.counters['reason']}"),
+        ("Layers", log.layer_times["source"] or f"absent: {log.layer_times['reason']}"),
+    ]  # fmt: skip
+    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in listed) + "</dl>"
+
+
+def _paragraph(log: Log, found: Attribution | None, why: str) -> str:
+    text = found.explain() if found is not None else f"Not attributed: {why}"
+    return "<p class='first'>" + "<br>".join(map(html.escape, text.splitlines())) + "</p>"
+
+
+def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]], none: str) -> str:
+    return html_table(caption, heads, rows) if rows else f"<p>{caption}: {none}</p>"
+
+
+def _gains(found: Attribution, log: Log) -> str:
+    heads = ("change", "touches, %", "whole, times as fast at most", "limit by Amdahl", "why")
+    rows = [
+        (gain.change, f"{100 * gain.share:.1f}", f"{gain.speedup:.2f}", f"{gain.limit:.2f}", gain.why)
+        if gain.applies
+        else (gain.change, "—", "not applicable", "—", gain.why)
+        for gain in what_ifs(found, log)
+    ]
+    return html_table("Bounds, not promises", heads, rows)
+
+
+def _platforms(rows: Sequence[Platform]) -> str:
+    heads = ("platform", "latency, ms", "energy, mJ", "mean power, mW", "memory, kB", "between runs", "source")
+    cells = [
+        (
+            row.platform, *(("not known" if value is None else f"{value:.4g}") for value in
+                            (row.latency_ms, row.energy_mj, row.power_mw, row.memory_kb)),
+            "not known" if row.between_runs is None else f"{row.between_runs:.1%}", row.source,
+        )
+        for row in rows
+    ]  # fmt: skip
+    return f"<div class='wide'>{html_table('Measured here, and published', heads, cells)}</div>"
+
+
+def _agreements(logs: Sequence[Log]) -> str:
+    rows = [(one, other, f"{apart:.2g}") for one, other, apart in agreement(logs)]
+    return _table("Outputs compared, over the largest output", ("of", "and", "differ by"), rows, "one log only.")
+
+
+def _appendix(logs: Sequence[Log], command: str) -> str:
+    parts = [f"<p>Made by <code>{html.escape(command)}</code>.</p>"] if command else []
+    for log in logs:
+        told = json.dumps(
+            {"protocol": dict(log.protocol), "environment": dict(log.environment), "rates": log.rates},
+            indent=1, ensure_ascii=False,
+        )  # fmt: skip
+        raw = "\n".join(
+            ["run,iteration,latency_ms,energy_mj"]
+            + [
+                f"{s.run},{s.iteration},{s.latency_ms:.6g},{'' if s.energy_mj is None else s.energy_mj}"
+                for s in log.samples
+            ]
+        )
+        parts.append(
+            f"<details><summary>{html.escape(log.name)}: versions, settings, raw samples</summary>"
+            f"<pre>{html.escape(told)}</pre><pre>{html.escape(raw)}</pre></details>"
+        )
+    return "\n".join(parts)
+
+
+def write_pictures(logs: Sequence[Log], folder: Path) -> tuple[list[Path], list[str]]:
+    """Write every picture that the data allow as PNG of 300 dots an inch; return the files, and why others lack."""
+    rows = [*map(platform_of, logs), *(row for row in published() if row.platform.startswith("STM32"))]
+    written, absent = [], []
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in pictures(logs, rows):
+        if picture.absent:
+            absent.append(f"{picture.file}.png: {picture.absent}")
+            continue
+        path = folder / f"{picture.file}.png"
+        picture.draw().savefig(path, dpi=300)
+        written.append(path)
+    return written, absent

@@ -1,0 +1,231 @@
+"""Which platform for a requirement: a decision tree, grown from feasible rows only, and checked against all of them.
+
+A tree that is fitted to a few rows puts its limits between them, and sends a requirement of 50 ms to a row of 52 ms.
+Here the tree splits at the rows' own values, must answer every cell that limits can fall into as the rows do, and what
+it answers is looked up once more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.explain.platforms import BETTER, Platform
+
+__all__ = ["INFEASIBLE", "Guide", "Requirement", "feasible", "guide"]
+
+INFEASIBLE = "INFEASIBLE"
+_MOST_CELLS = 20_000
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What is asked for; None asks for nothing.
+
+    Attributes
+    ----------
+    latency_ms, energy_mj, memory_kb, cost_usd
+        At most.
+    accuracy
+        At least, percent.
+
+    Examples
+    --------
+    >>> Requirement(latency_ms=-1)
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentError: Requirement(): `latency_ms` must be above 0, got -1. Write e.g. latency_ms=50
+    """
+
+    latency_ms: float | None = None
+    energy_mj: float | None = None
+    memory_kb: float | None = None
+    accuracy: float | None = None
+    cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        faults = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None and not (value > 0 and np.isfinite(value)):
+                faults.append(f"Requirement(): `{each.name}` must be above 0, got {value!r}. Write e.g. {each.name}=50")
+        if self.accuracy is not None and self.accuracy > 100:
+            faults.append(f"Requirement(): `accuracy` must be at most 100, got {self.accuracy!r}")
+        if faults:
+            raise ArgumentError("\n".join(faults))
+
+    @property
+    def asked(self) -> dict[str, float]:
+        """What is asked for, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) is not None}
+
+
+def misses(row: Platform, wanted: Requirement) -> list[str]:
+    """Return what a row does not meet, in words; what is not known is not met."""
+    found = []
+    for name, limit in wanted.asked.items():
+        value = getattr(row, name)
+        if value is None:
+            found.append(f"{name} is not known")
+        elif BETTER[name] == "less" and value > limit:
+            found.append(f"{name} {value:.6g} is above {limit:g}")
+        elif BETTER[name] == "more" and value < limit:
+            found.append(f"{name} {value:.6g} is below {limit:g}")
+    return found
+
+
+def feasible(rows: Sequence[Platform], wanted: Requirement) -> list[Platform]:
+    """Return the rows that meet a requirement."""
+    return [row for row in rows if not misses(row, wanted)]
+
+
+def _choice(rows: Sequence[Platform], wanted: Requirement) -> str:
+    """Return the best feasible row: least cost times energy, of those two that all rows know; else the fastest."""
+    found = feasible(rows, wanted)
+    return min(found, key=lambda row: _score(rows, row)).platform if found else INFEASIBLE
+
+
+def _score(rows: Sequence[Platform], row: Platform) -> tuple[float, ...]:
+    known = [name for name in ("cost_usd", "energy_mj") if all(getattr(one, name) is not None for one in rows)]
+    product = float(np.prod([getattr(row, name) for name in known])) if known else 0.0
+    return product, row.latency_ms if row.latency_ms is not None else float("inf")
+
+
+@dataclass(frozen=True)
+class Guide:
+    """An answer, and why.
+
+    Attributes
+    ----------
+    answer
+        A platform, or ``INFEASIBLE``.
+    wanted
+        The requirement.
+    tree
+        The decision tree in text.
+    tree_answer
+        What the tree says; the same as ``answer``, or the guide would not have been made.
+    why
+        For each row what it misses; nothing for a feasible one.
+    cells
+        Requirements that the tree was checked with.
+    by
+        What the choice among feasible rows goes by.
+    """
+
+    answer: str
+    wanted: Requirement
+    tree: str
+    tree_answer: str
+    why: dict[str, list[str]]
+    cells: int
+    by: str
+
+
+def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
+    """Return the best platform for a requirement, with the tree that leads to it.
+
+    Parameters
+    ----------
+    rows
+        Platforms with different names.
+    wanted
+        What is asked for; at least one limit.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no row, a name is there twice, or nothing is asked for.
+
+    Examples
+    --------
+    >>> rows = [Platform("server", 52.0, 150.0), Platform("board", 145.0, 18.0)]
+    >>> guide(rows, Requirement(latency_ms=50)).answer
+    'INFEASIBLE'
+    >>> guide(rows, Requirement(latency_ms=52)).answer
+    'server'
+    """
+    names = [row.platform for row in rows]
+    if not rows:
+        raise ArgumentError("guide(): `rows` is empty. Give at least one platform")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"guide(): `rows` has {next(n for n in names if names.count(n) > 1)!r} twice")
+    if not wanted.asked:
+        raise ArgumentError("guide(): `wanted` asks for nothing. Write e.g. Requirement(latency_ms=50)")
+    ladder = {name: _values(rows, name) for name in wanted.asked}
+    tree, cells = _grown(rows, ladder)
+    said = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.asked.items()]])[0])
+    answer = _choice(rows, wanted)
+    if said != answer:
+        raise ArgumentError(f"guide(): the tree says {said!r} and the rows {answer!r}; this is a fault of the guide")
+    known = [name for name in ("cost_usd", "energy_mj") if all(getattr(one, name) is not None for one in rows)]
+    return Guide(
+        answer, wanted, "\n".join(_lines(tree, ladder)), said, {row.platform: misses(row, wanted) for row in rows},
+        cells, " × ".join(known) or "latency_ms",
+    )  # fmt: skip
+
+
+def _values(rows: Sequence[Platform], name: str) -> list[float]:
+    """Return the values of a column from the one that the strictest requirement allows to the laxest's."""
+    known = {getattr(row, name) for row in rows if getattr(row, name) is not None}
+    return sorted(known, reverse=BETTER[name] == "more")
+
+
+def _rank(name: str, values: Sequence[float], limit: float) -> int:
+    """Return how many of a column's values a limit allows: what the tree splits at, so that it never falls between."""
+    return sum(value <= limit if BETTER[name] == "less" else value >= limit for value in values)
+
+
+def _grown(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[Any, int]:
+    """Fit a tree to every cell that limits can fall into, and see that it learnt all of them.
+
+    Raises
+    ------
+    ArgumentError
+        If there are too many cells.
+    """
+    from sklearn.tree import DecisionTreeClassifier
+
+    count = int(np.prod([len(values) + 1 for values in ladder.values()]))
+    if count > _MOST_CELLS:
+        raise ArgumentError(
+            f"guide(): {len(rows)} rows and {len(ladder)} limits make {count:,} cells, {_MOST_CELLS:,} at most. "
+            "Ask for fewer limits, or leave rows out"
+        )
+    cells = list(itertools.product(*(range(len(values) + 1) for values in ladder.values())))
+    labels = [_at(rows, ladder, cell) for cell in cells]
+    tree = DecisionTreeClassifier(random_state=0).fit(cells, labels)
+    assert list(tree.predict(cells)) == labels  # whole numbers can be told apart: no cell is left to chance
+    return tree, len(cells)
+
+
+def _at(rows: Sequence[Platform], ladder: dict[str, list[float]], cell: Sequence[int]) -> str:
+    if not all(cell):
+        return INFEASIBLE
+    limits = {name: values[rank - 1] for (name, values), rank in zip(ladder.items(), cell, strict=True)}
+    return _choice(rows, Requirement(**limits))
+
+
+def _lines(tree: Any, ladder: dict[str, list[float]]) -> list[str]:
+    """Return the tree in lines, each limit as the value that it must allow."""
+    inner, names = tree.tree_, list(ladder)
+
+    def walk(node: int, deep: int) -> list[str]:
+        before = "|   " * deep
+        if inner.children_left[node] < 0:
+            return [f"{before}→ {tree.classes_[int(inner.value[node].argmax())]}"]
+        name = names[inner.feature[node]]
+        value = ladder[name][math.ceil(inner.threshold[node]) - 1]
+        side = "allows" if BETTER[name] == "less" else "asks for no more than"
+        return [
+            f"{before}if {name} {side} {value:.6g}:", *walk(inner.children_right[node], deep + 1),
+            f"{before}else:", *walk(inner.children_left[node], deep + 1),
+        ]  # fmt: skip
+
+    return walk(0, 0)

@@ -1,0 +1,154 @@
+"""A log from what a board sent over its serial line, with the power that was recorded beside it."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from mlsys.errors import ArgumentError, LogFileError
+from mlsys.explain.energy import Trace
+from mlsys.explain.log import Cold, Log, Work
+from mlsys.explain.nets import NETS
+from mlsys.explain.uart import read_capture, samples_of
+
+__all__ = ["imported", "read_power"]
+
+
+def imported(
+    path: Path, *, model: str, platform: str, clock: float | None = None, power: Path | None = None, idle: float = 0.0,
+    skip_malformed: bool = False,
+) -> Log:  # fmt: skip
+    """Return the log of a capture.
+
+    Parameters
+    ----------
+    path
+        Text of the serial line; see :mod:`mlsys.explain.uart`.
+    model, platform
+        The network, one of the house or any other name, and the board.
+    clock
+        Ticks a second, where the capture does not say it.
+    power, idle
+        A CSV file of time, s, and power, W, over all inferences, and the power of the idle board, W.
+    skip_malformed
+        Leave out lines that cannot be read, and keep them in the log.
+
+    Raises
+    ------
+    LogFileError
+        If files cannot be read; every fault is listed with its line.
+    ArgumentError
+        If the clock is not known.
+    """
+    faults: list[str] = []
+    if clock is not None and not 0 < clock < 1e12:
+        faults.append(f"--clock: must be above 0 ticks a second, got {clock:g}")
+    if not 0 <= idle < 1e6:
+        faults.append(f"--idle: must not be below 0 W, got {idle:g}")
+    capture = trace = None
+    try:
+        text = path.read_bytes().decode("ascii", errors="replace")
+        capture = read_capture(text.splitlines(), str(path), skip_malformed=skip_malformed)
+    except (LogFileError, OSError) as error:
+        faults.append(f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error))
+    if power is not None:
+        try:
+            trace = read_power(power)
+        except LogFileError as error:
+            faults.append(str(error))
+    if capture is not None and not (capture.clock or clock):
+        faults.append(f"{path}: the capture does not tell its clock. Write --clock 25e6")
+    if faults or capture is None:
+        raise LogFileError("\n".join(faults))
+    ticks = clock or capture.clock
+    samples, layers = samples_of(capture, ticks)
+    if not samples:
+        raise LogFileError(f"{path}: no inference took any time")
+    reason = "the capture tells no energy"
+    if trace is not None:
+        mean = float(trace.per_inference(len(samples), idle).m_as("mJ"))
+        samples = [replace(sample, energy_mj=mean) for sample in samples]
+        reason = f"the mean of the whole trace, {len(trace.times)} samples, idling of {idle:g} W taken off"
+    elif any(sample.energy_mj is not None for sample in samples):
+        reason = "told by the board"
+    rate = {"rate_hz": trace.rate} if trace is not None else {}
+    energy = {
+        "source": "power trace" if trace else "board" if samples[0].energy_mj is not None else None,
+        "reason": reason,
+    }
+    facts = {name: value for name, value in capture.facts.items() if name in ("board", "clock", "counter", "build")}
+    counted = any((layer.counters or {}).get("accesses") is not None for layer in layers)
+    return Log(
+        backend="import", model=model, format="int8", platform=platform, day=date.today().isoformat(),
+        protocol={"warmup": 0, "iterations": len(samples), "runs": 1, "threads": 1, "affinity": None},
+        environment={
+            "backend": facts, "debug": ["the firmware is a debug build"] if facts.get("build") == "debug" else [],
+        },
+        works=_works(model, [layer.layer or "" for layer in layers]), colds=(Cold(0, None, samples[0].latency_ms),),
+        samples=tuple(samples), layers=tuple(layers), rates=_rates(capture.rates, ticks),
+        rates_reason="" if capture.rates else "the capture holds no answer to `rates`", energy=energy | rate,
+        counters={"source": "board" if counted else None, "reason": "" if counted else "the board counts no accesses"},
+        layer_times={"source": "the counter of the board, before and after each layer" if layers else None,
+                     "reason": "" if layers else "the capture has no rows of layers"},
+        malformed=tuple(f"line {line}: {words}" for line, words in capture.faults),
+    )  # fmt: skip
+
+
+def _works(model: str, names: list[str]) -> tuple[Work, ...]:
+    found = list(dict.fromkeys(names))
+    known: dict[str, Work] = {}
+    if model in NETS:
+        from mlsys.explain.backends import Subject
+        from mlsys.explain.nets import net_of
+        from mlsys.explain.protocol import works_of
+
+        known = {work.name: work for work in works_of(Subject(model, "int8", net_of(model)))}
+    return tuple(known.get(name, Work(name, "unknown", 0, 0, 0, 0)) for name in found)
+
+
+def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:
+    if set(told) != {"macs", "bytes", "launches"} or not all(ticks for _, ticks in told.values()):
+        return None
+    speed = {name: amount * clock / ticks for name, (amount, ticks) in told.items()}
+    return {"ops_per_s": 2 * speed["macs"], "bytes_per_s": speed["bytes"], "launch_s": 1 / speed["launches"],
+            "how": "the board's own loops, in the capture"}  # fmt: skip
+
+
+def read_power(path: Path) -> Trace:
+    """Return the trace in a CSV file with the columns time_s and power_w.
+
+    Raises
+    ------
+    LogFileError
+        If anything is wrong; every fault is listed, with its line.
+    """
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+    except (OSError, UnicodeDecodeError) as error:
+        raise LogFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if not rows or [cell.strip() for cell in rows[0]] != ["time_s", "power_w"]:
+        raise LogFileError(f"{path}, line 1: must be time_s,power_w")
+    times: list[float] = []
+    watts: list[float] = []
+    faults = []
+    for line, row in enumerate(rows[1:], start=2):
+        try:
+            time, power = map(float, row)
+        except ValueError:
+            faults.append(f"{path}, line {line}: wanted two numbers, got {','.join(row)[:40]!r}")
+            continue
+        if not (abs(time) < 1e9 and 0 <= power < 1e6):
+            faults.append(f"{path}, line {line}: time must be finite and power from 0 W, got {time:g} and {power:g}")
+        elif times and time <= times[-1]:
+            faults.append(f"{path}, line {line}: time must rise, and {time:g} s follows {times[-1]:g} s")
+        else:
+            times.append(time)
+            watts.append(power)
+    if faults:
+        raise LogFileError("\n".join(faults))
+    try:
+        return Trace(times, watts)
+    except ArgumentError as error:
+        raise LogFileError(f"{path}: {error}") from error

@@ -1,0 +1,191 @@
+"""Platforms side by side: rows that were measured here, and rows that others published."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import LogFileError
+from mlsys.explain.log import Log
+from mlsys.validation.rows import Row, shipped_rows
+
+__all__ = ["BETTER", "COLUMNS", "Platform", "normalised", "platform_of", "published", "read_platforms", "winners"]
+
+COLUMNS = ("platform", "latency_ms", "energy_mj", "memory_kb", "accuracy", "cost_usd")
+BETTER = {"latency_ms": "less", "energy_mj": "less", "memory_kb": "less", "accuracy": "more", "cost_usd": "less"}
+"""Which direction of each column is better; all pictures and choices keep to it."""
+_RATE = re.compile(r"in energy-mode run throughput ([\d.]+) inf/s")
+_MOST = 1e9
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One way to run one network; what is not known is None.
+
+    Attributes
+    ----------
+    platform
+        Its name, unique in a comparison.
+    latency_ms, energy_mj, memory_kb, accuracy, cost_usd
+        Of one inference; RAM and flash together; percent; price of the chip or board.
+    source
+        Where it comes from.
+    between_runs
+        Distance of the medians of repeated runs over the median.
+    """
+
+    platform: str
+    latency_ms: float | None = None
+    energy_mj: float | None = None
+    memory_kb: float | None = None
+    accuracy: float | None = None
+    cost_usd: float | None = None
+    source: str = ""
+    between_runs: float | None = None
+
+    @property
+    def power_mw(self) -> float | None:
+        """Mean power while it runs, mW, where time and energy are known."""
+        known = self.energy_mj is not None and self.latency_ms is not None
+        return 1e3 * self.energy_mj / self.latency_ms if known else None  # type: ignore[operator]
+
+
+def platform_of(log: Log) -> Platform:
+    """Return a log as a row of a comparison."""
+    memory = log.memory and sum(value for value in log.memory.values() if value is not None)
+    energy = sum(log.energies) / len(log.energies) if log.energies else None
+    return Platform(
+        f"{log.backend} {log.format} on {log.platform}", log.median, energy, memory or None,
+        source=f"measured here, {log.day}", between_runs=log.between_runs if log.runs > 1 else None,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
+    """Return microcontrollers whose energy and speed were published for one and the same run, thriftiest run of each.
+
+    Parameters
+    ----------
+    model
+        As it is called in MLPerf Tiny: ``DS-CNN``.
+
+    Examples
+    --------
+    >>> rows = {row.platform.split(" ")[0]: row for row in published()}
+    >>> rows["STM32H7A3"].latency_ms < rows["STM32L4R5"].latency_ms
+    True
+    """
+    best: dict[str, tuple[float, float, Row]] = {}
+    for row in shipped_rows():
+        rate = _RATE.search(row.note)
+        if model not in row.model or row.metric != "energy per inference" or not rate or row.unit != "uJ":
+            continue
+        found = row.value / 1e3, 1e3 / float(rate[1]), row
+        if row.device not in best or found[0] < best[row.device][0]:
+            best[row.device] = found
+    return tuple(
+        Platform(
+            device, latency, energy,
+            source=f"{row.source}, {row.software or row.source_path.split('/')[1]}; {row.source_path}",
+        )
+        for device, (energy, latency, row) in sorted(best.items())
+    )  # fmt: skip
+
+
+def read_platforms(path: Path) -> list[Platform]:
+    """Return the rows of a CSV file with the columns of :data:`COLUMNS`; an empty cell is not known.
+
+    Raises
+    ------
+    LogFileError
+        If anything is wrong; every fault is listed, with its line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise LogFileError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise LogFileError(f"{path}: is not UTF-8 text, at byte {error.start}") from error
+    reader = csv.DictReader(text.splitlines())
+    heads = reader.fieldnames or []
+    faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in heads]
+    faults += [(1, f"unknown column {name!r}. Known: {', '.join(COLUMNS)}, source") for name in heads
+               if name not in (*COLUMNS, "source")]  # fmt: skip
+    rows: list[Platform] = []
+    for record in () if faults else reader:
+        line = reader.line_num
+        if None in record or None in record.values():
+            faults.append((line, f"wanted {len(heads)} cells"))
+            continue
+        values: dict[str, Any] = {}
+        for name in COLUMNS[1:]:
+            values[name], words = _number(name, record[name].strip())
+            if words:
+                faults.append((line, words))
+        name = record["platform"].strip()
+        if not name:
+            faults.append((line, "platform: must not be empty"))
+        if name in {row.platform for row in rows}:
+            faults.append((line, f"platform: {name!r} is there twice"))
+        rows.append(Platform(name, **values, source=(record.get("source") or str(path)).strip()))
+    if not faults and not rows:
+        faults.append((1, "there is no row under the first line"))
+    if faults:
+        raise LogFileError("\n".join(f"{path}, line {line}: {words}" for line, words in sorted(faults)))
+    return rows
+
+
+def _number(name: str, cell: str) -> tuple[float | None, str]:
+    if not cell:
+        return None, ""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None, f"{name}: must be a number or empty, got {cell[:40]!r}"
+    most = 100.0 if name == "accuracy" else _MOST
+    if not 0 < value <= most:
+        return None, f"{name}: must be above 0 and at most {most:g}, got {cell}"
+    return value, ""
+
+
+def winners(rows: Sequence[Platform]) -> dict[str, str]:
+    """Return the best platform of each column, of those that are known; a column that nobody knows is left out."""
+    found = {}
+    for name, direction in BETTER.items():
+        known = [row for row in rows if getattr(row, name) is not None]
+        if known:
+            choose = min if direction == "less" else max
+            found[name] = choose(known, key=lambda row: getattr(row, name)).platform
+    return found
+
+
+def normalised(rows: Iterable[Platform]) -> dict[str, dict[str, float | None]]:
+    """Return every column of every platform from 0 to 1, where 1 is the best of the comparison: best over value.
+
+    Parameters
+    ----------
+    rows
+        At least one. Where more is better it is value over best. The mean power stands with the columns.
+
+    Examples
+    --------
+    >>> normalised([Platform("a", 10.0, accuracy=90.0), Platform("b", 40.0, accuracy=45.0)])["b"]
+    {'latency_ms': 0.25, 'accuracy': 0.5}
+    """
+    rows = list(rows)
+    found: dict[str, dict[str, float | None]] = {row.platform: {} for row in rows}
+    for name, direction in {**BETTER, "power_mw": "less"}.items():
+        known = [getattr(row, name) for row in rows if getattr(row, name) is not None]
+        if not known:
+            continue
+        best = min(known) if direction == "less" else max(known)
+        for row in rows:
+            value = getattr(row, name)
+            share = None if value is None else best / value if direction == "less" else value / best
+            found[row.platform][name] = share
+    return found

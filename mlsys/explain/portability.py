@@ -1,0 +1,167 @@
+"""The time of a network on a platform that was not measured, from platforms that were; refused where that is a guess.
+
+The bound of the platform's arithmetic, times a correction for network and kind of core: time = c · (1 / peak), where c
+is the median of time × peak over the platforms with the same core that ran the same network. Each platform is predicted
+with itself left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+
+__all__ = ["Point", "Ported", "leave_one_out", "predict_on", "published_points"]
+
+_CORE = re.compile(r"\((Cortex-M\d+F?\+?|[^()]*?) (\d+) MHz\)")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured platform and network.
+
+    Attributes
+    ----------
+    platform, core, network
+        Names; the core is what kind of processor it is.
+    peak
+        INT8 operations a second.
+    time_ms
+        Measured.
+    """
+
+    platform: str
+    core: str
+    network: str
+    peak: float
+    time_ms: float
+
+
+@dataclass(frozen=True)
+class Ported:
+    """A prediction, or why there is none.
+
+    Attributes
+    ----------
+    platform, network
+        Of what.
+    time_ms, measured_ms
+        Predicted and, where it is known, measured.
+    refused
+        Why nothing is predicted; empty where something is.
+    learnt_from
+        Platforms.
+    """
+
+    platform: str
+    network: str
+    time_ms: float | None
+    measured_ms: float | None
+    refused: str
+    learnt_from: tuple[str, ...]
+
+    @property
+    def error(self) -> float | None:
+        """Predicted over measured, less one."""
+        if self.time_ms is None or self.measured_ms is None:
+            return None
+        return self.time_ms / self.measured_ms - 1
+
+
+@lru_cache(maxsize=1)
+def published_points() -> tuple[Point, ...]:
+    """Return the microcontrollers with a published time on a network of MLPerf Tiny, the median of each.
+
+    Examples
+    --------
+    >>> points = published_points()
+    >>> sorted({point.network for point in points})
+    ['AD FC autoencoder', 'IC ResNet-8', 'KWS DS-CNN', 'VWW MobileNetV1-0.25']
+    """
+    from mlsys.hardware import Hardware
+    from mlsys.validation.rows import shipped_rows
+
+    times: dict[tuple[str, str], list[float]] = {}
+    for row in shipped_rows():
+        if (
+            row.metric == "latency"
+            and row.unit == "ms"
+            and row.source.startswith("mlcommons/tiny")
+            and row.precision == "int8"
+        ):
+            times.setdefault((row.device, row.model), []).append(row.value)
+    found = []
+    for (device, network), values in sorted(times.items()):
+        core, name = _CORE.search(device), device.split(" ")[0]
+        twin = getattr(Hardware.Tiny, name, None) if name in dir(Hardware.Tiny) else None
+        if core is None or twin is None or "int8" not in twin.precisions:
+            continue
+        peak = float(twin.peak("int8").m_as("FLOP/s"))
+        found.append(Point(device, core[1].rstrip("F"), network, peak, float(np.median(values))))
+    return tuple(found)
+
+
+def predict_on(
+    points: Sequence[Point], network: str, *, peak: float, core: str, platform: str = "a platform"
+) -> Ported:
+    """Predict the time of a network on a platform by its peak, or refuse.
+
+    Parameters
+    ----------
+    points
+        What was measured, of other platforms.
+    network
+        As the points call it.
+    peak, core
+        INT8 operations a second of the platform, and its kind of core.
+    platform
+        Its name.
+
+    Raises
+    ------
+    ArgumentError
+        If the peak is not positive.
+    """
+    if not (peak > 0 and np.isfinite(peak)):
+        raise ArgumentError(f"predict_on(): `peak` must be above 0, got {peak!r}. Write e.g. peak=4.8e8")
+    others = [point for point in points if point.network == network and point.platform != platform]
+    names = tuple(dict.fromkeys(point.platform for point in others))
+    if len(names) < 2:
+        return Ported(platform, network, None, None, f"only {len(names)} other platform(s) ran {network}", names)
+    low, high = min(point.peak for point in others), max(point.peak for point in others)
+    if core not in {point.core for point in others}:
+        known = ", ".join(sorted({point.core for point in others}))
+        return Ported(platform, network, None, None, f"no {core} was learnt from, only {known}", names)
+    if not low <= peak <= high:
+        words = f"its peak of {peak / 1e9:.3g} GOP/s lies outside {low / 1e9:.3g} to {high / 1e9:.3g}"
+        return Ported(platform, network, None, None, words, names)
+    alike = [point for point in others if point.core == core]
+    factor = float(np.median([point.time_ms * point.peak for point in alike]))
+    return Ported(platform, network, factor / peak, None, "", tuple(point.platform for point in alike))
+
+
+def leave_one_out(points: Sequence[Point]) -> tuple[Ported, ...]:
+    """Predict every point from the other platforms.
+
+    Parameters
+    ----------
+    points
+        At least two platforms.
+
+    Examples
+    --------
+    >>> found = leave_one_out(published_points())
+    >>> any(one.refused for one in found), any(one.time_ms for one in found)
+    (True, True)
+    """
+    found = []
+    for point in points:
+        others = [other for other in points if other.platform != point.platform]
+        told = predict_on(others, point.network, peak=point.peak, core=point.core, platform=point.platform)
+        found.append(Ported(told.platform, told.network, told.time_ms, point.time_ms, told.refused, told.learnt_from))
+    return tuple(found)

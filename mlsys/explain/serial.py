@@ -1,0 +1,162 @@
+"""A benchmark board on a serial line, silicon or simulated, that speaks the commands of MLPerf Tiny's runner."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, Unmeasured, flat
+from mlsys.explain.int8 import QuantizedNet
+from mlsys.explain.log import Sample
+from mlsys.explain.uart import Capture, samples_of
+
+__all__ = ["SerialDevice"]
+
+_AT_ONCE = 32  # bytes of the input that fit into one command
+
+
+class SerialDevice(Backend):
+    """A board behind a port; it times itself by its own counter.
+
+    Parameters
+    ----------
+    port
+        What pyserial takes: ``/dev/ttyACM0``, ``COM3``, ``socket://host:port`` for a simulated one.
+    baud
+        Of a real line.
+    wait
+        Seconds until an answer must have come.
+    """
+
+    name, package = "serial", "serial"
+    formats = ("int8",)
+    own_clock = True
+
+    def __init__(self, port: str, baud: int = 115200, wait: float = 30.0) -> None:
+        self._port, self._baud, self._wait = port, baud, wait
+        self._line: Any = None
+        self._told = Capture()
+        self._rates: dict[str, Any] | None = None
+        self._layers: list[Sample] = []
+        self.malformed: list[str] = []
+
+    def setup(self, subject: Subject, threads: int) -> None:
+        """Open the port the first time, check that the board runs this network, and send the input."""
+        import serial
+
+        if self._line is None:
+            try:
+                self._line = serial.serial_for_url(self._port, baudrate=self._baud, timeout=0.2)
+            except (serial.SerialException, OSError, ValueError) as error:
+                raise BackendMissingError(f"serial: the port {self._port} cannot be opened: {error}") from error
+            self.command("name")
+            self._told = self.command("profile")
+            runs = self._told.facts.get("model")
+            if runs != subject.name:
+                self.close()
+                raise BackendMissingError(f"serial: the board runs {runs!r}, and {subject.name!r} was asked for")
+            if not self._told.clock:
+                self.close()
+                raise BackendMissingError("serial: the board does not tell its clock (m-clock-[ticks a second])")
+        chain = subject.chain
+        assert isinstance(chain, QuantizedNet)
+        data = chain.source.to_int(subject.batch).tobytes()
+        self.command(f"db load {len(data)}")
+        for place in range(0, len(data), _AT_ONCE):
+            self.command(f"db {data[place : place + _AT_ONCE].hex()}")
+
+    def command(self, text: str) -> Capture:
+        """Send a command, and return what came until the board was ready again.
+
+        Raises
+        ------
+        BackendMissingError
+            If no answer comes in time, or the board complains.
+        """
+        import serial
+
+        capture, end, rest = Capture(facts={"clock": self._told.facts.get("clock", "")}), time.monotonic(), b""
+        try:
+            self._line.write(f"{text}%".encode())
+            while not capture.ready:
+                if time.monotonic() - end > self._wait:
+                    raise BackendMissingError(
+                        f"serial: {self._port} does not answer to {text.split()[0]!r} within {self._wait:g} s"
+                    )
+                more = self._line.read(max(1, self._line.in_waiting))
+                if not more:
+                    continue
+                end = time.monotonic()
+                *lines, rest = (rest + more).split(b"\n")
+                for line in lines:
+                    word = line.decode("ascii", errors="replace")
+                    if text == "name" and word.strip() == "m-ready" and "name-dut" not in capture.facts:
+                        continue  # what the board said when it started
+                    capture.take(word)
+        except (serial.SerialException, OSError) as error:
+            raise BackendMissingError(f"serial: {self._port} was closed: {error}") from error
+        if capture.complaints:
+            raise BackendMissingError(f"serial: the board refuses {text.split()[0]!r}: {'; '.join(capture.complaints)}")
+        return capture
+
+    def run_inference(self) -> float:
+        """Run once; the board's own time."""
+        return self.run_many(0, 1, 0)[0].latency_ms / 1e3
+
+    def run_many(self, run: int, iterations: int, warmup: int) -> list[Sample]:
+        """Run often, with one command; the layers of the last such run are kept."""
+        capture = self.command(f"trace {iterations} {warmup}")
+        samples, self._layers = samples_of(capture, self._told.clock, run)
+        self.malformed = [f"line {line} after the command: {words}" for line, words in capture.faults]
+        if len(samples) < iterations and not self.malformed:
+            self.malformed = [f"{iterations - len(samples)} of {iterations} inferences did not arrive"]
+        return samples
+
+    def output(self) -> Array:
+        """Return what the last inference answered."""
+        return flat([float(cell) for cell in self.command("results").facts["results"].split(",")])
+
+    def layer_samples(self) -> tuple[str, list[Sample]]:
+        """Return how layers were timed, and their samples in the last run, counters included."""
+        if not self._layers:
+            raise Unmeasured("the board timed no layer")
+        return f"{self._told.facts.get('counter', 'a counter')} of the board, before and after each layer", self._layers
+
+    def rates(self) -> dict[str, Any]:
+        """Return what the board's core attains, measured by the board.
+
+        Raises
+        ------
+        Unmeasured
+            If it does not know the command.
+        """
+        try:
+            told = self.command("rates").rates
+        except BackendMissingError as error:
+            raise Unmeasured(str(error)) from error
+        speed = {name: amount * self._told.clock / max(ticks, 1) for name, (amount, ticks) in told.items()}
+        if set(speed) != {"macs", "bytes", "launches"}:
+            raise Unmeasured("the board told no rates")
+        return {
+            "ops_per_s": float(f"{2 * speed['macs']:.5g}"), "bytes_per_s": float(f"{speed['bytes']:.5g}"),
+            "launch_s": float(f"{1 / speed['launches']:.5g}"),
+            "how": "the board's own loop of INT8 products, copies of 4 KiB, and calls of an empty layer",
+        }  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """Return board, clock, counter and build, as the board tells them."""
+        wanted = ("board", "clock", "counter", "build", "profile")
+        return {name: self._told.facts[name] for name in wanted if name in self._told.facts}
+
+    def memory(self) -> dict[str, float] | None:
+        """Return bytes of flash and RAM that the program takes, kB, if the board tells."""
+        cells = self._told.facts.get("memory", "").split(",")
+        if len(cells) != 2 or not all(cell.isdigit() for cell in cells):
+            return None
+        return {"flash_kb": int(cells[0]) / 1e3, "ram_kb": int(cells[1]) / 1e3}
+
+    def close(self) -> None:
+        """Close the port."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None

@@ -1,0 +1,212 @@
+"""What a benchmark board sends, read line by line: messages of MLPerf Tiny's runner, and rows of a trace.
+
+A row is ``i,layer,start,end,misses,accesses,ms,mJ``: the inference, the layer or ``total``, a 32-bit counter before and
+after, what the board counts, and its own milliseconds, by which the row is checked. Cells may be empty: not counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mlsys.errors import LogFileError
+from mlsys.explain.counters import unwrapped
+from mlsys.explain.log import Sample
+
+__all__ = ["COLUMNS", "Capture", "read_capture", "samples_of"]
+
+COLUMNS = ("i", "layer", "start", "end", "misses", "accesses", "ms", "mJ")
+_MESSAGE = re.compile(r"(?P<kind>[me])-(?P<text>.*)")
+_VALUE = re.compile(r"(?P<name>[a-z-]+?)-?\[(?P<value>[^\]]*)\]")
+_RATE = re.compile(r"rate-(?P<name>macs|bytes|launches)-(?P<amount>\d+)-(?P<ticks>\d+)")
+_DONE = re.compile(r"trace-done-(?P<rows>\d+)")
+_TURN = 1 << 32
+_CLOSE = 1.001e-3  # ms: the board prints whole microseconds, rounded down
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    iteration: int
+    layer: str
+    start: int
+    end: int
+    misses: float | None
+    accesses: float | None
+    energy: float | None
+
+
+@dataclass
+class Capture:
+    """What was read.
+
+    Attributes
+    ----------
+    facts
+        Values by name, such as ``clock``; of ``layer`` the last.
+    layers
+        Names of layers, in order.
+    rates
+        Amount and ticks by ``macs``, ``bytes``, ``launches``.
+    rows
+        Of the trace.
+    faults
+        Line and what is wrong with it.
+    complaints
+        What the board complained of.
+    ready, expected
+        How often it said that it is ready, and how many rows it says it sent; None before the end of a trace.
+    """
+
+    facts: dict[str, str] = field(default_factory=dict)
+    layers: list[str] = field(default_factory=list)
+    rates: dict[str, tuple[int, int]] = field(default_factory=dict)
+    rows: list[_Row] = field(default_factory=list)
+    faults: list[tuple[int, str]] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    ready: int = 0
+    expected: int | None = None
+    lines: int = 0
+
+    @property
+    def clock(self) -> float:
+        """Ticks a second of its counter; 0 where it did not say."""
+        text = self.facts.get("clock", "")
+        return float(text) if text.isdigit() else 0.0
+
+    def take(self, text: str) -> None:
+        """Read one more line."""
+        self.lines += 1
+        line = text.strip("\r\n")
+        message = _MESSAGE.fullmatch(line)
+        if not line or line == ",".join(COLUMNS):
+            return
+        if message is None:
+            self._row(line)
+        elif message["kind"] == "e":
+            self.complaints.append(message["text"].strip("[]"))
+        elif message["text"] == "ready":
+            self.ready += 1
+        elif rate := _RATE.fullmatch(message["text"]):
+            self.rates[rate["name"]] = int(rate["amount"]), int(rate["ticks"])
+        elif done := _DONE.fullmatch(message["text"]):
+            self.expected = int(done["rows"])
+        elif value := _VALUE.fullmatch(message["text"]):
+            self.facts[value["name"]] = value["value"]
+            if value["name"] == "layer":
+                self.layers.append(value["value"])
+
+    def _row(self, line: str) -> None:
+        cells = [cell.strip() for cell in line.split(",")]
+        faults: list[str] = []
+        if len(cells) != len(COLUMNS):
+            self.faults.append((self.lines, f"wanted {len(COLUMNS)} cells, got {len(cells)}: {line[:60]!r}"))
+            return
+        numbers: dict[str, float | None] = {}
+        for name, cell in zip(COLUMNS, cells, strict=True):
+            if name == "layer":
+                continue
+            if not cell and name in ("misses", "accesses", "mJ"):
+                numbers[name] = None
+            elif not re.fullmatch(r"\d+(\.\d+)?" if name in ("ms", "mJ") else r"\d+", cell):
+                faults.append(f"{name}: must be a number not below 0, got {cell!r}")
+            else:
+                numbers[name] = float(cell) if name in ("ms", "mJ") else int(cell)
+        for name in ("start", "end"):
+            if (numbers.get(name) or 0) >= _TURN:
+                faults.append(f"{name}: must fit into 32 bits, got {numbers[name]}")
+        if not cells[1]:
+            faults.append("layer: must not be empty")
+        if not faults and self.clock:
+            told, ticks = numbers["ms"] or 0.0, ((numbers["end"] or 0) - (numbers["start"] or 0)) % _TURN
+            if abs(1e3 * ticks / self.clock - told) > _CLOSE:
+                faults.append(f"ms: {told:g} are not the {ticks:.0f} ticks between start and end")
+        misses, accesses = numbers.get("misses"), numbers.get("accesses")
+        if misses is not None and accesses is not None and misses > accesses:
+            faults.append(f"misses: {misses:g} are more than {accesses:g} accesses")
+        if faults:
+            self.faults += [(self.lines, words) for words in faults]
+            return
+        self.rows.append(
+            _Row(
+                self.lines, int(numbers["i"] or 0), cells[1], int(numbers["start"] or 0), int(numbers["end"] or 0),
+                misses, accesses, numbers["mJ"],
+            )
+        )  # fmt: skip
+
+
+def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed: bool = False) -> Capture:
+    """Return what a board sent.
+
+    Parameters
+    ----------
+    lines
+        Its text, line by line.
+    where
+        Named in errors.
+    skip_malformed
+        Leave out rows that cannot be read, and keep them in ``faults``, rather than refusing all.
+
+    Raises
+    ------
+    LogFileError
+        If rows cannot be read, rows are missing, or there is none; every fault is listed, with its line.
+
+    Examples
+    --------
+    >>> capture = read_capture(["m-clock-[1000000]", "0,total,10,2010,,,2.000,"])
+    >>> capture.rows[0].end - capture.rows[0].start
+    2000
+    >>> read_capture(["m-clock-[1000000]", "0,total,10,20O0,,,2.000,"])
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.LogFileError: capture, line 2: end: must be a number not below 0, got '20O0'
+    capture, line 2: there is no row of an inference
+    """
+    found = Capture()
+    for line in lines:
+        found.take(line)
+    whole: list[tuple[int, str]] = []
+    bad = len({line for line, _ in found.faults})
+    if found.expected is not None and not len(found.rows) <= found.expected <= len(found.rows) + bad:
+        whole.append((found.lines, f"the board sent {found.expected} rows, {len(found.rows)} can be read"))
+    if not any(row.layer == "total" for row in found.rows):
+        whole.append((max(found.lines, 1), "there is no row of an inference"))
+    faults = whole + ([] if skip_malformed else found.faults)
+    if faults:
+        raise LogFileError("\n".join(f"{where}, line {line}: {words}" for line, words in sorted(faults)))
+    return found
+
+
+def samples_of(capture: Capture, clock: float, run: int = 0) -> tuple[list[Sample], list[Sample]]:
+    """Return inferences and layers of a trace, the counter followed around its turns.
+
+    Parameters
+    ----------
+    capture
+        With rows in the order of time: of each inference the total first, then its layers.
+    clock
+        Ticks a second.
+    run
+        The run that the samples belong to.
+    """
+    found: tuple[list[Sample], list[Sample]] = ([], [])
+    times = unwrapped([row.start for row in capture.rows if row.layer == "total"])
+    starts = dict(zip((row.line for row in capture.rows if row.layer == "total"), times, strict=True))
+    numbers: dict[int, int] = {}
+    for row in capture.rows:
+        ticks = (row.end - row.start) % _TURN
+        whole = row.layer == "total"
+        if whole:
+            numbers[row.iteration] = len(numbers)
+        counters: Mapping[str, float | None] = {
+            "cycles": float(ticks), "misses": row.misses, "accesses": row.accesses,
+            **({"since_start": float(starts[row.line] - times[0])} if whole else {}),
+        }  # fmt: skip
+        if ticks == 0 and whole:
+            continue
+        place = numbers.get(row.iteration, row.iteration)
+        sample = Sample(run, place, 1e3 * ticks / clock, row.energy, counters, None if whole else row.layer)
+        found[0 if whole else 1].append(sample)
+    return found
