@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
+from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.model import KernelTimes, Stack, kernel_times
 from mlsys.sweep.networks import CaseWork, work_of
-from mlsys.sweep.points import Point, SweepCase, code_digest
+from mlsys.sweep.points import Point, SweepCase, Target, code_digest
 from mlsys.sweep.table import SweepRow
 
 __all__ = ["evaluate"]
@@ -87,7 +89,7 @@ def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
     kernels, case = stack.kernels, stack.case
     peaks, bandwidths = (np.array([getattr(point.target, name) for _, point in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
-    times = kernel_times(stack, np.array([point.target.parameters for _, point in able]))
+    times = kernel_times(stack, np.array([_parameters(point.target, found.name) for found, point in able]))
     times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
     seconds = times.seconds
     least = np.maximum(computing, moving)
@@ -118,6 +120,17 @@ def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
             )
         )
     return rows
+
+
+def _parameters(target: Target, network: str) -> Array:
+    """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
+    assert target.setting is not None
+    return _of_network(target.setting, target.device, network, target.parameters)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_network(setting: str, device: str, network: str, _own: tuple[float, ...]) -> Array:
+    return parameters_of(setting, device, network)[0].vectorised()
 
 
 def _held(times: KernelTimes) -> NDArray[np.int64]:

@@ -37,12 +37,15 @@ class CaseWork:
         Bytes that must lie in main memory at least.
     source
         Where the network comes from, in words.
+    name
+        Of the network, as it calls itself.
     """
 
     work: Work
     operators: int
     needed: float
     source: str
+    name: str
 
 
 def work_of(case: SweepCase) -> CaseWork:
@@ -128,7 +131,7 @@ def _counted(network: Network, case: SweepCase, work: Work, scale: float) -> Cas
         kept[[row for row, op in zip(network.arrays.order, network, strict=True) if op.kind == "attention"]] = True
     needed = stored + float(other[~kept].max(initial=0.0)) + float((other * work["count"])[kept].sum())
     source = f"{case.variant.source}{_SOURCES[case.variant.source, case.variant.fused]}"
-    return CaseWork(_merged(work), len(network), needed, source)
+    return CaseWork(_merged(work), len(network), needed, source, network.name)
 
 
 _SOURCES = {

@@ -99,7 +99,8 @@ def code_digest() -> str:
         for folder in ("workloads", "mapping", "models", "formulas", "sweep")
         for path in sorted((top / folder).rglob("*.py"))
     ]
-    files += [top / "precision.py", top / "models" / "calibrated" / "parameters.yaml"]
+    fitted = top / "models" / "calibrated"
+    files += [top / "precision.py", fitted / "parameters.yaml", fitted / "machines.yaml", fitted / "effects.json"]
     found = hashlib.sha256()
     for path in files:
         found.update(path.relative_to(top).as_posix().encode())

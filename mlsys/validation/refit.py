@@ -10,25 +10,32 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.files import together
-from mlsys.models.calibrated import Parameters
-from mlsys.models.calibrated.library import fitted, machines, save
-from mlsys.models.calibrated.ranges import fitted_ranges, range_of, save_ranges
+from mlsys.files import Drafts, together
+from mlsys.models.calibrated import Parameters, Stack, kernel_times
+from mlsys.models.calibrated.effects import USUAL, fitted_effects, pool_of, save_effects
+from mlsys.models.calibrated.features import features
+from mlsys.models.calibrated.library import fitted, machines, save, scaled
+from mlsys.models.calibrated.ranges import fitted_ranges, range_at, save_ranges
 from mlsys.provenance import remembered
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, held_out
-from mlsys.validation.intervals import intervals
+from mlsys.validation.intervals import Left, intervals
+from mlsys.validation.pooling import fit_pool
 from mlsys.validation.report import Prediction, Score, score
 from mlsys.validation.rows import cited_rows, shipped_rows
 
-__all__ = ["held_out_scores", "refit", "settings"]
+__all__ = ["held_out_predictions", "held_out_scores", "parameters_alone", "pooled", "refit", "settings"]
 
 _PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
-_HEADS = "id,seconds_without_the_device,seconds_without_the_sweep"
+_HEADS = (
+    "id,seconds_without_the_device,seconds_without_the_sweep,"
+    "parameters_without_the_device,parameters_without_the_sweep,spread_without_the_device,spread_without_the_sweep"
+)
 Progress = Callable[[Iterable[str]], AbstractContextManager[Iterator[str]]]
 
 
@@ -83,7 +90,7 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
     order = sorted(jobs.items(), key=lambda job: -sum(case.work.columns.shape[1] for case in job[1]))
     parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in jobs}
     own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in jobs}
-    lines = {line[0]: line for line in (_kept() if only else [])}
+    lines = parameters_alone() if only else {}
     with multiprocessing.Pool(processes) as pool:
         answers = pool.imap_unordered(_fitted, order)
         with progress([name for name, _ in order]) as names:
@@ -94,29 +101,98 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                 for case, device, sweep in zip(
                     jobs[answer.name], answer.without_device, answer.without_sweep, strict=True
                 ):
-                    lines[case.row.id] = (case.row.id, float(device), float(sweep))
-    known = {case.row.id for cases in chosen.values() for case in cases}
-    text = "".join(
-        ",".join((name, *("" if np.isnan(value) else f"{value:.5g}" for value in values))) + "\n"
-        for name, *values in sorted(lines.values())
-        if name in known
-    )
+                    lines[case.row.id] = (float(device), float(sweep))
     with together() as files:
         save(parameters, own, files)
-        files.bytes(_PLACE, gzip.compress(f"{_HEADS}\n{text}".encode(), 9, mtime=0))
-        save_ranges(intervals(chosen, lines), files)
-    for kept in (fitted, machines, fitted_ranges):
+        pooled(chosen, lines, parameters, own, files)
+    for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()
     return parameters
 
 
-def _kept() -> list[tuple[str, float, float]]:
-    """Return the predictions of the last fit, seconds, NaN where there is none."""
+def pooled(
+    chosen: dict[str, list[Case]],
+    lines: dict[str, tuple[float, float]],
+    parameters: dict[str, Parameters],
+    own: dict[str, dict[str, float]],
+    files: Drafts,
+) -> None:
+    """Fit the effects and the intervals on top of the parameters, and draft them.
+
+    Parameters
+    ----------
+    chosen
+        As :func:`settings` returns them.
+    lines
+        By id of a row, seconds as the parameters alone have it without its machine, and without its sweep.
+    parameters, own
+        Of each setting, and the factors of its machines.
+    files
+        Where the files are drafted.
+    """
+    pools: dict[str, list[Case]] = {}
+    for name, cases in chosen.items():
+        pools.setdefault(pool_of(name), []).extend(cases)
+    effects: dict[str, Any] = {}
+    left: list[Left] = []
+    text = []
+    for name, cases in sorted(pools.items()):
+        measured = np.log([case.seconds for case in cases])
+        without = np.array([lines.get(case.row.id, (np.nan, np.nan)) for case in cases])
+        apart = measured[:, None] - np.log(without)
+        added, spreads = np.zeros((len(cases), 2)), np.full((len(cases), 2), USUAL)
+        if name:
+            rows = [
+                scaled(parameters[case.setting], own[case.setting].get(case.twin, 1.0)).vectorised() for case in cases
+            ]
+            stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+            times = kernel_times(stack, np.array(rows))
+            plain = np.maximum(stack.total(times.seconds), [case.at_least for case in cases])
+            measures = features(stack, times)
+            found = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
+            effects[name] = found.effects
+            added = np.column_stack([found.without_device, found.without_sweep])
+            spreads = np.column_stack([found.spread_device, found.spread_sweep])
+        scores = (apart - added) / spreads
+        left += [Left(case, float(sweep), float(device)) for case, (device, sweep) in zip(cases, scores, strict=True)]
+        both = np.hstack([without * np.exp(added), without, spreads])
+        text += [(case.row.id, *values) for case, values in zip(cases, both.tolist(), strict=True)]
+    save_effects(effects, files)
+    save_ranges(intervals(left), files)
+    lined = "".join(
+        ",".join((name, *("" if np.isnan(value) else f"{value:.5g}" for value in values))) + "\n"
+        for name, *values in sorted(text)
+    )
+    files.bytes(_PLACE, gzip.compress(f"{_HEADS}\n{lined}".encode(), 9, mtime=0))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What the last fit says of one row without its machine, and without its sweep.
+
+    Seconds, NaN where there is none; those of the parameters without effects; and how far off they should be.
+    """
+
+    id: str
+    device: float
+    sweep: float
+    parameters_device: float
+    parameters_sweep: float
+    spread_device: float
+    spread_sweep: float
+
+
+def _kept() -> list[_Kept]:
     with gzip.open(_PLACE, "rt", newline="", encoding="utf-8") as stream:
         return [
-            (row[0], *(float(cell) if cell else float("nan") for cell in row[1:3]))  # type: ignore[misc]
+            _Kept(row[0], *(float(cell) if cell else float("nan") for cell in row[1:]))
             for row in list(csv.reader(stream))[1:]
         ]
+
+
+def parameters_alone() -> dict[str, tuple[float, float]]:
+    """Return, by id of a row, what the parameters of the last fit say of it without its machine, and its sweep."""
+    return {one.id: (one.parameters_device, one.parameters_sweep) for one in _kept()}
 
 
 def held_out_predictions(which: str) -> list[Prediction]:
@@ -126,22 +202,24 @@ def held_out_predictions(which: str) -> list[Prediction]:
 
 @remembered
 def _held_out(which: str, _written: int) -> tuple[Prediction, ...]:
-    seconds = {name: device if which == "device" else sweep for name, device, sweep in _kept()}
+    kept = {one.id: one for one in _kept()}
     found = []
     for row in shipped_rows():
-        predicted = seconds.get(row.id, float("nan"))
-        if np.isnan(predicted):
+        if row.id not in kept:
+            continue
+        seconds, spread = (getattr(kept[row.id], f"{what}{which}") for what in ("", "spread_"))
+        if np.isnan(seconds):
             continue
         try:
             case = interpret(row)
         except Inexpressible:
             continue
-        ratio = predicted / case.seconds
+        ratio = seconds / case.seconds
         value = row.value / ratio if case.inverse else row.value * ratio
-        about = range_of(case.setting, case.twin if which == "sweep" else "")
+        about = range_at(case.setting, case.twin, spread, seen=which == "sweep")
         low, high = (value * factor for factor in about.of_value(case.inverse))
         found.append(
-            Prediction(row, case.kind, case=case, value=value, seconds=predicted, low=low, high=high, why=about.why)
+            Prediction(row, case.kind, case=case, value=value, seconds=seconds, low=low, high=high, why=about.why)
         )
     return tuple(found)
 

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from mlsys.models.calibrated import Stack, bound, predict
-from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.provenance import traced
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
+from mlsys.validation.estimates import estimated
 from mlsys.validation.rows import Row
 
 __all__ = ["Prediction", "Score", "Validation", "score", "validate"]
@@ -242,9 +242,7 @@ def validate(rows: Sequence[Row]) -> Validation:
             answers.append(str(reason))
     cases = [answer for answer in answers if isinstance(answer, Case)]
     stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    parameters = np.array([parameters_of(case.setting, case.twin)[0].vectorised() for case in cases])
-    seconds = predict(stack, parameters) if cases else np.zeros(0)
-    seconds = np.maximum(seconds, [case.at_least for case in cases])
+    seconds = estimated(cases, stack)
     arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
     # A clock above the one that a peak is stated at may beat the peak; an estimate does not count on it.
     timed = np.array([not case.power for case in cases], dtype=bool)
@@ -256,7 +254,7 @@ def validate(rows: Sequence[Row]) -> Validation:
             continue
         ratio = seconds[index] / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
-        about = range_of(answer.setting, answer.twin)
+        about = range_of(answer.setting, answer.twin, answer.network)
         low, high = (
             (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
         )

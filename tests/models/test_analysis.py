@@ -87,7 +87,7 @@ def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> Non
     found = analyse(device, net)
     assert found.bound == roofline(device, net).time
     assert found.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
-    parameters = parameters_of("compiled network on GPU", "A100_80GB")[0].vectorised()
+    parameters = parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0].vectorised()
     work = lowered(net, None)
     times = kernel_times(Stack.of([(view(device, "fp16"), work, True)]), parameters)
     below = 0

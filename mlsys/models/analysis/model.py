@@ -13,7 +13,8 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.view import MachineView, view
 from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
 from mlsys.models.analysis.changes import TimingModel, what_ifs
-from mlsys.models.calibrated.library import fitted, parameters_of
+from mlsys.models.calibrated.effects import effect_of
+from mlsys.models.calibrated.library import calibrated, fitted, parameters_of
 from mlsys.models.calibrated.lowering import lowered
 from mlsys.models.calibrated.machine import snapshot
 from mlsys.models.calibrated.model import Parameters
@@ -103,7 +104,7 @@ def analyse(
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting)
-    parameters, calibration = parameters_of(whose, device.id)
+    parameters, calibration = parameters_of(whose, device.id, network.name)
     result = roofline(device, recounted)
     timing = timing_of(device, chosen, parameters, stays)
     work = lowered(recounted, None)
@@ -127,8 +128,9 @@ def analyse(
         assumptions=_assumptions(
             result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
         )
+        + _effects(whose, device.id, network.name)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
-        interval=range_of(whose, device.id),
+        interval=range_of(whose, device.id, network.name),
     )
 
 
@@ -256,6 +258,16 @@ def _gathered(groups: tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]) -> 
         if group.kind.startswith("embedding"):
             found |= here
     return found
+
+
+def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:
+    """Return what measurements of like things change in the estimate, in words."""
+    own = calibrated(setting, device) is not None
+    found = effect_of(setting, device, network, machine=not own)
+    if not found.parts:
+        return ()
+    parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in found.parts)
+    return (f"estimate: {found.factor:.2f} times the setting's time, as measurements of like things say ({parts})",)
 
 
 def _assumptions(

@@ -11,6 +11,7 @@ from pathlib import Path
 from mlsys.files import Drafts, write_text
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text
+from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.model import Parameters
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "machines",
     "nearest",
     "parameters_of",
+    "plain_of",
     "save",
     "save_calibration",
     "scaled",
@@ -86,11 +88,13 @@ def save_calibration(path: Path, device: str, settings: dict[str, Parameters], r
     write_text(path, "\n".join(lines) + "\n")
 
 
-def parameters_of(setting: str, device: str = "") -> tuple[Parameters, str]:
+def parameters_of(setting: str, device: str = "", network: str = "") -> tuple[Parameters, str]:
     """Return the parameters of a setting, and whose they are.
 
     Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
-    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own.
+    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own. What measurements of the
+    machine, of its family and of the ``network`` in other settings say, is counted in as
+    :func:`mlsys.models.calibrated.effects.effect_of` has it.
 
     Where a setting was never fitted, those of the same software on another class of machine
     stand in; failing that, the physical expectations that every fit starts from.
@@ -100,6 +104,13 @@ def parameters_of(setting: str, device: str = "") -> tuple[Parameters, str]:
     >>> parameters_of("an abacus")[1]
     'physical expectations'
     """
+    plain, whose = plain_of(setting, device)
+    own = bool(device) and calibrated(setting, device) is not None
+    return scaled(plain, effect_of(setting, device, network, machine=not own).factor), whose
+
+
+def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
+    """Return the parameters of a setting on a machine, and whose they are, without effects of anything else."""
     own = calibrated(setting, device) if device else None
     if own is not None:
         return own, f"{setting}, measured on this machine"

@@ -1,8 +1,13 @@
-"""How far an estimate may be off: an interval that holds four measurements in five, by setting."""
+"""How far an estimate may be off: an interval that holds four measurements in five.
+
+The interval is a pair of quantiles, in units of how far the estimate is expected to be off: where a
+machine, a network or a software was never measured, that is more, and the interval is wider.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,14 +15,17 @@ from typing import Any
 
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
+from mlsys.models.calibrated.effects import spread_of
 from mlsys.models.calibrated.library import calibrated, machines, nearest
 
-__all__ = ["COVERAGE", "Range", "fitted_ranges", "range_of", "save_ranges"]
+__all__ = ["COVERAGE", "Range", "fitted_ranges", "range_at", "range_of", "save_ranges", "setting_on"]
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
 # Where nothing like the question was measured: the estimate is good for its order of magnitude.
 UNKNOWN = (0.4, 2.5)
+# Cards for players, by their name: their drivers and limits of power are others than those of data centres.
+_CONSUMER = re.compile(r"GeForce|GTX|TITAN|RTX \d{4}\b|Radeon RX")
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,8 @@ class Range:
     low, high
         Four measurements in five lie between ``low`` and ``high`` times the estimate.
     why
-        What it rests on: how many sweeps, left out whole, of which software; or that there is none.
+        What it rests on: how many sweeps, left out whole, of which software, and what of the question was
+        never measured; or that there is none.
     """
 
     low: float
@@ -52,11 +61,36 @@ def fitted_ranges() -> FrozenDict[str, _Entry]:
     if not _PLACE.exists():
         return FrozenDict({})
     with _PLACE.open(encoding="utf-8") as stream:
-        read = yaml.safe_load(stream) or {}
-    return FrozenDict({setting: FrozenDict(values) for setting, values in read.items()})
+        read = yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return FrozenDict({setting: FrozenDict(values) for setting, values in (read or {}).items()})
 
 
-def range_of(setting: str, device: str = "") -> Range:
+@lru_cache(maxsize=512)
+def setting_on(setting: str, device: str) -> str:
+    """Return the setting, told apart for consumer cards and for the processors of phones and boards.
+
+    Examples
+    --------
+    >>> setting_on("stream on GPU", "RTX_4090"), setting_on("stream on GPU", "A100")
+    ('stream on consumer GPU', 'stream on GPU')
+    >>> setting_on("ncnn network on CPU", "RaspberryPi5")
+    'ncnn network on small CPU'
+    """
+    from mlsys.errors import UnknownNameError
+    from mlsys.hardware import Hardware
+
+    if not device or not setting.endswith((" on GPU", " on CPU")):
+        return setting
+    try:
+        name, group = Hardware[device].name, Hardware.class_of(device)
+    except UnknownNameError:
+        return setting
+    if setting.endswith(" on CPU"):
+        return setting.replace(" on CPU", " on small CPU") if group in ("Mobile", "Edge", "Tiny") else setting
+    return setting.replace(" on GPU", " on consumer GPU") if _CONSUMER.search(name) else setting
+
+
+def range_of(setting: str, device: str = "", network: str = "") -> Range:
     """Return the interval of an estimate.
 
     Parameters
@@ -66,6 +100,8 @@ def range_of(setting: str, device: str = "") -> Range:
     device
         Id of a twin. If it was measured in the setting, the interval is that of sweeps left out whole;
         if not, the wider one of machines left out whole.
+    network
+        Its name; the interval is wider for one that was never measured.
 
     Examples
     --------
@@ -73,30 +109,49 @@ def range_of(setting: str, device: str = "") -> Range:
     >>> found.low, found.high, found.why
     (0.4, 2.5, 'nothing like it was measured')
     """
-    known = fitted_ranges()
     own = bool(device) and calibrated(setting, device) is not None
-    if setting not in known:
-        setting = nearest(setting, known)
-        if not setting:
-            return Range(*UNKNOWN, "nothing like it was measured")
-    entry = known[setting]
     seen = own or device in machines().get(setting, FrozenDict({}))
-    low, high = entry["seen" if seen else "unseen"]
+    spread, unseen = spread_of(setting, device, network)
+    missing = [group for group in unseen if group in ("machine", "network") and (network or group != "network")]
+    found = range_at(setting, device, spread, seen=seen)
+    return Range(found.low, found.high, found.why + "".join(f"; never measured: this {group}" for group in missing))
+
+
+def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
+    """Return the interval of an estimate that is expected to be off by ``spread``, in logarithm of time.
+
+    Parameters
+    ----------
+    setting, device
+        As for :func:`range_of`.
+    spread
+        One standard deviation.
+    seen
+        Whether the machine was measured in the setting.
+    """
+    known = fitted_ranges()
+    key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
+    key = key or nearest(setting, known)
+    if not key:
+        return Range(*UNKNOWN, "nothing like it was measured")
+    entry = known[key]
+    low, high = (math.exp(float(part) * spread) for part in entry["seen" if seen else "unseen"])
     what = "sweeps left out" if seen else "machines left out"
-    return Range(float(low), float(high), f"{entry['rows']} rows in {entry['sweeps']} sweeps, {what}: {entry['of']}")
+    return Range(low, high, f"{entry['rows']} rows in {entry['sweeps']} sweeps, {what}: {entry['of']}")
 
 
 def save_ranges(found: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
     """Draft the intervals of every setting."""
     lines = [
-        "# 80 % intervals as factors of the estimated time; fitted by `mlsys validate --refit`, not edited by hand."
+        "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
+        "# expected to be off; fitted by `mlsys validate --refit`, not edited by hand.",
     ]
     for setting in sorted(found):
         entry = found[setting]
         parts = []
         for name in ("seen", "unseen"):
             low, high = entry[name]
-            if not (0 < low <= high < math.inf):
+            if not -math.inf < low <= 0 <= high < math.inf:
                 raise AssertionError(f"{setting}: {low} to {high}")
             parts.append(f"{name}: [{low:.4g}, {high:.4g}]")
         lines.append(

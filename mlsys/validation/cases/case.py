@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsys.models.calibrated import Snapshot, Work
+from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.rows import Row
 
 __all__ = ["Case", "Inexpressible"]
@@ -55,3 +56,8 @@ class Case:
     stays: bool = True
     at_least: float = 0.0
     power: float = 0.0
+
+    @property
+    def network(self) -> str:
+        """Name of the network, as the catalogue spells it where it has it; that of a kernel is of no use."""
+        return usual_name(self.row.model)

@@ -1,0 +1,273 @@
+"""What measurements of like things say beyond the parameters of a setting: effects, drawn towards none.
+
+The parameters of a setting say how fast a kind of software is on a class of machine. What is left
+is in part common to a machine under all software, to machines of its family, to a network
+wherever it runs, to a network under one software, and to shapes that a library serves well or badly.
+Each of these is an effect on the logarithm of time, fitted to all measurements at once as the random
+effects of a mixed model: many sweeps pull an effect away from zero, one hardly does, and what was
+never measured has none. An estimate is the product of the setting's and of these factors; the model
+never lets it fall below its bound.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mlsys.files import Drafts
+from mlsys.frozen import FrozenDict
+
+__all__ = [
+    "CURVES",
+    "MOST",
+    "NO_EFFECT",
+    "POOLS",
+    "USUAL",
+    "Effect",
+    "Pool",
+    "curves_of",
+    "effect_of",
+    "fitted_effects",
+    "levels_of",
+    "pool_of",
+    "save_effects",
+    "spread",
+    "spread_of",
+]
+
+_PLACE = Path(__file__).parent / "effects.json"
+# No effects together change a time by more than this factor: beyond lies another mechanism, not a habit.
+MOST = math.e
+# How far an estimate without effects is off, in logarithm of time: a unit that quantiles are told in.
+USUAL = 0.25
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Settings whose effects are fitted together.
+
+    Attributes
+    ----------
+    settings
+        A pattern of their names.
+    groups
+        What their measurements may have in common; see :func:`levels_of`.
+    curves
+        Features of a shape, each with a smooth curve of its own; see
+        :func:`mlsys.models.calibrated.features.features`.
+    """
+
+    settings: str
+    groups: tuple[str, ...]
+    curves: tuple[str, ...] = ()
+
+
+_MACHINE = ("machine", "family", "machine and software")
+_WHOLE = (*_MACHINE, "network", "network and software")
+_SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
+# The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
+# no pool names gained nothing.
+POOLS: dict[str, Pool] = {
+    "energy": Pool(r"^energy of ", ("machine", "network", "machine and software", "network and software")),
+    "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network")),
+    "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network")),
+    "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network")),
+    "networks on GPU": Pool(r" network on GPU$", (*_WHOLE, "machine and network")),
+    "training": Pool(r" training on ", (*_WHOLE, "machine and network")),
+    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network")),
+    "prompts": Pool(r" llm prefill on ", _WHOLE),
+    "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
+    "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _SHAPE),
+    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
+    "decode attention": Pool(r" decode attention on ", _MACHINE, _SHAPE),
+    "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
+    "collectives": Pool(r"collective", _MACHINE, ("time", "launch")),
+}
+# Where the curve of a feature has its knots: lowest, highest, and how far apart.
+CURVES: dict[str, tuple[float, float, float]] = {
+    "rows": (0, 20, 2),
+    "columns": (0, 16, 2),
+    "depth": (0, 16, 2),
+    "copies": (0, 14, 2),
+    "waves": (-6, 12, 1.5),
+    "intensity": (-8, 8, 1.5),
+    "launch": (0, 1, 0.25),
+    "cached": (0, 1, 0.5),
+    "time": (-7, 0, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How much longer, or shorter, than its setting's parameters say.
+
+    Attributes
+    ----------
+    factor
+        Of time.
+    parts
+        What it is made of: words, and the factor of each.
+    """
+
+    factor: float
+    parts: tuple[tuple[str, float], ...] = ()
+
+
+NO_EFFECT = Effect(1.0)
+
+
+@lru_cache(maxsize=1)
+def fitted_effects() -> FrozenDict[str, Any]:
+    """Return the effects as they were fitted, by pool."""
+    return FrozenDict(json.loads(_PLACE.read_text(encoding="utf-8")) if _PLACE.exists() else {})
+
+
+@lru_cache(maxsize=512)
+def pool_of(setting: str) -> str:
+    """Return the name of the pool that a setting belongs to; empty if it has none.
+
+    Examples
+    --------
+    >>> pool_of("compiled network on GPU"), pool_of("an abacus")
+    ('networks on GPU', '')
+    """
+    return next((name for name, pool in POOLS.items() if re.search(pool.settings, setting)), "")
+
+
+@lru_cache(maxsize=512)
+def _family(device: str) -> str:
+    """Return maker and architecture of a twin, without what sets members of a family apart."""
+    from mlsys.errors import UnknownNameError
+    from mlsys.hardware import Hardware
+
+    try:
+        twin = Hardware[device]
+    except UnknownNameError:
+        return ""
+    plain = twin.architecture.replace("Arm Cortex", "Cortex").replace("Apple ", "Apple")
+    return f"{twin.vendor} {re.sub(r'[ ,(].*', '', plain)}"
+
+
+@lru_cache(maxsize=4096)
+def _network(name: str) -> str:
+    """Return one spelling of a network's name."""
+    from mlsys.workloads import zoo
+
+    entry = zoo.resolve(name) if name else None
+    return entry.name if entry is not None else name.lower()
+
+
+def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
+    """Return what a measurement has in common with others, by group.
+
+    Parameters
+    ----------
+    setting, device
+        As for :func:`mlsys.models.calibrated.library.parameters_of`.
+    network
+        Its name; empty for a single kernel.
+    """
+    software = setting.rpartition(" on ")[0]
+    found = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
+    if network:
+        name = _network(network)
+        found |= {"network": name, "network and software": f"{name}, {software}"}
+        found["machine and network"] = f"{device}, {name}"
+    return found
+
+
+_ABOUT_THE_MACHINE = (*_MACHINE, "machine and network")
+
+
+def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True) -> Effect:
+    """Return what like measurements say of a question.
+
+    Parameters
+    ----------
+    setting, device, network
+        As for :func:`levels_of`.
+    machine
+        Whether what is known of the machine counts; a machine with measurements of its own has no need of it.
+
+    Examples
+    --------
+    >>> effect_of("an abacus", "A100").factor
+    1.0
+    """
+    name = pool_of(setting)
+    fitted = fitted_effects().get(name)
+    if fitted is None or not device:
+        return NO_EFFECT
+    levels = levels_of(setting, device, network)
+    parts = []
+    for group in POOLS[name].groups:
+        if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
+            continue
+        value = fitted["groups"][group]["levels"].get(levels[group], (0.0, 0))[0]
+        if value:
+            parts.append((f"{group}: {levels[group]}", math.exp(value)))
+    whole = min(max(math.prod(factor for _, factor in parts), 1 / MOST), MOST)
+    return Effect(whole, tuple(parts))
+
+
+def curves_of(setting: str) -> Mapping[str, list[float]]:
+    """Return the values at the knots of each curve of a setting's pool; none if it has none."""
+    found: Mapping[str, list[float]] = fitted_effects().get(pool_of(setting), {}).get("curves", {})
+    return found
+
+
+def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, int]]) -> float:
+    """Return how far, in logarithm of time, an estimate is expected to be off: one standard deviation.
+
+    Parameters
+    ----------
+    groups
+        With the variance of each, under ``"variance"``.
+    rest
+        The variance between and within sweeps.
+    counts
+        How many sweeps of its level each group was fitted to: what an effect leaves open shrinks with them.
+    """
+    open_ = sum(
+        groups[group]["variance"] * rest / (rest + number * groups[group]["variance"]) for group, number in counts
+    )
+    return math.sqrt(rest + open_)
+
+
+def spread_of(setting: str, device: str = "", network: str = "") -> tuple[float, tuple[str, ...]]:
+    """Return how far an estimate is expected to be off, and which of its groups were never measured.
+
+    ``USUAL`` for settings without a pool.
+    """
+    name = pool_of(setting)
+    fitted = fitted_effects().get(name)
+    if fitted is None:
+        return USUAL, ()
+    levels = levels_of(setting, device, network)
+    counts = []
+    for group in POOLS[name].groups:
+        known = fitted["groups"][group]["levels"].get(levels.get(group, ""), (0.0, 0))
+        counts.append((group, int(known[1])))
+    unseen = tuple(group for group, number in counts if not number)
+    return spread(fitted["groups"], fitted["rest"], counts), unseen
+
+
+def save_effects(found: Mapping[str, Any], files: Drafts) -> None:
+    """Draft the effects of every pool, a line for each group."""
+    lines = []
+    for name in sorted(found):
+        parts = {key: ",\n".join(_lines(found[name][key])) for key in ("groups", "curves")}
+        rest = f'"rest": {found[name]["rest"]:.4g}'
+        inner = f'{rest},\n  "groups": {{\n{parts["groups"]}}},\n  "curves": {{\n{parts["curves"]}}}'
+        lines.append(f" {json.dumps(name)}: {{{inner}}}")
+    files.text(_PLACE, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _lines(entries: Mapping[str, Any]) -> Iterable[str]:
+    return (f"   {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in entries.items())

@@ -1,0 +1,58 @@
+"""The estimate of a case: its setting's parameters, and what measurements of like things say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated import Stack, kernel_times, predict
+from mlsys.models.calibrated.effects import curves_of, effect_of
+from mlsys.models.calibrated.features import curve_factors
+from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.validation.cases import Case
+
+__all__ = ["curved", "estimated", "of_the_work"]
+
+Array = NDArray[np.float64]
+
+
+def curved(cases: Sequence[Case]) -> Array:
+    """Return the factor of time of each case's shape; 1 where its setting has no curves."""
+    found = np.ones(len(cases))
+    here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
+    if here:
+        own = [cases[index] for index in here]
+        stack = Stack.of([(case.engine, case.work, case.stays) for case in own])
+        plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
+        found[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
+    return found
+
+
+def of_the_work(cases: Sequence[Case]) -> Array:
+    """Return the factor of time of each case's network and shape, whatever its machine."""
+    networks = [effect_of(case.setting, case.twin, case.network, machine=False).factor for case in cases]
+    found: Array = np.array(networks) * curved(cases)
+    return found
+
+
+def estimated(cases: Sequence[Case], stack: Stack) -> Array:
+    """Return the estimate of each case, seconds.
+
+    Parameters
+    ----------
+    cases
+        As :func:`~mlsys.validation.cases.interpret` returns them.
+    stack
+        Of the same cases.
+    """
+    if not cases:
+        return np.zeros(0)
+    factors = curved(cases).tolist()
+    rows = [
+        scaled(parameters_of(case.setting, case.twin, case.network)[0], factor).vectorised()
+        for case, factor in zip(cases, factors, strict=True)
+    ]
+    found: Array = np.maximum(predict(stack, np.array(rows)), [case.at_least for case in cases])
+    return found

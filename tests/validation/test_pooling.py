@@ -1,0 +1,155 @@
+"""Effects come out as they were put in, leave out what they say they leave out, and never break a bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys.hardware import Hardware
+from mlsys.models.analysis import analyse
+from mlsys.models.calibrated.effects import CURVES, MOST, POOLS, effect_of, pool_of, spread, spread_of
+from mlsys.models.calibrated.features import hats
+from mlsys.models.calibrated.library import fitted, parameters_of, plain_of
+from mlsys.models.calibrated.ranges import range_of
+from mlsys.validation import held_out_scores, shipped_rows
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.pooling import _blocks, _solved, _without, fit_pool
+from mlsys.workloads import zoo
+
+POOL, SETTING = "networks on NPU", "AI Hub network on NPU"
+TWINS = ("Snapdragon8Gen2", "Snapdragon8Gen3", "Snapdragon8Elite", "QCS9075")
+NETWORKS = tuple(f"net{index}" for index in range(12))
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    """Return measurements of made-up networks on four machines, two sweeps on each."""
+    row = next(row for row in shipped_rows() if "AI Hub" in row.software and row.device_class == "NPU")
+    made = replace(interpret(row), setting=SETTING)
+    return [
+        replace(made, twin=twin, row=replace(row, id=f"{twin}{sweep}{name}", model=name, group=f"{twin}{sweep}"))
+        for twin in TWINS
+        for sweep in range(2)
+        for name in NETWORKS
+    ]
+
+
+def drawn(cases: list[Case], seed: int = 0) -> tuple[np.ndarray, dict[str, float]]:
+    random = np.random.default_rng(seed)
+    truth = {name: float(random.normal(0, 0.4)) for name in NETWORKS}
+    return np.array([truth[case.row.model] + random.normal(0, 0.05) for case in cases]), truth
+
+
+def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None:
+    """The rows are made by networks whose effects are known."""
+    y, truth = drawn(cases)
+    found = fit_pool(POOL, cases, {}, y, y)
+    groups = found.effects["groups"]
+    software = SETTING.rpartition(" on ")[0]
+    told = {  # one software only: what is the network's and what is its under this software cannot be told apart
+        name: groups["network"]["levels"][name][0] + groups["network and software"]["levels"][f"{name}, {software}"][0]
+        for name in NETWORKS
+    }
+    shift = np.mean([told[name] - value for name, value in truth.items()])  # all share it: the machines have it
+    for name, value in truth.items():
+        assert told[name] - shift == pytest.approx(value, abs=0.12)
+        assert groups["network"]["levels"][name][1] == 2 * len(TWINS)
+    assert np.std(y - found.without_sweep) < 0.25 * np.std(y), "other sweeps tell what a network takes"
+
+
+def test_leaving_out_in_closed_form_is_leaving_out(cases: list[Case]) -> None:
+    """Oracle: the same variances and weights, fitted again without the rows of one sweep."""
+    y, _ = drawn(cases, 1)
+    blocks = _blocks(cases, POOL, {})
+    solved = _solved(blocks, y)
+    sweeps = [case.row.group for case in cases]
+    said = _without(blocks, solved, y, sweeps)
+    here = np.array([sweep == sweeps[0] for sweep in sweeps])
+    precision = np.repeat([1 / solved.variances[name] for name in blocks.names], np.diff(blocks.ends))
+    z, scale = blocks.columns[~here], solved.weights[~here] / solved.rest
+    u = np.linalg.solve((z * scale[:, None]).T @ z + np.diag(precision), z.T @ (scale * y[~here]))
+    np.testing.assert_allclose(said[here], blocks.columns[here] @ u, atol=1e-8)
+
+
+def test_a_sweep_left_out_does_not_hear_its_own_rows(cases: list[Case]) -> None:
+    y, _ = drawn(cases, 2)
+    sweep = cases[0].row.group
+    here = np.array([case.row.group == sweep for case in cases])
+    blocks = _blocks(cases, POOL, {})
+    solved = _solved(blocks, y)
+    again = _without(blocks, solved, np.where(here, y + 0.3, y), [case.row.group for case in cases])
+    np.testing.assert_allclose(
+        again[here], _without(blocks, solved, y, [case.row.group for case in cases])[here], atol=1e-9
+    )
+
+
+def test_what_was_never_measured_has_no_effect_and_a_wider_range() -> None:
+    assert effect_of(SETTING, "no such machine", "no such network").factor == 1.0
+    known, unknown = (range_of(SETTING, "Snapdragon8Gen3", name) for name in ("resnet50", "no such network"))
+    assert unknown.high / unknown.low > known.high / known.low
+    assert "never measured: this network" in unknown.why
+    assert "never measured" not in known.why
+
+
+def test_more_sweeps_leave_less_open() -> None:
+    groups = {"machine": {"variance": 0.04}}
+    open_ = [spread(groups, 0.02, [("machine", number)]) for number in (0, 1, 3, 10, 1000)]
+    assert open_ == sorted(open_, reverse=True)
+    assert open_[0] == pytest.approx(math.sqrt(0.06))
+    assert open_[-1] == pytest.approx(math.sqrt(0.02), rel=0.01)
+
+
+def test_every_effect_is_bounded_and_small_in_the_middle() -> None:
+    sizes = []
+    for setting in fitted():
+        for case in ("A100_80GB", "T4", "Snapdragon8Gen3", "RaspberryPi5"):
+            factor = effect_of(setting, case, "resnet50").factor
+            assert 1 / MOST <= factor <= MOST
+            sizes.append(abs(math.log(factor)))
+        assert 0 < spread_of(setting, "A100_80GB")[0] < 1.5
+    assert np.median(sizes) < 0.2, "most of a time is what the parameters say"
+
+
+@pytest.mark.parametrize("device", ["A100", "T4", "Snapdragon8Gen3", "RaspberryPi5", "EdgeTPU"])
+def test_an_estimate_with_effects_stays_above_its_bound_and_grows_with_the_batch(device: str) -> None:
+    twin = Hardware[device]
+    times = []
+    for batch in (1, 2, 3, 8, 16):
+        found = analyse(twin, zoo.network("mobilenet_v2", batch=batch, precision=twin.headline))
+        assert found.estimate >= found.bound
+        times.append(found.estimate.m_as("s"))
+    assert times == sorted(times)
+
+
+def test_parts_multiply_to_the_factor_and_are_told() -> None:
+    found = effect_of("compiled network on GPU", "A100_80GB", "resnet50")
+    assert math.prod(factor for _, factor in found.parts) == pytest.approx(found.factor)
+    plain, own = (
+        plain_of("compiled network on GPU", "A100_80GB")[0],
+        parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0],
+    )
+    assert own.launch / plain.launch == pytest.approx(found.factor)
+    told = analyse(Hardware["A100"], zoo.network("resnet50", batch=8)).explain()
+    assert "as measurements of like things say" in told
+
+
+def test_curves_are_continuous_and_end_where_their_knots_end() -> None:
+    for name, (lowest, highest, step) in CURVES.items():
+        at = np.array([lowest - 9, lowest, lowest + step, lowest + 1.5 * step, highest, highest + 9])
+        below, part = hats(name, at)
+        place = lowest + step * (below + part)
+        np.testing.assert_allclose(place, np.clip(at, lowest, highest), atol=1e-9)
+
+
+def test_every_pool_has_settings_and_every_setting_one_pool() -> None:
+    assert {pool_of(setting) for setting in fitted()} >= set(POOLS)
+
+
+def test_intervals_cover_four_in_five_of_what_the_fit_has_not_seen() -> None:
+    for name, part in held_out_scores().items():
+        if part.expressible >= 100:
+            assert part.coverage is not None
+            assert 75 <= part.coverage <= 85, name
