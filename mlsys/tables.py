@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from mlsys.provenance.shown import announce
 
 __all__ = ["Table", "html_table"]
 
@@ -54,6 +57,9 @@ class Table:
     rows: Sequence[Sequence[object]]
     kind: str = ""
     printed: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        announce("table", self.caption, lambda: hashlib.sha256(repr(self).encode()).hexdigest()[:12])
 
     def __repr__(self) -> str:
         texts = [[str(cell) for cell in row] for row in self.rows]

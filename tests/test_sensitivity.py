@@ -22,7 +22,7 @@ from mlsys import constants
 from mlsys.claims.ledger import claims_in_notebook
 from mlsys.claims.page import Claim, Page
 from mlsys.claims.render import MIME, ClaimsTable
-from mlsys.claims.sensitivity import run_and_look
+from mlsys.claims.sensitivity import run_page
 from mlsys.provenance import perturbed
 from sampled import drawn
 
@@ -59,33 +59,31 @@ CASES = [
     (name, fact) for name in drawn(READING, 4, "pages") for fact in drawn(facts_of(name), 3, f"facts of {name}")
 ]  # fmt: skip
 
-Look = tuple[dict[str, Claim], tuple[str, ...]]
-
 
 @functools.cache
-def unchanged(name: str) -> tuple[Page, tuple[str, ...]]:
-    """Run a page unchanged, once for all tests of a process."""
-    return run_and_look(notebook(name))
+def unchanged(name: str) -> tuple[Page, dict[str, str]]:
+    """Run a page unchanged, once for all tests of a process; return it and what its tables and pictures look like."""
+    page = run_page(notebook(name))
+    return page, page.looks()
 
 
-def changed(name: str, fact: str, factor: float) -> Look | None:
-    """Return claims and all else that a page shows with a fact changed; None where it refuses to run."""
+def changed(name: str, fact: str, factor: float) -> Page | None:
+    """Return the page with a fact changed; None where it refuses to run."""
     with perturbed(fact, factor):
         try:
-            page, shown = run_and_look(notebook(name))
+            return run_page(notebook(name))
         except (AssertionError, ValueError):
             return None
-    return page.claims, shown
 
 
 def stated(claims: dict[str, Claim]) -> dict[str, tuple[str, str]]:
     return {name: (claim.pinned, claim.unit) for name, claim in claims.items()}
 
 
-def noticed(name: str, after: Look | None) -> bool:
+def noticed(name: str, after: Page | None) -> bool:
     """Return whether a page with one fact changed shows anything else, or refuses to run."""
-    page, shown = unchanged(name)
-    return after is None or (stated(after[0]), after[1]) != (stated(page.claims), shown)
+    page, looks = unchanged(name)
+    return after is None or (stated(after.claims), after.looks()) != (stated(page.claims), looks)
 
 
 def pinned_table(name: str) -> str:
@@ -117,10 +115,21 @@ def test_a_change_of_one_percent_is_noticed(name: str, fact: str) -> None:
     hidden = [
         f"{made.name} moves with {fact}"
         for made in unchanged(name)[0].claims.values()
-        if after is not None and made.facts and made.pinned != after[0][made.name].pinned
-        if fact not in made.facts and not any(fact in sources_of(computed) for computed in made.facts)
+        if after is not None and made.facts and made.pinned != after.claims[made.name].pinned
+        if not names(made.facts, fact)
+    ]
+    page, looks = unchanged(name)
+    hidden += [
+        f"{shown} moves with {fact}"
+        for shown, look in (after.looks() if after is not None else {}).items()
+        if look != looks[shown] and not names(page.exhibits[shown].facts, fact)
     ]
     assert hidden == []
+
+
+def names(facts: tuple[str, ...], fact: str) -> bool:
+    """Return whether facts name one, or a computed one whose source names it."""
+    return fact in facts or any(fact in sources_of(computed) for computed in facts)
 
 
 def sources_of(name: str) -> str:

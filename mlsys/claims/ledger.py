@@ -80,9 +80,17 @@ def _file(texts: Iterable[tuple[str, str]]) -> Ledger:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         found |= {
-            (page["page"], claim["name"]): {**claim, "page": page["page"]} for page in pages for claim in page["claims"]
+            (page["page"], stated["name"]): {**stated, "page": page["page"]}
+            for page in pages
+            for stated in (*page["claims"], *map(_exhibit, page["exhibits"]))
         }
     return found
+
+
+def _exhibit(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return a table or a picture as an entry beside the claims: its value is a digest."""
+    digest = shown["digest"]
+    return {**shown, "value": digest, "unit": "", "text": digest, "formula": f"of {len(shown['facts']):,} facts"}
 
 
 def ledger(paths: Iterable[str | Path]) -> Ledger:

@@ -17,8 +17,9 @@ import numpy as np
 
 from mlsys import provenance
 from mlsys.claims import render
-from mlsys.claims.slicing import Basis, bases_of
+from mlsys.claims.slicing import Basis, bases_of, behind_call, names_assigned, watch_cells
 from mlsys.formatting import natural
+from mlsys.provenance.shown import Shown, hear
 from mlsys.units import Quantity
 
 __all__ = ["Claim", "Page", "claim", "claims_table", "current_page", "end_chapter", "given", "start_chapter"]
@@ -55,13 +56,36 @@ class Claim:
         }
 
 
+@dataclass(frozen=True)
+class Exhibit:
+    """A table or a picture of a page, and the facts that it leans on."""
+
+    name: str
+    digest: Callable[[], str]
+    facts: tuple[str, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return the table or picture as plain data, for the ledger."""
+        return {"name": self.name, "digest": self.digest(), "facts": list(self.facts)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The names that a cell of a page gives a value, and the facts that were read while it ran."""
+
+    assigned: set[str]
+    facts: dict[str, Quantity] = field(default_factory=dict)
+
+
 @dataclass
 class Page:
-    """The claims of one page and every fact that was read while it ran."""
+    """The claims of one page, its tables and pictures, and every fact that was read while it ran."""
 
     name: str
     claims: dict[str, Claim] = field(default_factory=dict)
     facts: dict[str, Quantity] = field(default_factory=dict)
+    exhibits: dict[str, Exhibit] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list, repr=False)
 
     def add(self, claim: Claim) -> None:
         """File a claim; the same name with another value is an error."""
@@ -72,6 +96,24 @@ class Page:
                 f"now as {claim.text}. Give the second value a name of its own"
             )
         self.claims[claim.name] = claim
+
+    def show(self, shown: Shown) -> None:
+        """File a table or a picture; a second one of the same name gets a number."""
+        first = name = f"{shown.kind} {shown.name}"
+        place = 1
+        while name in self.exhibits:
+            place += 1
+            name = f"{first} ({place})"
+        basis, names = behind_call(shown.frame)
+        facts = dict.fromkeys((*shown.facts, *basis.facts))
+        for value in sorted(names):  # made where it was last assigned: of texts and plain numbers no more is known
+            made_in = next((cell for cell in reversed(self.cells) if value in cell.assigned), None)
+            facts |= dict.fromkeys(made_in.facts if made_in is not None else ())
+        self.exhibits[name] = Exhibit(name, shown.digest, tuple(facts))
+
+    def looks(self) -> dict[str, str]:
+        """Return a digest of each table and picture, by name."""
+        return {name: exhibit.digest() for name, exhibit in self.exhibits.items()}
 
     def record(self) -> dict[str, Any]:
         """Return the page as plain data, for the ledger."""
@@ -89,11 +131,16 @@ class Page:
                     "confidence": fact.confidence,
                 }
             )
-        return {"page": self.name, "claims": [c.record() for c in self.claims.values()], "facts": facts}
+        return {
+            "page": self.name,
+            "claims": [claim.record() for claim in self.claims.values()],
+            "exhibits": [exhibit.record() for exhibit in self.exhibits.values()],
+            "facts": facts,
+        }
 
 
 _page = Page("")
-_stop_listening: Callable[[], None] | None = None
+_stop_listening: Callable[[], Any] | None = None
 
 
 def current_page() -> Page:
@@ -106,7 +153,27 @@ def start_chapter(name: str) -> None:
     global _page, _stop_listening
     _stop_recording()
     _page = Page(name)
-    _stop_listening = provenance.listen(_page.facts)
+    endings = (provenance.listen(_page.facts), hear(_page.show))
+    _stop_listening = lambda: [end() for end in endings]  # noqa: E731
+    begin_cell(_source)
+
+
+_source = ""
+_stop_cell: Callable[[], None] = lambda: None  # noqa: E731
+
+
+def begin_cell(source: str) -> None:
+    """Note what the cell with this source assigns, and the facts that are read from here on until the next one."""
+    global _source, _stop_cell
+    _source = source
+    _stop_cell()
+    if _stop_listening is not None:
+        cell = Cell(names_assigned(source))
+        _page.cells.append(cell)
+        _stop_cell = provenance.listen(cell.facts)
+
+
+watch_cells(begin_cell)
 
 
 def end_chapter(name: str) -> None:
@@ -118,6 +185,7 @@ def end_chapter(name: str) -> None:
 
 def _stop_recording() -> None:
     global _stop_listening
+    _stop_cell()
     if _stop_listening is not None:
         _stop_listening()
         _stop_listening = None

@@ -70,7 +70,7 @@ class ClaimsTable:
     """The claims and facts of a page, as text (which the tests pin), HTML and data."""
 
     def __init__(self, record: dict[str, Any]) -> None:
-        self.record = record
+        self.record = {"exhibits": [], **record}
 
     def __repr__(self) -> str:
         lines = [f"Claims of {self.record['page']}: {len(self.record['claims'])}"]
@@ -79,6 +79,10 @@ class ClaimsTable:
             lines.append(f"      from {claim['formula']}")
             if claim["facts"]:
                 lines.append(f"      on {self._leans(claim, ', ')}")
+        lines += [f"Tables and pictures: {len(self.record['exhibits'])}"] if self.record["exhibits"] else []
+        for shown in self.record["exhibits"]:
+            lines.append(f"  {shown['name']} = {shown['digest']}")
+            lines += [f"      on {self._leans(shown, ', ')}"] if shown["facts"] else []
         lines.append(f"Facts read on this page: {len(self.record['facts'])}")
         for fact in self.record["facts"]:
             lines.append(f"  {fact['name']} = {fact['value']} {fact['unit']}".rstrip())
@@ -89,7 +93,8 @@ class ClaimsTable:
     def _leans(self, claim: Mapping[str, Any], between: str) -> str:
         """Return the facts of a claim in words; many that an earlier claim leans on too are not listed again."""
         facts = claim["facts"]
-        first = next(c["name"] for c in self.record["claims"] if c["facts"] == facts)
+        stated = (*self.record["claims"], *self.record["exhibits"])
+        first = next(each["name"] for each in stated if each["facts"] == facts)
         if len(facts) > MANY and first != claim["name"]:
             return f"the same {len(facts):,} facts as {first}"
         return between.join(_by_owner(facts)) if len(facts) > MOST else between.join(facts)
@@ -112,9 +117,11 @@ class ClaimsTable:
             for c in self.record["claims"]
         ]
         counts = f"{len(claims)} claims on this page, from {len(self.record['facts'])} facts"
+        exhibits = [(shown["name"], self._leans(shown, "; ") or "—") for shown in self.record["exhibits"]]
         return (
             f"<details class='mlsys-tables'><summary>{counts}</summary>"
             + html_table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
+            + (html_table("Its tables and pictures", ("Shown", "Facts it leans on"), exhibits) if exhibits else "")
             + self._facts_html()
             + "</details>"
         )
@@ -157,14 +164,15 @@ def _by_owner(facts: Iterable[str]) -> list[str]:
 
 
 def _compact(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with long lists of facts that an earlier claim has too replaced by that claim's name."""
-    claims, known = [], dict[tuple[str, ...], str]()
-    for claim in record["claims"]:
-        facts = tuple(claim["facts"])
-        first = known.setdefault(facts, claim["name"])
-        shared = len(facts) > MANY and first != claim["name"]
-        claims.append({**claim, "facts": {"as": first}} if shared else claim)
-    return {**record, "claims": claims}
+    """Return the record with long lists of facts that something earlier has too replaced by the name of that."""
+    known: dict[tuple[str, ...], str] = {}
+
+    def short(stated: dict[str, Any]) -> dict[str, Any]:
+        facts = tuple(stated["facts"])
+        first = known.setdefault(facts, stated["name"])
+        return {**stated, "facts": {"as": first}} if len(facts) > MANY and first != stated["name"] else stated
+
+    return {**record, "claims": [*map(short, record["claims"])], "exhibits": [*map(short, record.get("exhibits", ()))]}
 
 
 def expanded(record: dict[str, Any]) -> dict[str, Any]:
@@ -176,10 +184,12 @@ def expanded(record: dict[str, Any]) -> dict[str, Any]:
     >>> expanded(short)["claims"][1]["facts"]
     ['x']
     """
-    facts = {claim["name"]: claim.get("facts") for claim in record["claims"]}
-    shared = {name: given["as"] for name, given in facts.items() if isinstance(given, dict)}
-    claims = [
-        {**claim, "facts": facts[shared[claim["name"]]]} if claim["name"] in shared else claim
-        for claim in record["claims"]
-    ]
-    return {**record, "claims": claims}
+    stated = [*record["claims"], *record.get("exhibits", ())]
+    facts = {each["name"]: each.get("facts") for each in stated if not isinstance(each.get("facts"), dict)}
+
+    def full(each: dict[str, Any]) -> dict[str, Any]:
+        given = each.get("facts")
+        return {**each, "facts": facts[given["as"]]} if isinstance(given, dict) else each
+
+    exhibits = [*map(full, record.get("exhibits", ()))]
+    return {**record, "claims": [*map(full, record["claims"])], "exhibits": exhibits}

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import sys
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from mlsys.hardware import Device
 from mlsys.hardware.catalogue import Catalogue
 from mlsys.provenance import Origin, origins_within, recording, unrecorded
 
-__all__ = ["Basis", "bases_of"]
+__all__ = ["Basis", "bases_of", "behind_call", "names_assigned", "watch_cells"]
 
 _DEPTH = 12
 _LONG = 70  # characters of an expression that a table still shows whole
@@ -86,46 +86,74 @@ class Basis:
 
 def bases_of(frame: types.FrameType | None) -> dict[str, Basis]:
     """Return what each keyword of the call that runs in ``frame`` stands on; empty where no source is at hand."""
+    call, space, statements = _running(frame)
+    keywords = call.keywords if call is not None else ()
+    return {each.arg: _basis(each.value, space, statements) for each in keywords if each.arg is not None}
+
+
+def behind_call(frame: types.FrameType | None) -> tuple[Basis, set[str]]:
+    """Return what all arguments of the call that runs in ``frame`` stand on, and the page's names that lead there."""
+    call, space, statements = _running(frame)
+    basis, names = Basis(""), set[str]()
+    for argument in [*call.args, *(each.value for each in call.keywords)] if call is not None else []:
+        _follow(argument, space, statements, basis, names, _DEPTH)
+    fixed = (Device, Catalogue, types.ModuleType, type)
+    return basis, {name for name in names if not isinstance(space.get(name), fixed)}
+
+
+def _running(frame: types.FrameType | None) -> tuple[ast.Call | None, dict[str, Any], list[ast.stmt]]:
+    """Return the call that runs in a frame, the names that it sees, and the page's statements so far."""
     from executing import Source
 
     if frame is None:
-        return {}
+        return None, {}, []
     try:
         running = Source.executing(frame)
     except Exception:  # a frame without source, or one that the library cannot read: the page tells less
-        return {}
+        return None, {}, []
     call = running.node
     if not isinstance(call, ast.Call):
-        return {}
+        return None, {}, []
     space = {**frame.f_globals, **frame.f_locals}
     earlier = [tree for tree in map(_tree, _cells(space)) if tree is not None]
     own = getattr(running.source, "tree", None)
     lines = [*earlier, *([own] if isinstance(own, ast.Module) else [])]
-    statements = [statement for tree in lines for statement in ast.walk(tree) if isinstance(statement, ast.stmt)]
-    found = {}
-    for keyword in call.keywords:
-        if keyword.arg is not None:
-            found[keyword.arg] = _basis(keyword.value, space, statements)
-    return found
+    return call, space, [statement for tree in lines for statement in ast.walk(tree) if isinstance(statement, ast.stmt)]
 
 
 _run: list[str] = []
 
 
-def _listen() -> None:
-    """Keep the source of each cell that a kernel runs from here on, the present one included.
+def watch_cells(begins: Callable[[str], None]) -> None:
+    """Keep the source of each cell that a kernel runs from here on, the present one included, and pass it on.
 
     IPython's own list ``In`` stays empty where a notebook is compared with its outputs (nbval keeps no history).
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None or not hasattr(shell, "kernel"):
         return
+
+    def note(source: str) -> None:
+        _run.append(source)
+        begins(source)
+
     with contextlib.suppress(AttributeError, KeyError, LookupError):
-        _run.append(shell.kernel.get_parent("shell")["content"]["code"])
-    shell.events.register("pre_run_cell", lambda info: _run.append(info.raw_cell))
+        note(shell.kernel.get_parent("shell")["content"]["code"])
+    shell.events.register("pre_run_cell", lambda info: note(info.raw_cell))
 
 
-_listen()
+def names_assigned(cell: str) -> set[str]:
+    r"""Return the names that a cell gives a value, functions included.
+
+    Examples
+    --------
+    >>> sorted(names_assigned("a, b = 1, 2\nfor c in (a, b):\n    d = c"))
+    ['a', 'b', 'c', 'd']
+    """
+    tree = _tree(cell)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
 
 
 def _cells(space: dict[str, Any]) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import io
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from mlsys.files import atomically, write_text
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, EnergyPerMac, Frame, Run, count_systolic, simulate
+from mlsys.provenance.shown import announce
 from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
 if TYPE_CHECKING:
@@ -146,6 +148,7 @@ class SystolicAnimation:
             f"and {share:.0%} of all chances to multiply are used."
         )
         self._pictures: list[Image] | None = None
+        announce("picture", type(self).__name__, lambda: hashlib.sha256(repr(self.sentences).encode()).hexdigest()[:12])
 
     def __len__(self) -> int:
         return len(self.run.frames)

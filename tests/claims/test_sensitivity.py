@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mlsys.claims import current_page, start_chapter
+from mlsys.claims.render import ClaimsTable
 from mlsys.claims.sensitivity import run_page, sensitivity
-from mlsys.provenance import recording
+from mlsys.provenance import perturbed, recording
 
 PEAK, BANDWIDTH, TDP = "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth", "A100_80GB/power/tdp"
 START = """
@@ -106,3 +107,33 @@ def test_running_a_page_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch
     with pytest.raises(ZeroDivisionError):
         run_page(page(tmp_path, "1 / 0"))
     assert (dict(os.environ), Path.cwd()) == before
+
+
+LATENCY = "A100_80GB/memory/HBM/latency"
+SHOWING = "from mlsys import viz\nfrom mlsys.tables import Table"
+
+
+def test_a_fact_shown_only_in_a_table_or_a_picture_moves_what_the_page_pins(tmp_path: Path) -> None:
+    rows = "rows = [[a100.name, f'{a100.tdp.magnitude:.1f}']]"  # a text, made in another cell: it knows no origin
+    figure = "figure, ax, _, plt = viz.setup_plot()\nviz.bandwidth_by_bytes_in_flight(ax, [a100])"
+    show = 'Table("Power", ("chip", "W"), rows)'
+    made = page(tmp_path, SHOWING, rows, show, figure)
+    found = run_page(made)
+    table, picture = found.exhibits.values()
+    assert (table.name, picture.name) == ("table Power", "picture bandwidth_by_bytes_in_flight")
+    assert table.facts == (TDP,) and set(picture.facts) == {BANDWIDTH, LATENCY}
+    pinned = repr(ClaimsTable(found.record()))
+    assert f"table Power = {table.digest()}\n      on {TDP}" in pinned
+    assert sensitivity(made) == {
+        TDP: {"table Power": math.inf},
+        BANDWIDTH: {"picture bandwidth_by_bytes_in_flight": math.inf},
+        LATENCY: {"picture bandwidth_by_bytes_in_flight": math.inf},
+    }
+    with perturbed(BANDWIDTH, 1.01):
+        assert repr(ClaimsTable(run_page(made).record())) != pinned
+
+
+def test_two_tables_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    show = 'Table("Twice", ("a",), [("1",)])\nTable("Twice", ("a",), [("2",)])'
+    looks = run_page(page(tmp_path, SHOWING, show)).looks()
+    assert looks.keys() == {"table Twice", "table Twice (2)"} and len(set(looks.values())) == 2

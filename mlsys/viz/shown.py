@@ -1,0 +1,83 @@
+"""Pictures with a pedigree: what is drawn, as a digest, and the facts that it leans on."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from mlsys.provenance import recording
+from mlsys.provenance.shown import announce
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["drawn", "figure_digest"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def drawn(function: Callable[P, T]) -> Callable[P, T]:
+    """Let an open page hear of what ``function`` draws, and of the facts that it reads meanwhile.
+
+    Examples
+    --------
+    >>> from mlsys.provenance.shown import hear
+    >>> from mlsys import Hardware, viz
+    >>> stop = hear(lambda shown: print(shown.kind, shown.name, len(shown.digest()), *shown.facts[:1]))
+    >>> figure, ax, _, plt = viz.setup_plot()
+    >>> _ = viz.bandwidth_by_bytes_in_flight(ax, [Hardware.Cloud.A100])
+    picture bandwidth_by_bytes_in_flight 12 A100_80GB/memory/HBM/bandwidth
+    >>> stop()
+    >>> plt.close(figure)
+    """
+
+    @functools.wraps(function)
+    def draw(*args: P.args, **named: P.kwargs) -> T:
+        with recording() as seen:
+            result = function(*args, **named)
+        figure = next(_figures((result, args)), None)
+        if figure is not None:
+            announce("picture", function.__name__, functools.partial(figure_digest, figure), seen)
+        return result
+
+    return draw
+
+
+def _figures(value: Any) -> Iterator[Figure]:
+    """Yield the figures that a value is, belongs to, or holds."""
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _figures(part)
+    elif hasattr(value, "get_figure") and hasattr(value, "axes"):
+        whole = value.get_figure(root=True) or value
+        if hasattr(whole, "savefig"):
+            yield whole
+
+
+def figure_digest(figure: Figure) -> str:
+    """Return a digest of what a figure's marks are drawn from, rounded, and of its words."""
+    digest = hashlib.sha256()
+
+    def note(values: Any) -> None:
+        rounded = [f"{value:.6g}" for value in np.ravel(np.ma.filled(np.ma.asarray(values, float), np.nan))]
+        digest.update(" ".join(rounded).encode())
+
+    for ax in figure.axes:
+        for line in ax.lines:
+            note(line.get_xydata())
+        for marks in ax.collections:
+            note(marks.get_offsets())
+            for path in marks.get_paths():
+                note(path.vertices)
+        for patch in ax.patches:
+            note(patch.get_path().vertices)
+            note(patch.get_patch_transform().get_matrix())
+        for image in ax.images:
+            note(image.get_array())
+        digest.update(repr([text.get_text() for text in ax.texts]).encode())
+    return digest.hexdigest()[:12]
