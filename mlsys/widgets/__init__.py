@@ -5,6 +5,7 @@ from mlsys.widgets.compiler import CompilerLab
 from mlsys.widgets.dataflow import DataflowLab
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.memory import MemoryLab
+from mlsys.widgets.placement import PlacementLab
 from mlsys.widgets.roofline import RooflineLab
 from mlsys.widgets.state import LabStateError
 from mlsys.widgets.systolic import SystolicLab
@@ -17,6 +18,7 @@ __all__ = [
     "Lab",
     "LabStateError",
     "MemoryLab",
+    "PlacementLab",
     "RooflineLab",
     "SystolicLab",
     "TilingLab",

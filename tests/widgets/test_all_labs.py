@@ -11,12 +11,21 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from mlsys.viz.views.view import number
-from mlsys.widgets import AmdahlLab, CompilerLab, DataflowLab, MemoryLab, RooflineLab, SystolicLab, TilingLab
+from mlsys.widgets import (
+    AmdahlLab,
+    CompilerLab,
+    DataflowLab,
+    MemoryLab,
+    PlacementLab,
+    RooflineLab,
+    SystolicLab,
+    TilingLab,
+)
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
-KINDS = (AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab)
+KINDS = (AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab, PlacementLab)
 _MADE: dict[type, object] = {}
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
 

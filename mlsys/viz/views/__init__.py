@@ -3,6 +3,7 @@
 from mlsys.viz.views.amdahl import AmdahlScene, amdahl_view
 from mlsys.viz.views.dataflow import DataflowScene, dataflow_view
 from mlsys.viz.views.memory import MemoryScene, memory_view
+from mlsys.viz.views.placement import PlacementScene, placement_view
 from mlsys.viz.views.roofline import KINDS, RooflineScene, layer, roofline_view
 from mlsys.viz.views.systolic import SystolicScene, systolic_view
 from mlsys.viz.views.tiling import TilingScene, tiling_view
@@ -13,6 +14,7 @@ __all__ = [
     "AmdahlScene",
     "DataflowScene",
     "MemoryScene",
+    "PlacementScene",
     "RooflineScene",
     "Scene",
     "SystolicScene",
@@ -22,6 +24,7 @@ __all__ = [
     "dataflow_view",
     "layer",
     "memory_view",
+    "placement_view",
     "roofline_view",
     "systolic_view",
     "tiling_view",
