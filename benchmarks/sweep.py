@@ -78,7 +78,7 @@ print(json.dumps({"points": points, "answered": points - failed, "cpu_seconds": 
 AGAIN = """
 import json, statistics, time
 from mlsys.sweep import SweepSpec
-from mlsys.sweep.evaluate import evaluate
+from mlsys.sweep.evaluate import evaluate_points
 from mlsys.sweep.points import enumerate_points
 devices = ["A100", "H100", "T4", "L4", "V100", "MI300X", "TPUv4", "A10", "L40S", "H200"]
 found = {}
@@ -87,16 +87,16 @@ for name in ("resnet50", "gpt2", "gpt2-xl"):
                      precisions=["bf16"], fusion=["off"])
     points = enumerate_points(spec)
     start = time.process_time()
-    evaluate(points[:1])
+    evaluate_points(points[:1])
     capture = time.process_time() - start
     device, batch = [], []
     for point in points[1:10]:
         start = time.process_time()
-        evaluate([point])
+        evaluate_points([point])
         device.append(time.process_time() - start)
     for point in points[10::10]:
         start = time.process_time()
-        evaluate([point])
+        evaluate_points([point])
         batch.append(time.process_time() - start)
     found[name] = {"capture_cpu_seconds": capture, "another_device_cpu_seconds": statistics.median(device),
                    "another_batch_cpu_seconds": statistics.median(batch)}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import Parameters, Stack, predict
-from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.calibrated import Parameters, Stack, calibrated_times
+from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.roofline import roofline
 from mlsys.validation import shipped_rows, validate
 from mlsys.validation.cases.reading import number_format
@@ -27,7 +27,7 @@ def test_all_rows(benchmark):
 def test_one_evaluation_of_a_setting_in_the_fit(benchmark):
     cases = settings()["compiled network on GPU"]
     stack, values = _stack(cases), Parameters().vectorised()
-    assert np.isfinite(benchmark(predict, stack, values)).all()
+    assert np.isfinite(benchmark(calibrated_times, stack, values)).all()
 
 
 def test_resnet_calibrated(benchmark):
@@ -35,9 +35,9 @@ def test_resnet_calibrated(benchmark):
     from mlsys.models.calibrated import snapshot
 
     engine = snapshot(view(Hardware.Cloud.A100, "fp16"))
-    work = lowered(zoo.network("resnet50", batch=32), number_format("fp16"))
+    work = kernels_of(zoo.network("resnet50", batch=32), number_format("fp16"))
     stack = Stack.of([(engine, work, True)])
-    benchmark(predict, stack, Parameters().vectorised())
+    benchmark(calibrated_times, stack, Parameters().vectorised())
 
 
 def test_resnet_roofline_for_comparison(benchmark):

@@ -13,7 +13,7 @@ from collections import Counter
 
 from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
 
-__all__ = ["amount", "number"]
+__all__ = ["amount", "parsed_number"]
 
 # Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
 _NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
@@ -27,7 +27,7 @@ _MILLI = re.compile(r"\b(?P<prefix>[munpµ])(?P<unit>B|b|bit|byte|FLOP|OP|MAC|Hz
 _LONGEST = 200
 
 
-def number(text: str) -> float:
+def parsed_number(text: str) -> float:
     """Return the number that ``text`` writes, with commas between thousands only.
 
     Raises
@@ -95,7 +95,7 @@ def amount(text: str, unit: str) -> Quantity:
         big = written.replace(slip[0], "M" + slip["unit"])
         raise ValueError(f"{text!r} is in thousandths of {slip['unit']}. Write {figures} {big} if millions were meant")
     try:
-        magnitude = number(figures)
+        magnitude = parsed_number(figures)
     except ValueError as error:
         if "finite" in str(error):
             raise ValueError(f"{text!r} must be finite and above zero") from None

@@ -41,6 +41,7 @@ from mlsys.units import DimensionalityError, Quantity, ureg
 __all__ = [
     "Argument",
     "at_least",
+    "checked_count",
     "checked_number",
     "count",
     "door",
@@ -104,6 +105,9 @@ def count() -> Argument:
     return Argument("", low=1, whole=True)
 
 
+_COUNT = count()
+
+
 def checked_number(where: str, name: str, value: Any, spec: Argument, factors: dict[Any, float]) -> Any:
     """Return ``value`` as a float (or float array) in ``spec.unit``, or raise.
 
@@ -122,6 +126,17 @@ def checked_number(where: str, name: str, value: Any, spec: Argument, factors: d
     if not _complies(number, spec):
         raise ArgumentError(_range_message(where, name, value, spec))
     return number
+
+
+def checked_count(where: str, name: str, value: Any) -> int:
+    """Return a positive whole number as an int, or raise as :func:`checked_number` does.
+
+    Examples
+    --------
+    >>> checked_count("network", "batch", 32.0)
+    32
+    """
+    return int(checked_number(where, name, value, _COUNT, {}))
 
 
 def _is_number(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlsys.amounts import amount, number
+from mlsys.amounts import amount, parsed_number
 from mlsys.units import Q_
 
 
@@ -11,7 +11,7 @@ from mlsys.units import Q_
     [("312", 312), ("2,039", 2039), ("1,234,567.5", 1234567.5), ("1.5e3", 1500), (".5", 0.5), ("-2", -2), ("+7", 7)],
 )
 def test_a_number_is_read(text: str, value: float) -> None:
-    assert number(text) == value
+    assert parsed_number(text) == value
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_number_is_read(text: str, value: float) -> None:
 )
 def test_a_number_that_could_mean_two_things_or_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"comma|not a number|finite"):
-        number(text)
+        parsed_number(text)
 
 
 def test_a_decimal_comma_gets_the_line_to_type() -> None:

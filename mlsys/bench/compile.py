@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mlsys.bench.errors import CompileFailedError, OutOfMemoryError, OutputsDifferError
-from mlsys.bench.kernels import dispatched, launches
+from mlsys.bench.kernels import count_launches, dispatched
 from mlsys.bench.machine import compiler, this_machine
 from mlsys.bench.predict import predict
 from mlsys.bench.probes import MachineRates, machine_rates, with_threads
 from mlsys.bench.result import CompileResult
 from mlsys.bench.timing import measure
-from mlsys.door import checked_number, count, positive
+from mlsys.door import checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.units import Quantity
 
@@ -90,9 +90,9 @@ def compile_bench(
     """
     import torch
 
-    threads = int(checked_number("compile_bench", "threads", threads, count(), {}))
+    threads = checked_count("compile_bench", "threads", threads)
     tolerance = float(checked_number("compile_bench", "tolerance", tolerance, positive(), {}))
-    batch = int(checked_number("compile_bench", "batch", batch, count(), {}))
+    batch = checked_count("compile_bench", "batch", batch)
     args, kwargs = _arguments(model, inputs)
     label = name or type(model).__name__
     compiler()
@@ -109,7 +109,7 @@ def compile_bench(
         with _compiled(model, freeze) as compiled:
             output, sources, seconds = _first_call(compiled, args, kwargs, label)
             tick()
-            kernels = launches(sources)
+            kernels = count_launches(sources)
             if not sum(kernels):
                 raise CompileFailedError(
                     f"compile_bench(): nothing of {label!r} was compiled; all of it fell back to eager PyTorch"

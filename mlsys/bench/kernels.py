@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-__all__ = ["Launches", "dispatched", "launches"]
+__all__ = ["Launches", "count_launches", "dispatched"]
 
 _NO_KERNELS = ("aten::empty", "aten::new_empty", "aten::empty_like", "aten::empty_strided", "aten::_unsafe_view")
 _LIBRARIES = ("extern_kernels", "torch", "aten")
@@ -53,12 +53,12 @@ def dispatched(run: Callable[[], object]) -> int:
     return len(seen)
 
 
-def launches(sources: Iterable[str]) -> Launches:
+def count_launches(sources: Iterable[str]) -> Launches:
     """Return the kernels launched by wrappers that Inductor wrote, one source for each graph.
 
     Examples
     --------
-    >>> launches(['''
+    >>> count_launches(['''
     ... cpp_fused_relu_0 = async_compile.cpp_pybinding(['float*'], "...")
     ... def call(args):
     ...     extern_kernels.mm(a, b, out=c)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 
 __all__ = ["ready_model"]
@@ -44,11 +44,7 @@ def ready_model(
     import torch
 
     given = {"batch": batch, "image": image, "sequence": sequence}
-    sizes = {
-        name: int(checked_number("ready_model", name, value, count(), {}))
-        for name, value in given.items()
-        if value is not None
-    }
+    sizes = {name: checked_count("ready_model", name, value) for name, value in given.items() if value is not None}
     torch.manual_seed(_SEED)
     path = Path(model)
     if path.suffix == ".onnx":

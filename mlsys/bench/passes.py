@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from mlsys.bench.compile import _arguments, _first_call, _largest_error, _memory_errors, _shapes
-from mlsys.bench.kernels import dispatched, launches
+from mlsys.bench.kernels import count_launches, dispatched
 from mlsys.bench.machine import Machine, compiler, this_machine
 from mlsys.bench.probes import with_threads
 from mlsys.bench.result import timing_from, timing_record
 from mlsys.bench.timing import Ratio, Timing, measure, ratio_of_medians
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.units import Quantity
 
 __all__ = ["PASSES", "PassResult", "PassStep", "pass_bench"]
@@ -131,7 +131,7 @@ def pass_bench(
     from torch._inductor.utils import fresh_cache
     from torch.fx.experimental.optimization import fuse
 
-    threads = int(checked_number("pass_bench", "threads", threads, count(), {}))
+    threads = checked_count("pass_bench", "threads", threads)
     args, kwargs = _arguments(model, inputs)
     label = name or type(model).__name__
     compiler()
@@ -161,7 +161,7 @@ def pass_bench(
             with config.patch(freezing=freeze):
                 output, sources, _ = _first_call(module, (turned_images,), {}, label)
             runs[rung] = partial(module, turned_images)
-            kernels[rung] = sum(launches(sources))
+            kernels[rung] = sum(count_launches(sources))
             error = max(error, _largest_error(wanted, output, tolerance, label))
             tick()
         timings = measure(runs, repeats=repeats, warmup=warmup, limit=limit, tick=tick)

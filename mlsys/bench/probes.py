@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from mlsys.bench.timing import measure
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.units import Q_, Quantity
 
 __all__ = ["FRESH", "MachineRates", "machine_rates", "with_threads"]
@@ -133,7 +133,7 @@ def machine_rates(
     """
     import torch
 
-    threads = int(checked_number("machine_rates", "threads", threads, count(), {}))
+    threads = checked_count("machine_rates", "threads", threads)
     with with_threads(threads), torch.no_grad():
         left, right = torch.randn(_EDGE, _EDGE), torch.randn(_EDGE, _EDGE)
         (product,) = measure({"product": lambda: left @ right}, repeats=_ROUNDS, warmup=_WARM, tick=tick)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mlsys.door import checked_number, count, positive
+from mlsys.door import checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_, Quantity
 
@@ -246,8 +246,8 @@ def measure(
     """
     if not candidates:
         raise ArgumentError("measure(): `candidates` is empty. Write e.g. candidates={'eager': run}")
-    rounds = int(checked_number("measure", "repeats", repeats, count(), {}))
-    before = int(checked_number("measure", "warmup", warmup, count(), {}))
+    rounds = checked_count("measure", "repeats", repeats)
+    before = checked_count("measure", "warmup", warmup)
     least = float(checked_number("measure", "shortest", shortest or _SHORTEST, positive("s"), {}))
     most = float("inf") if limit is None else float(checked_number("measure", "limit", limit, positive("s"), {}))
     batches = {name: _batch(run, before, least, clock) for name, run in candidates.items()}

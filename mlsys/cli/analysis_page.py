@@ -9,7 +9,7 @@ from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 from mlsys.tables import html_table
 
-__all__ = ["STYLE", "page"]
+__all__ = ["STYLE", "analysis_page"]
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; max-width: 64rem;
@@ -28,9 +28,9 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } 
 """
 
 
-def page(analysis: Analysis, device: Device) -> str:
+def analysis_page(analysis: Analysis, device: Device) -> str:
     """Return the page: totals, the advice, the roofline with every layer, and the tables."""
-    from mlsys.viz.analysis import alt_text, analysis_figure, inline_svg
+    from mlsys.viz.analysis import analysis_alt_text, analysis_figure, inline_svg
 
     title = html.escape(f"{analysis.workload} on {analysis.device}")
     causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
@@ -50,7 +50,7 @@ def page(analysis: Analysis, device: Device) -> str:
     )
     listed = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in totals)
     assumptions = "".join(f"<li>{html.escape(text)}</li>" for text in analysis.assumptions)
-    figure = inline_svg(analysis_figure(analysis, device), alt_text(analysis))
+    figure = inline_svg(analysis_figure(analysis, device), analysis_alt_text(analysis))
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

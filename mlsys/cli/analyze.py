@@ -17,11 +17,11 @@ from mlsys.cli.common import (
     complete_devices,
     complete_model,
     one_form,
+    print_csv,
     say,
     speak_plainly,
-    write_csv,
 )
-from mlsys.cli.networks import as_kernels_if, network_of, network_options, sizes_in_words, sizes_used
+from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
 from mlsys.files import together
 
 __all__ = ["analyze", "compare"]
@@ -81,21 +81,21 @@ def analyze(
     gain is an upper limit.
     """
     from mlsys.models.analysis import analyse
-    from mlsys.models.analysis.record import rows
+    from mlsys.models.analysis.record import operator_rows
 
     one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
     precision = options["precision"] or _PRECISION
     twin = _twin(name, precision)
-    work = network_of(model, options, precision)
+    work = asked_network(model, options, precision)
     samples = work.sizes.get("batch", 1)
     found = analyse(twin, as_kernels_if(fusion, work), precision=precision, setting=setting, samples=samples)
     with together() as files:
         if page_file is not None:
-            from mlsys.cli.analysis_page import page
+            from mlsys.cli.analysis_page import analysis_page
 
-            files.text(page_file, page(found, twin))
+            files.text(page_file, analysis_page(found, twin))
         if figure is not None:
             from mlsys.viz.analysis import analysis_figure
             from mlsys.viz.style import save_figure
@@ -104,7 +104,7 @@ def analyze(
     if as_json:
         say(json.dumps(_sized(found.record(), work), indent=1, ensure_ascii=False))
     elif as_csv:
-        write_csv(rows(found))
+        print_csv(operator_rows(found))
     else:
         say(f"{found.explain(top)}\n{sizes_in_words(work)}")
         for written in filter(None, (page_file, figure)):
@@ -135,7 +135,7 @@ def compare(
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
-    from mlsys.models.analysis.record import summary
+    from mlsys.models.analysis.record import analysis_summary
     from mlsys.tables import Table
 
     one_form(as_json, as_csv)
@@ -144,15 +144,15 @@ def compare(
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
     precision = options["precision"] or _PRECISION
     twins = [_twin(name, precision) for name in wanted]
-    work = network_of(model, options, precision)
+    work = asked_network(model, options, precision)
     kernels, samples = as_kernels_if(fusion, work), work.sizes.get("batch", 1)
     analyses = [analyse(twin, kernels, precision=precision, setting=setting, samples=samples) for twin in twins]
     if as_json or as_csv:
-        lines = [_sized(summary(found, analyses[0]), work) for found in analyses]
+        lines = [_sized(analysis_summary(found, analyses[0]), work) for found in analyses]
         if as_json:
             say(json.dumps(lines, indent=1, ensure_ascii=False))
         else:
-            write_csv(lines)
+            print_csv(lines)
         return
     heads = (
         "device",

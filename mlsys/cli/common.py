@@ -32,10 +32,9 @@ __all__ = [
     "one_form",
     "printable",
     "progress",
-    "read_rows",
+    "read_csv",
     "say",
     "speak_plainly",
-    "write_csv",
 ]
 
 EXIT_CODES = {
@@ -217,12 +216,12 @@ def progress(items: Iterable[Any], label: str) -> Any:
     return click.progressbar(items, label=label, file=sys.stderr)
 
 
-def write_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> None:
+def print_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> None:
     """Write rows to standard output, under the heads of the first row unless others are given."""
     say(csv_text(rows, heads), nl=False)
 
 
-def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
+def read_csv(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     """Return the rows of a CSV file that must have the named columns.
 
     Raises

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, WrongUsage, complete_device, say, speak_plainly, write_csv
+from mlsys.cli.common import QuantityType, WrongUsage, complete_device, print_csv, say, speak_plainly
 from mlsys.errors import DeviceFileError
 
 __all__ = ["check", "device", "devices"]
@@ -59,7 +59,7 @@ def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any
     if form == "json":
         say(json.dumps(records(chosen), indent=1, ensure_ascii=False))
     elif form == "csv":
-        write_csv(records(chosen), None if chosen else ["id"])
+        print_csv(records(chosen), None if chosen else ["id"])
     else:
         say(comparison(chosen) if names else listing(chosen))
 

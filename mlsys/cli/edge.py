@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_model, progress, speak_plainly, write_csv
-from mlsys.cli.networks import network_of, network_options, sizes_in_words
+from mlsys.cli.common import QuantityType, complete_model, print_csv, progress, speak_plainly
+from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
 __all__ = ["edge"]
 
@@ -41,7 +41,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
     if (config is not None) + example + schema != 1:
         raise ValueError("give one of CONFIG, --example, --schema. Write e.g. mlsys edge run --example > digits.yaml")
     if example or schema:
-        from mlsys.edge.config import example as data
+        from mlsys.edge.config import example_config as data
         from mlsys.edge.schema import SCHEMA
 
         click.echo(_yaml(data()) if example else json.dumps(SCHEMA, indent=1, ensure_ascii=False))
@@ -49,13 +49,13 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
     assert config is not None
     from mlsys.cli.edge_page import write_reports
     from mlsys.edge.config import Config
-    from mlsys.edge.run import Run, run
+    from mlsys.edge.run import EdgeRun, run
 
     read, folder = Config.load(config), _folder(config, output)
-    if Run(read, folder).finished:
+    if EdgeRun(read, folder).finished:
         click.echo(f"{folder} holds all results of this configuration; nothing was done", err=True)
         return
-    Run(read, folder).check()
+    EdgeRun(read, folder).check()
     with progress(range(len(read.variants)), "variants") as bar:
         steps = iter(bar)
         run(read, folder, write=write_reports, told=lambda done, count, variant: next(steps, None))
@@ -87,7 +87,7 @@ def report_command(config: Path, output: Path | None, kind: str) -> None:
         return
     points = points_of(read, found)
     if kind == "csv":
-        write_csv((point.record(read) for point in points), point_columns(read))
+        print_csv((point.record(read) for point in points), point_columns(read))
     elif kind == "json":
         report = {
             "name": read.name,
@@ -153,12 +153,12 @@ def layers_command(
         raise ValueError("give either --csv or --json, not both")
     if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
         raise ValueError("--latency and --bandwidth go together, and --peak with them")
-    work = network_of(model, options)
+    work = asked_network(model, options)
     rows = layer_stats(work, every=every)
     samples = int(work.sizes.get("batch", 1))
     summary = () if latency is None else summarize_hardware(work, latency, bandwidth, batch=samples, peak=peak)
     if as_csv:
-        write_csv((row.record() for row in rows), LAYER_COLUMNS)
+        print_csv((row.record() for row in rows), LAYER_COLUMNS)
         return
     totals = {
         "bytes": sum(row.parameter_bytes + row.activation_bytes for row in rows),
@@ -281,7 +281,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
             raise ValueError("--device goes with a MODEL. Write e.g. mlsys edge arena ds-cnn --device STM32H7A3")
         rows = _beside_recorded(int(macs))
         if as_csv:
-            write_csv(rows)
+            print_csv(rows)
             return
         click.echo(str(Table(*_beside_in_words(rows, int(macs)))))
         return
@@ -296,7 +296,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
     plain = {key: round(value.m_as("byte")) for key, value in parts.items()}
     plain |= {"npu_cycles": round(npu.cycles), "npu_sram": npu.sram_bytes}
     if as_csv:
-        write_csv([{"network": work.name, **plain}])
+        print_csv([{"network": work.name, **plain}])
         return
     click.echo(
         f"{work.name} in INT8: RAM {plain['total']:,} B, of it {plain['activations']:,} B for inputs and activations "

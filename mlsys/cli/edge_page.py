@@ -12,8 +12,8 @@ from mlsys.cli.analysis_page import STYLE
 from mlsys.edge.config import Config
 from mlsys.edge.evaluate import Measured
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
-from mlsys.edge.points import Point, points_of
-from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, advice, csv_files, lead, markdown, named, tradeoffs
+from mlsys.edge.points import EdgePoint, points_of
+from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, csv_files, edge_advice, lead, markdown, named, tradeoffs
 from mlsys.files import write_bytes
 from mlsys.tables import html_table
 
@@ -64,7 +64,7 @@ def write_reports(config: Config, measured: Sequence[Measured], folder: Path) ->
 
 def page(
     config: Config,
-    points: Sequence[Point],
+    points: Sequence[EdgePoint],
     layers: Sequence[LayerRow],
     summary: Sequence[HardwareSummary],
     machine: str,
@@ -74,7 +74,7 @@ def page(
     from mlsys.viz.analysis import inline_svg
 
     title = html.escape(config.name)
-    told = "<br>".join(map(html.escape, advice(config, points, summary)))
+    told = "<br>".join(map(html.escape, edge_advice(config, points, summary)))
     latency = "measured here" if config.device is None else f"modelled for {config.device}"
     facts = [
         ("Network", f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}"),
@@ -123,7 +123,7 @@ def _wide(caption: str, rows: list[list[str]]) -> str:
     return f"<div class='wide'>{html_table(caption, heads, rows)}</div>"
 
 
-def _row(point: Point) -> list[str]:
+def _row(point: EdgePoint) -> list[str]:
     times = point.statistics
     accepted = "yes" if point.accepted else "; ".join(point.reasons)
     if times is None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import complete_model, one_form, say, speak_plainly, write_csv
-from mlsys.cli.networks import network_of, network_options, sizes_in_words, sizes_used
+from mlsys.cli.common import complete_model, one_form, print_csv, say, speak_plainly
+from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
 
 __all__ = ["flops"]
 
@@ -29,9 +29,9 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     and attention, two for each MAC, as torch.utils.flop_counter counts them.
     """
     one_form(as_json, as_csv)
-    work = network_of(model, options)
+    work = asked_network(model, options)
     if as_csv:
-        write_csv(_kinds(work))
+        print_csv(_kinds(work))
     elif as_json:
         say(json.dumps(_report(work), indent=1, ensure_ascii=False))
     else:

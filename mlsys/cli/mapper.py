@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, WrongUsage, one_form, read_rows, say, speak_plainly, write_csv
-from mlsys.cli.networks import network_of, network_options, sizes_in_words
+from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, read_csv, say, speak_plainly
+from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
 __all__ = ["mapper"]
 
@@ -61,7 +61,7 @@ def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
     from mlsys.planner.mapper import best_two_level
 
     answers = []
-    for number, row in enumerate(read_rows(path, _COLUMNS), start=2):
+    for number, row in enumerate(read_csv(path, _COLUMNS), start=2):
         try:
             m, n, k, capacity = (_whole(column, row[column]) for column in _COLUMNS[:4])
             answers.append(_record(best_two_level(m, n, k, capacity, row["tile_set"].strip())))
@@ -70,7 +70,7 @@ def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
     if as_json:
         say(json.dumps(answers, indent=1))
     elif as_csv:
-        write_csv(answers)
+        print_csv(answers)
     else:
         for answer in answers:
             say(
@@ -126,7 +126,7 @@ def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[lis
             f"{layer!r} is no layer. Write e.g. gemm:512x256x32, or a network and one of its layers or `all`, "
             f"such as {layer}:all"
         )
-    work = network_of(kind, options, precision)
+    work = asked_network(kind, options, precision)
     layers = [operator for operator in work if operator.products is not None]
     known: dict[str, Any] = {}
     for names in (_names(kind, layers), (one.name for one in layers), map(str, range(1, len(layers) + 1))):

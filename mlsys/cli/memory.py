@@ -15,11 +15,11 @@ from mlsys.cli.common import (
     complete_device,
     complete_model,
     one_form,
+    print_csv,
     say,
     speak_plainly,
-    write_csv,
 )
-from mlsys.cli.networks import network_of, network_options, sizes_in_words, sizes_used
+from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
 
 __all__ = ["memory"]
 
@@ -93,7 +93,7 @@ def memory(
     if figure is not None:
         checked_picture(figure)
     twin = None if name is None else _twin(name)
-    work = network_of(model, options)
+    work = asked_network(model, options)
     planned = fuse(work) if fused else work
     found = lean_order(planned) if lean else None
     plan = plan_memory(
@@ -113,7 +113,7 @@ def memory(
     if as_json:
         say(json.dumps(_report(plan, found, fit, work), indent=1, ensure_ascii=False))
     elif as_csv:
-        write_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
+        print_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
     else:
         say(plan.explain(top))
         if found is not None:
@@ -148,7 +148,7 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
         }
         say(json.dumps(report, indent=1))
     elif found.fits and as_csv:
-        write_csv([{"id": name, "offset": offset} for name, offset in zip(read.ids, offsets, strict=True)])
+        print_csv([{"id": name, "offset": offset} for name, offset in zip(read.ids, offsets, strict=True)])
     elif found.fits:
         top = max(offset + size for offset, size in zip(offsets, read.size.tolist(), strict=True))
         say(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-__all__ = ["as_kernels_if", "network_of", "network_options", "sizes_in_words", "sizes_used", "split_options"]
+__all__ = ["as_kernels_if", "asked_network", "network_options", "sizes_in_words", "sizes_used", "split_options"]
 
 _NAMES = ("batch", "sequence", "image", "shape", "precision", "phase", "sizes")
 _LONGEST = 200  # letters of --shape
@@ -44,7 +44,7 @@ def split_options(values: dict[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in _NAMES}
 
 
-def network_of(model: str, options: dict[str, Any], precision: str | None = None) -> Any:
+def asked_network(model: str, options: dict[str, Any], precision: str | None = None) -> Any:
     """Return the workload that MODEL means; ``precision`` is what --precision is by default.
 
     Raises

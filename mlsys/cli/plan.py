@@ -101,16 +101,16 @@ def plan(
         _write(_instance(instance, kind, seconds, rounds, seed), output)
         return
     from mlsys.planner.placement import plan as best
-    from mlsys.planner.placement.report import as_csv, as_text, record
+    from mlsys.planner.placement.report import as_csv, plan_text, record
 
     result = best(_scenario(scenario, network, devices, batch, precision, measured, save_scenario), goal, **options)  # type: ignore[arg-type]
     if kind == "html":
-        from mlsys.cli.plan_page import page
+        from mlsys.cli.plan_page import plan_page
 
-        text = page(result)
+        text = plan_page(result)
     else:
         writers: dict[str, Callable[[Any], str]] = {
-            "text": as_text,
+            "text": plan_text,
             "csv": as_csv,
             "json": lambda found: json.dumps(record(found), indent=1, ensure_ascii=False, allow_nan=False),
         }

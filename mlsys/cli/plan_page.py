@@ -6,17 +6,17 @@ import html
 
 from mlsys.cli.analysis_page import STYLE
 from mlsys.planner.placement import PlanResult
-from mlsys.planner.placement.report import COLUMNS, rows
-from mlsys.planner.placement.words import amount
+from mlsys.planner.placement.report import COLUMNS, stage_rows
+from mlsys.planner.placement.words import decimal_text
 from mlsys.tables import html_table
 
-__all__ = ["page"]
+__all__ = ["plan_page"]
 
 
-def page(result: PlanResult) -> str:
+def plan_page(result: PlanResult) -> str:
     """Return the page: totals, reasons, the Gantt chart of the best placement, and a table of each."""
     from mlsys.viz.analysis import inline_svg
-    from mlsys.viz.placement import alt_text, plan_figure
+    from mlsys.viz.placement import plan_alt_text, plan_figure
 
     title = html.escape(f"{result.scenario.name}: where each stage runs")
     known = "proven optimal" if result.optimal else f"gap at most {100 * result.gap:.3g} %"
@@ -26,24 +26,25 @@ def page(result: PlanResult) -> str:
         best = result.placements[0]
         totals += [
             ("Score", f"{best.score:.6g}"),
-            ("Latency", f"{amount(best.placed.latency)} ms"),
-            ("Energy", f"{amount(best.placed.energy)} mJ"),
+            ("Latency", f"{decimal_text(best.placed.latency)} ms"),
+            ("Energy", f"{decimal_text(best.placed.energy)} mJ"),
             ("Switches", str(best.placed.switches)),
         ]
     parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in totals) + "</dl>")
     parts.append("<p class='first'>" + "<br>".join(map(html.escape, result.why)) + "</p>")
     if result.placements:
-        parts.append(f"<h2>When</h2>\n<figure>{inline_svg(plan_figure(result), alt_text(result))}</figure>")
-    listed = rows(result)
+        parts.append(f"<h2>When</h2>\n<figure>{inline_svg(plan_figure(result), plan_alt_text(result))}</figure>")
+    listed = stage_rows(result)
     for rank, one in enumerate(result.placements, start=1):
         caption = (
-            f"#{rank}: score {one.score:.6g}, {amount(one.placed.latency)} ms, {amount(one.placed.energy)} mJ, "
+            f"#{rank}: score {one.score:.6g}, {decimal_text(one.placed.latency)} ms, "
+            f"{decimal_text(one.placed.energy)} mJ, "
             f"{one.placed.switches} switches. Transfers are billed to the stage that receives."
         )
         table = [[row[name] for name in COLUMNS[1:]] for row in listed if row["rank"] == rank]
         parts.append(f"<div class='wide'>{html_table(caption, COLUMNS[1:], table)}</div>")
         held = [
-            (device.name, amount(one.placed.memory.get(device.name, 0)), amount(device.memory))
+            (device.name, decimal_text(one.placed.memory.get(device.name, 0)), decimal_text(device.memory))
             for device in result.scenario.devices
         ]
         parts.append(html_table("Memory held", ("device", "held, MB", "budget, MB"), held))

@@ -85,9 +85,9 @@ def sweep(
 
 
 def _shown(folder: Path) -> Any:
-    from mlsys.sweep import load
+    from mlsys.sweep import load_results
 
-    return load(folder)
+    return load_results(folder)
 
 
 def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str | None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, WrongUsage, one_form, read_rows, say, speak_plainly, write_csv
+from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, read_csv, say, speak_plainly
 
 __all__ = ["systolic"]
 
@@ -49,7 +49,7 @@ def systolic(
     if bool(shape) == bool(rows_file):
         raise WrongUsage("give either M N K or --rows FILE: mlsys systolic 512 512 512 --array 128x128")
     if rows_file:
-        cases = read_rows(rows_file, _NEEDED)
+        cases = read_csv(rows_file, _NEEDED)
         done = []
         for line, row in enumerate(cases, start=2):
             try:
@@ -59,7 +59,7 @@ def systolic(
         if as_json:
             say(json.dumps(done, indent=1, ensure_ascii=False))
         else:
-            write_csv(done)
+            print_csv(done)
         return
     if len(shape) != 3:
         raise WrongUsage(f"give three sizes, M N K, got {' '.join(shape)}: mlsys systolic 512 512 512")
@@ -70,7 +70,7 @@ def systolic(
     if as_json:
         say(json.dumps(found, indent=1, ensure_ascii=False))
     elif as_csv:
-        write_csv([found])
+        print_csv([found])
     else:
         say(_table(found, convention, overlap, sram))
 

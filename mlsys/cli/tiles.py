@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_device, complete_model, one_form, say, speak_plainly, write_csv
-from mlsys.cli.networks import as_kernels_if, network_of, network_options, sizes_in_words, sizes_used
+from mlsys.cli.common import QuantityType, complete_device, complete_model, one_form, print_csv, say, speak_plainly
+from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
 
 __all__ = ["tiles"]
 
@@ -52,13 +52,13 @@ def tiles(
     device = Hardware[name]
     if onchip is not None:
         device = device.with_onchip(onchip)
-    work = network_of(model, options, device.headline)
+    work = asked_network(model, options, device.headline)
     kernels = as_kernels_if(not unfused, work)
     found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
     if as_json:
         say(json.dumps({**found.record(), **_sizes(work)}, indent=1, ensure_ascii=False))
     elif as_csv:
-        write_csv(_rows(found))
+        print_csv(_rows(found))
     else:
         say(found.explain())
         say(_longest(found))

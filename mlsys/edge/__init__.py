@@ -5,24 +5,24 @@ Importing it loads no torch; training, pruning and measuring do.
 
 from mlsys.edge.budgets import memory_violations
 from mlsys.edge.clock import Clock, ClockLaw, PowerPoint, SplitEnergy, best_clock, split_energy
-from mlsys.edge.config import Config, Variant, example
+from mlsys.edge.config import Config, EdgeVariant, example_config
 from mlsys.edge.layers import HardwareSummary, LayerRow, layer_stats, summarize_hardware
-from mlsys.edge.pareto import pareto_front
+from mlsys.edge.pareto import unbeaten_rows
 
 __all__ = [
     "Clock",
     "ClockLaw",
     "Config",
+    "EdgeVariant",
     "HardwareSummary",
     "LayerRow",
     "PowerPoint",
     "SplitEnergy",
-    "Variant",
     "best_clock",
-    "example",
+    "example_config",
     "layer_stats",
     "memory_violations",
-    "pareto_front",
     "split_energy",
     "summarize_hardware",
+    "unbeaten_rows",
 ]

@@ -14,10 +14,10 @@ from mlsys.errors import EdgeFileError
 from mlsys.faults import dotted
 from mlsys.units import Q_, Quantity
 
-__all__ = ["Config", "Variant", "example"]
+__all__ = ["Config", "EdgeVariant", "example_config"]
 
 
-class Variant(NamedTuple):
+class EdgeVariant(NamedTuple):
     """One network to make: how it is pruned, how much, and the number format it is stored in."""
 
     method: str
@@ -29,7 +29,7 @@ class Variant(NamedTuple):
         return f"{cut}, {self.precision}"
 
 
-def example() -> dict[str, Any]:
+def example_config() -> dict[str, Any]:
     """Return an example: the digits that scikit-learn ships, on the small network of the exercises."""
     return {
         "name": "digits on a small network",
@@ -69,7 +69,7 @@ class Config:
 
     Examples
     --------
-    >>> config = Config(example())
+    >>> config = Config(example_config())
     >>> len(config.variants), len(config.clocks), str(config.active_budget)
     (30, 2, '0.1 MB')
     >>> Config({"network": "small-cnn", "precisions": ["int4"]})
@@ -137,7 +137,7 @@ class Config:
         return int(self.data.get("batch", 1))
 
     @cached_property
-    def variants(self) -> tuple[Variant, ...]:
+    def variants(self) -> tuple[EdgeVariant, ...]:
         """Networks to make: the one as trained first, then methods and levels in order, formats innermost."""
         pruning = self.data.get("pruning") or {"structured": [0]}
         cuts = [
@@ -147,7 +147,7 @@ class Config:
         ]
         whole = [("none", 0.0)] if any(not level for _, level in cuts) else []
         return tuple(
-            Variant(method, level, precision)
+            EdgeVariant(method, level, precision)
             for method, level in (*whole, *(cut for cut in cuts if cut[1]))
             for precision in self.precisions
         )

@@ -6,9 +6,9 @@ import functools
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mlsys.edge.config import Config, Variant
+from mlsys.edge.config import Config, EdgeVariant
 from mlsys.edge.latency import raw_samples
-from mlsys.edge.task import Task, accuracy, fresh_network, load_task, train
+from mlsys.edge.task import EdgeTask, accuracy, fresh_network, load_task, train
 from mlsys.edge.variants import check_backend, in_format, input_dtype, pruned, stored_sizes
 from mlsys.errors import ArgumentError, UnknownNameError
 
@@ -63,9 +63,9 @@ class Measured:
     failed: str = ""
 
     @property
-    def variant(self) -> Variant:
+    def variant(self) -> EdgeVariant:
         """Which one it is."""
-        return Variant(self.method, self.level, self.precision)
+        return EdgeVariant(self.method, self.level, self.precision)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -93,7 +93,7 @@ class Workbench:
         self._captured: dict[tuple[Any, ...], Workload] = {}
 
     @functools.cached_property
-    def task(self) -> Task:
+    def task(self) -> EdgeTask:
         """The data."""
         return load_task(self.config.source, self.config.seed)
 
@@ -139,7 +139,7 @@ class Workbench:
             )
         return module
 
-    def cut(self, variant: Variant) -> Any:
+    def cut(self, variant: EdgeVariant) -> Any:
         """Return the network in FP32, pruned as the variant says."""
         key = (variant.method, variant.level)
         if key not in self._cut:
@@ -147,7 +147,7 @@ class Workbench:
             self._cut[key] = pruned(self.trained, self.task, variant, training=config.training, seed=config.seed)
         return self._cut[key]
 
-    def workload(self, variant: Variant) -> Workload:
+    def workload(self, variant: EdgeVariant) -> Workload:
         """Return the pruned network as captured, every value in FP32, at the batch of one inference."""
         from mlsys.workloads import Workload
 
@@ -159,7 +159,7 @@ class Workbench:
             self._captured[shapes] = Workload.from_torch(module, example, name=self.config.network)
         return self._captured[shapes]
 
-    def measure(self, variant: Variant) -> Measured:
+    def measure(self, variant: EdgeVariant) -> Measured:
         """Return everything that is known of one variant.
 
         What cannot be made here, or not estimated on the device, says why in ``failed``.
@@ -190,7 +190,7 @@ class Workbench:
         except (ArgumentError, UnknownNameError, RuntimeError, NotImplementedError) as error:
             return Measured(*variant, failed=str(error).splitlines()[0][:300])
 
-    def _times(self, variant: Variant, made: Any, dtype: Any) -> tuple[list[float], float | None, float | None]:
+    def _times(self, variant: EdgeVariant, made: Any, dtype: Any) -> tuple[list[float], float | None, float | None]:
         config = self.config
         if config.device is not None:
             core, memory = modelled_times(config.device, self.workload(variant), variant.precision, config.batch)

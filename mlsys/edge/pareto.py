@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["pareto_front"]
+__all__ = ["unbeaten_rows"]
 
 _BLOCK = 4_000_000  # comparisons held at a time
 
 
-def pareto_front(values: ArrayLike, largest: Sequence[bool] | None = None) -> NDArray[np.bool_]:
+def unbeaten_rows(values: ArrayLike, largest: Sequence[bool] | None = None) -> NDArray[np.bool_]:
     """Return which rows are beaten by no other row.
 
     A row beats another if it is as good in every column and better in one. Equal rows beat neither each other nor
@@ -39,17 +39,17 @@ def pareto_front(values: ArrayLike, largest: Sequence[bool] | None = None) -> ND
 
     Examples
     --------
-    >>> pareto_front([[1, 5], [2, 2], [2, 2], [3, 3]]).tolist()
+    >>> unbeaten_rows([[1, 5], [2, 2], [2, 2], [3, 3]]).tolist()
     [True, True, True, False]
     """
     rows = np.asarray(values, dtype=float)
     if rows.ndim != 2 or not rows.shape[1]:
-        raise ArgumentError(f"pareto_front(): `values` must be points × objectives, got shape {rows.shape}")
+        raise ArgumentError(f"unbeaten_rows(): `values` must be points × objectives, got shape {rows.shape}")
     if not np.isfinite(rows).all():
-        raise ArgumentError("pareto_front(): `values` must be finite. Leave out the points that have no value")
+        raise ArgumentError("unbeaten_rows(): `values` must be finite. Leave out the points that have no value")
     if largest is not None:
         if len(largest) != rows.shape[1]:
-            raise ArgumentError(f"pareto_front(): `largest` must have {rows.shape[1]} entries, got {len(largest)}")
+            raise ArgumentError(f"unbeaten_rows(): `largest` must have {rows.shape[1]} entries, got {len(largest)}")
         rows = np.where(np.asarray(largest, bool), -rows, rows)
     kept = np.ones(len(rows), bool)
     step = max(1, _BLOCK // max(1, len(rows) * rows.shape[1]))

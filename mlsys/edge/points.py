@@ -12,10 +12,10 @@ from mlsys.edge.clock import Clock, ClockLaw
 from mlsys.edge.config import Config
 from mlsys.edge.evaluate import Measured
 from mlsys.edge.latency import LatencyStatistics, latency_statistics
-from mlsys.edge.pareto import pareto_front
+from mlsys.edge.pareto import unbeaten_rows
 from mlsys.units import Q_
 
-__all__ = ["Point", "point_columns", "points_of"]
+__all__ = ["EdgePoint", "point_columns", "points_of"]
 
 _HEAD = (
     *("pruning_method", "pruning_level", "precision", "clock_scale", "voltage", "accuracy"),
@@ -28,7 +28,7 @@ _TAIL = ("active_budget_mb", "accepted", "reason", "pareto")
 
 
 @dataclass(frozen=True)
-class Point:
+class EdgePoint:
     """One variant at one clock.
 
     Attributes
@@ -129,7 +129,7 @@ def point_columns(config: Config) -> tuple[str, ...]:
     return (*_HEAD, *map(violation_name, config.budgets), *_TAIL)
 
 
-def points_of(config: Config, measured: Iterable[Measured]) -> tuple[Point, ...]:
+def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, ...]:
     """Return every variant at every clock, the front among the accepted ones marked.
 
     Parameters
@@ -141,16 +141,16 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[Point, ...]
 
     Returns
     -------
-    tuple of Point
+    tuple of EdgePoint
         Variants in the order given, clocks innermost.
     """
     found = [point for one in measured for point in _at_each_clock(config, one)]
     return _with_front(found)
 
 
-def _at_each_clock(config: Config, one: Measured) -> list[Point]:
+def _at_each_clock(config: Config, one: Measured) -> list[EdgePoint]:
     if one.failed:
-        return [Point(one, clock, None, None, 0.0, {}, (f"failed: {one.failed}",)) for clock in config.clocks]
+        return [EdgePoint(one, clock, None, None, 0.0, {}, (f"failed: {one.failed}",)) for clock in config.clocks]
     static, dynamic = config.static_power, config.dynamic_power(one.precision)
     if one.core_ms is not None and one.memory_ms is not None:
         core = Q_(one.core_ms, "ms")
@@ -169,7 +169,7 @@ def _at_each_clock(config: Config, one: Measured) -> list[Point]:
         needed = float(memory.magnitude)
         energy = 1e3 * sum(law.plain(clock)[1:])
         reasons = _reasons(config, one, needed, times.p50, energy)
-        found.append(Point(one, clock, times, law, needed, violations, reasons))
+        found.append(EdgePoint(one, clock, times, law, needed, violations, reasons))
     return found
 
 
@@ -193,10 +193,10 @@ def _reasons(config: Config, one: Measured, memory: float, latency: float, energ
     return tuple(found)
 
 
-def _with_front(found: list[Point]) -> tuple[Point, ...]:
+def _with_front(found: list[EdgePoint]) -> tuple[EdgePoint, ...]:
     places = [place for place, point in enumerate(found) if point.accepted]
     if places:
-        front = pareto_front([found[place].objectives for place in places], (True, False, False, False))
+        front = unbeaten_rows([found[place].objectives for place in places], (True, False, False, False))
         for place, beaten_by_none in zip(places, front, strict=True):
             found[place] = replace(found[place], pareto=bool(beaten_by_none))
     return tuple(found)

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mlsys.edge.config import Config, Variant
+from mlsys.edge.config import Config, EdgeVariant
 from mlsys.edge.evaluate import Measured, Workbench
 from mlsys.errors import ArgumentError
 from mlsys.files import write_bytes, write_text
 
-__all__ = ["Run", "machine_of", "measured_of", "run"]
+__all__ = ["EdgeRun", "machine_of", "measured_of", "run"]
 
 _MANIFEST, _PIECES, _WEIGHTS, _FORM = "edge.json", "pieces", "trained.pt", "mlsys-edge-1"
 
 
-class Run:
+class EdgeRun:
     """The files of one configuration: ``<folder>.part`` while it runs, ``<folder>`` when it is whole.
 
     Parameters
@@ -82,7 +82,7 @@ class Run:
         text = json.dumps(said, indent=1, ensure_ascii=False)
         write_text(self.part / _MANIFEST, text + "\n")
 
-    def piece(self, variant: Variant) -> Measured | None:
+    def piece(self, variant: EdgeVariant) -> Measured | None:
         """Return what an earlier start of this run has found of a variant; None if nothing that is whole."""
         try:
             kept = json.loads((self.part / _PIECES / self._name(variant)).read_text(encoding="utf-8"))
@@ -90,12 +90,12 @@ class Run:
         except (OSError, ValueError, TypeError):
             return None
 
-    def keep(self, variant: Variant, found: Measured) -> None:
+    def keep(self, variant: EdgeVariant, found: Measured) -> None:
         """Keep what was found of a variant."""
         text = json.dumps(found.record(), ensure_ascii=False, allow_nan=False)
         write_text(self.part / _PIECES / self._name(variant), text + "\n")
 
-    def _name(self, variant: Variant) -> str:
+    def _name(self, variant: EdgeVariant) -> str:
         return f"{_hashed([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
 
     def trained(self, bench: Workbench) -> None:
@@ -171,7 +171,7 @@ def run(
     folder: str | Path,
     *,
     write: Callable[[Config, tuple[Measured, ...], Path], None],
-    told: Callable[[int, int, Variant], None] = lambda done, count, variant: None,
+    told: Callable[[int, int, EdgeVariant], None] = lambda done, count, variant: None,
 ) -> tuple[Measured, ...]:
     """Make, judge and time every variant, and write the results; a run that was stopped goes on where it was.
 
@@ -196,7 +196,7 @@ def run(
     ArgumentError
         If the folder holds something else, or network, data or kernels are missing.
     """
-    files = Run(config, folder)
+    files = EdgeRun(config, folder)
     if files.finished:
         return measured_of(config, folder)
     bench = Workbench(config)
@@ -225,7 +225,7 @@ def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
     ArgumentError
         If the folder holds no finished run of this configuration, or a piece of it is missing or broken.
     """
-    files = Run(config, folder)
+    files = EdgeRun(config, folder)
     if not files.finished:
         hint = f" {files.part} holds an unfinished run: run it again to go on." if files.part.is_dir() else ""
         raise ArgumentError(f"{folder} holds no finished run of this configuration.{hint} Write mlsys edge run CONFIG")

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
 from mlsys.edge.config import Config
 from mlsys.edge.evaluate import Measured
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
-from mlsys.edge.points import Point, point_columns
+from mlsys.edge.points import EdgePoint, point_columns
 from mlsys.errors import ArgumentError
+from mlsys.files import csv_text
 
-__all__ = ["LIMITS", "TRADEOFF_COLUMNS", "advice", "csv_files", "csv_text", "lead", "markdown", "named", "tradeoffs"]
+__all__ = [
+    "LIMITS",
+    "TRADEOFF_COLUMNS",
+    "csv_files",
+    "edge_advice",
+    "lead",
+    "markdown",
+    "named",
+    "tradeoffs",
+]
 
 TRADEOFF_COLUMNS = (
     *("precision", "accuracy_mean", "latency_ms_mean", "memory_mb_mean", "energy_proxy_j_mean", "accepted_ratio"),
@@ -34,23 +42,7 @@ LIMITS = (
 _FEW, _SHARE = 0.5, (0.6, 0.8)
 
 
-def csv_text(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return rows as CSV; what is None is an empty cell, and no text is left that a spreadsheet would compute.
-
-    Examples
-    --------
-    >>> print(csv_text([{"a": 1, "b": None}], ("a", "b")), end="")
-    a,b
-    1,
-    """
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(columns), lineterminator="\n", extrasaction="raise")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
-def tradeoffs(points: Sequence[Point]) -> list[dict[str, Any]]:
+def tradeoffs(points: Sequence[EdgePoint]) -> list[dict[str, Any]]:
     """Return one row for each number format: means over its points, and the share that is accepted.
 
     Points that could not be made count as not accepted and in no mean.
@@ -77,7 +69,7 @@ def tradeoffs(points: Sequence[Point]) -> list[dict[str, Any]]:
 def csv_files(
     config: Config,
     measured: Sequence[Measured],
-    points: Sequence[Point],
+    points: Sequence[EdgePoint],
     layers: Sequence[LayerRow],
     summary: Sequence[HardwareSummary],
 ) -> dict[str, str]:
@@ -101,7 +93,7 @@ def csv_files(
     }
 
 
-def lead(points: Sequence[Point]) -> Point:
+def lead(points: Sequence[EdgePoint]) -> EdgePoint:
     """Return the point that layers and rates are told of: the first variant that could be made, at its first clock.
 
     Raises
@@ -116,7 +108,7 @@ def lead(points: Sequence[Point]) -> Point:
     return made
 
 
-def advice(config: Config, points: Sequence[Point], summary: Sequence[HardwareSummary]) -> list[str]:
+def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[HardwareSummary]) -> list[str]:
     """Return what the numbers suggest, each sentence with the numbers it rests on."""
     accepted = [point for point in points if point.accepted]
     said = [f"{len(accepted)} of {len(points)} points meet every budget."]
@@ -164,14 +156,14 @@ def _sram(config: Config) -> float | None:
     return None if size is None else float(size.m_as("byte"))
 
 
-def named(point: Point) -> str:
+def named(point: EdgePoint) -> str:
     """Return which variant at which clock, in words."""
     return f"{point.measured.variant} at {point.clock.scale:g} of the clock"
 
 
 def markdown(
     config: Config,
-    points: Sequence[Point],
+    points: Sequence[EdgePoint],
     layers: Sequence[LayerRow],
     summary: Sequence[HardwareSummary],
     machine: str,
@@ -184,7 +176,7 @@ def markdown(
         f"Latency: {'measured here' if config.device is None else f'modelled for {config.device}'}. {machine}",
         "",
     ]
-    lines += [f"- {sentence}" for sentence in advice(config, points, summary)]
+    lines += [f"- {sentence}" for sentence in edge_advice(config, points, summary)]
     lines += ["", "## What no other point beats", "", "In accuracy, time, energy and memory, among the accepted.", ""]
     heads = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
     lines += _table(heads, [_cells(point) for point in front])
@@ -205,7 +197,7 @@ def markdown(
     return "\n".join(lines)
 
 
-def _cells(point: Point) -> tuple[str, ...]:
+def _cells(point: EdgePoint) -> tuple[str, ...]:
     clock = f"{point.clock.scale:g}" + (f" at {point.clock.voltage:g} V/V" if point.clock.voltage != 1 else "")
     if point.statistics is None:
         return (str(point.measured.variant), clock, *("—",) * 6)

@@ -13,14 +13,14 @@ from mlsys.errors import ArgumentError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Task", "accuracy", "digits", "fresh_network", "load_task", "train"]
+__all__ = ["EdgeTask", "accuracy", "digits", "fresh_network", "load_task", "train"]
 
 _TEST_SHARE = 0.2
 _MOST = 256
 
 
 @dataclass(frozen=True)
-class Task:
+class EdgeTask:
     """Images and what they show: to learn from, and to be judged by.
 
     Attributes
@@ -53,7 +53,7 @@ class Task:
                 raise ArgumentError(f"{self.name}: {part}_x has values that are not finite")
 
 
-def digits(seed: int = 0, side: int = 28) -> Task:
+def digits(seed: int = 0, side: int = 28) -> EdgeTask:
     """Return the handwritten digits that scikit-learn ships, enlarged to ``side`` pixels, a fifth of them for testing.
 
     Parameters
@@ -77,10 +77,10 @@ def digits(seed: int = 0, side: int = 28) -> Task:
     places = np.arange(len(classes))
     train, test = train_test_split(places, test_size=_TEST_SHARE, random_state=seed, stratify=classes)
     y = torch.tensor(classes, dtype=torch.int64)
-    return Task(x[train], y[train], x[test], y[test], f"digits, {side} × {side}")
+    return EdgeTask(x[train], y[train], x[test], y[test], f"digits, {side} × {side}")
 
 
-def load_task(source: str, seed: int = 0) -> Task:
+def load_task(source: str, seed: int = 0) -> EdgeTask:
     """Return the data that a configuration names.
 
     Parameters
@@ -109,7 +109,7 @@ def load_task(source: str, seed: int = 0) -> Task:
         raise ArgumentError(
             f"{source!r} must return train_x, train_y, test_x, test_y, but: {type(error).__name__}: {error}"
         ) from error
-    return Task(train_x, train_y, test_x, test_y, source)
+    return EdgeTask(train_x, train_y, test_x, test_y, source)
 
 
 def fresh_network(name: str, seed: int = 0) -> Any:
@@ -141,7 +141,7 @@ def fresh_network(name: str, seed: int = 0) -> Any:
 
 def train(
     module: Any,
-    task: Task,
+    task: EdgeTask,
     *,
     epochs: int,
     batch: int = 64,
@@ -189,7 +189,7 @@ def train(
     module.eval()
 
 
-def accuracy(module: Any, task: Task, dtype: torch.dtype | None = None) -> float:
+def accuracy(module: Any, task: EdgeTask, dtype: torch.dtype | None = None) -> float:
     """Return the share of the test samples whose highest score is that of their class.
 
     Parameters
@@ -210,5 +210,5 @@ def accuracy(module: Any, task: Task, dtype: torch.dtype | None = None) -> float
     return right / len(task.test_y)
 
 
-def _batches(task: Task) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def _batches(task: EdgeTask) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     return iter(zip(task.test_x.split(_MOST), task.test_y.split(_MOST), strict=True))  # type: ignore[no-untyped-call]

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mlsys.edge.config import Variant
-from mlsys.edge.task import Task, train
+from mlsys.edge.config import EdgeVariant
+from mlsys.edge.task import EdgeTask, train
 from mlsys.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
     buffers: int
 
 
-def pruned(module: Any, task: Task, variant: Variant, *, training: dict[str, Any], seed: int) -> Any:
+def pruned(module: Any, task: EdgeTask, variant: EdgeVariant, *, training: dict[str, Any], seed: int) -> Any:
     """Return a copy of a trained module with less in it, trained on for a few epochs.
 
     Parameters
@@ -141,7 +141,7 @@ def check_backend(backend: str, precisions: tuple[str, ...]) -> None:
         )
 
 
-def in_format(module: Any, task: Task, precision: str, backend: str) -> Any:
+def in_format(module: Any, task: EdgeTask, precision: str, backend: str) -> Any:
     """Return a copy of a module that stores and computes in a number format.
 
     Parameters

@@ -5,7 +5,7 @@ Importing it loads no backend; measuring does.
 
 from mlsys.explain.attribution import CAUSES, Attribution, LayerShare, attribute, attribute_times
 from mlsys.explain.doubts import LIMITS, Limits, doubts
-from mlsys.explain.log import Cold, Log, Sample, Work, read_log, read_logs
+from mlsys.explain.log import Cold, LayerWork, Log, Sample, read_log, read_logs
 from mlsys.explain.stored import stored_logs
 
 __all__ = [
@@ -14,10 +14,10 @@ __all__ = [
     "Attribution",
     "Cold",
     "LayerShare",
+    "LayerWork",
     "Limits",
     "Log",
     "Sample",
-    "Work",
     "attribute",
     "attribute_times",
     "doubts",

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError
-from mlsys.explain.log import Log, Work
+from mlsys.explain.log import LayerWork, Log
 
 __all__ = ["CAUSES", "Attribution", "LayerShare", "attribute", "attribute_times"]
 
@@ -155,7 +155,7 @@ def attribute(log: Log) -> Attribution:
 def attribute_times(
     name: str,
     total: float,
-    works: Sequence[Work],
+    works: Sequence[LayerWork],
     times: Mapping[str, float],
     *,
     ops_per_s: float,
@@ -190,7 +190,7 @@ def attribute_times(
 
     Examples
     --------
-    >>> work = Work("conv", "conv", macs=500_000, weight_bytes=0, read_bytes=1000, write_bytes=1000)
+    >>> work = LayerWork("conv", "conv", macs=500_000, weight_bytes=0, read_bytes=1000, write_bytes=1000)
     >>> found = attribute_times("one", 2.0, [work], {"conv": 1.5}, ops_per_s=1e9, bytes_per_s=1e9)
     >>> {cause: round(share, 6) for cause, share in found.shares.items()}
     {'compute': 50.0, 'memory': 0.0, 'launch': 0.0, 'residual': 50.0}
@@ -224,7 +224,7 @@ def attribute_times(
     return Attribution(name, whole, tuple(layers), entry, between - entry, scale, ops, flow, tuple(told))
 
 
-def _share(work: Work, measured: float, time: float, compute: float, memory: float, launch_s: float) -> LayerShare:
+def _share(work: LayerWork, measured: float, time: float, compute: float, memory: float, launch_s: float) -> LayerShare:
     """Split one layer's time: the ruling bound first, then a launch, then what is left."""
     cause = "compute" if compute >= memory else "memory"
     least = max(compute, memory)

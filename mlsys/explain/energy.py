@@ -19,7 +19,7 @@ from mlsys.door import checked_number, count, nonnegative, positive
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_, Quantity
 
-__all__ = ["INA226", "Rapl", "Trace", "ina226_sensor"]
+__all__ = ["INA226", "PowerTrace", "Rapl", "ina226_sensor"]
 
 _SHUNT_STEP, _BUS_STEP, _FULL_SCALE = 2.5e-6, 1.25e-3, 32768 * 2.5e-6
 _AVERAGES = (1, 4, 16, 64, 128, 256, 512, 1024)
@@ -124,7 +124,7 @@ class INA226:
 
 
 @dataclass(frozen=True)
-class Trace:
+class PowerTrace:
     """Power over time.
 
     Attributes
@@ -134,7 +134,7 @@ class Trace:
 
     Examples
     --------
-    >>> trace = Trace((0.0, 0.1, 0.3), (1.0, 1.0, 2.0))
+    >>> trace = PowerTrace((0.0, 0.1, 0.3), (1.0, 1.0, 2.0))
     >>> print(trace.energy)
     0.4 J
     >>> print(trace.per_inference(10, idle=0.5))
@@ -148,13 +148,13 @@ class Trace:
         times, watts = np.asarray(self.times, float), np.asarray(self.watts, float)
         if len(times) != len(watts) or len(times) < 2:
             raise ArgumentError(
-                f"Trace(): `times` and `watts` must be equally many, two at least; got {len(times)} and {len(watts)}"
+                f"PowerTrace(): `times` and `watts` must be equally many, at least 2; got {len(times)} and {len(watts)}"
             )
         if not (np.isfinite(times).all() and np.isfinite(watts).all() and (watts >= 0).all()):
-            raise ArgumentError("Trace(): `times` must be finite and `watts` finite and not negative")
+            raise ArgumentError("PowerTrace(): `times` must be finite and `watts` finite and not negative")
         if not (np.diff(times) > 0).all():
             place = int(np.argmin(np.diff(times) > 0)) + 1
-            raise ArgumentError(f"Trace(): `times` must rise, and times[{place}] does not")
+            raise ArgumentError(f"PowerTrace(): `times` must rise, and times[{place}] does not")
 
     @property
     def duration(self) -> float:

@@ -18,7 +18,7 @@ from mlsys.errors import LogFileError
 from mlsys.explain.schema import VERSION, line_faults, whole_faults
 from mlsys.files import write_text
 
-__all__ = ["Cold", "Log", "Sample", "Work", "read_log", "read_logs", "write_whole"]
+__all__ = ["Cold", "LayerWork", "Log", "Sample", "read_log", "read_logs", "write_whole"]
 
 _MOST_BYTES = 200_000_000
 _P99_SAMPLES = 1000
@@ -26,7 +26,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Work:
+class LayerWork:
     """What one layer must do: MAC, and bytes of weights, read and written."""
 
     name: str
@@ -102,7 +102,7 @@ class Log:
     day: str
     protocol: Mapping[str, Any]
     environment: Mapping[str, Any]
-    works: tuple[Work, ...]
+    works: tuple[LayerWork, ...]
     colds: tuple[Cold, ...]
     samples: tuple[Sample, ...]
     layers: tuple[Sample, ...] = ()
@@ -260,7 +260,7 @@ def parsed(text: str, where: str = "log") -> Log:
     rest = [record for _, record in records[1:]]
     return Log(
         **plain,
-        works=tuple(Work(**layer) for layer in header["layers"]),
+        works=tuple(LayerWork(**layer) for layer in header["layers"]),
         output=None if header.get("output") is None else tuple(header["output"]),
         malformed=tuple(header.get("malformed", ())),
         colds=tuple(Cold(each["run"], each["load_ms"], each["first_ms"]) for each in rest if each["kind"] == "cold"),

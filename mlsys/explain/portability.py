@@ -16,13 +16,13 @@ import numpy as np
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["Point", "Ported", "leave_one_out", "predict_on", "published_points"]
+__all__ = ["PortabilityPoint", "Ported", "leave_one_out", "predict_on", "published_points"]
 
 _CORE = re.compile(r"\((Cortex-M\d+F?\+?|[^()]*?) (\d+) MHz\)")
 
 
 @dataclass(frozen=True)
-class Point:
+class PortabilityPoint:
     """One measured platform and network.
 
     Attributes
@@ -74,7 +74,7 @@ class Ported:
 
 
 @lru_cache(maxsize=1)
-def published_points() -> tuple[Point, ...]:
+def published_points() -> tuple[PortabilityPoint, ...]:
     """Return the microcontrollers with a published time on a network of MLPerf Tiny, the median of each.
 
     Examples
@@ -102,12 +102,12 @@ def published_points() -> tuple[Point, ...]:
         if core is None or twin is None or "int8" not in twin.precisions:
             continue
         peak = float(twin.peak("int8").m_as("FLOP/s"))
-        found.append(Point(device, core[1].rstrip("F"), network, peak, float(np.median(values))))
+        found.append(PortabilityPoint(device, core[1].rstrip("F"), network, peak, float(np.median(values))))
     return tuple(found)
 
 
 def predict_on(
-    points: Sequence[Point], network: str, *, peak: float, core: str, platform: str = "a platform"
+    points: Sequence[PortabilityPoint], network: str, *, peak: float, core: str, platform: str = "a platform"
 ) -> Ported:
     """Predict the time of a network on a platform by its peak, or refuse.
 
@@ -145,7 +145,7 @@ def predict_on(
     return Ported(platform, network, factor / peak, None, "", tuple(point.platform for point in alike))
 
 
-def leave_one_out(points: Sequence[Point]) -> tuple[Ported, ...]:
+def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[Ported, ...]:
     """Predict every point from the other platforms.
 
     Parameters

@@ -14,7 +14,7 @@ from mlsys.explain.backends import Backend, BackendMissingError, Subject, Unmeas
 from mlsys.explain.counters import PerfCounters, per_run
 from mlsys.explain.energy import Rapl
 from mlsys.explain.environment import cpu_name, environment, pinned, throttle_count
-from mlsys.explain.log import Cold, Log, Sample, Work
+from mlsys.explain.log import Cold, LayerWork, Log, Sample
 from mlsys.explain.nets import Net, idle_chain
 from mlsys.explain.rates import rates_here
 from mlsys.explain.serial import SerialDevice
@@ -30,14 +30,14 @@ _IDLE, _IDLE_ROUNDS = 17, 101
 _MEAN = "the mean of each run, idling included: the meter is too slow for one inference"
 
 
-def works_of(subject: Subject) -> tuple[Work, ...]:
+def works_of(subject: Subject) -> tuple[LayerWork, ...]:
     """Return what each layer of a network must do; empty where nobody can tell (an ONNX or LiteRT file)."""
     if subject.net is not None:
         element = 1 if subject.format == "int8" else 4
         found = []
         for layer in subject.net.layers:
             cost = layer.cost(element)
-            found.append(Work(layer.name, layer.kind, cost.macs, cost.weights, cost.reads, cost.writes))
+            found.append(LayerWork(layer.name, layer.kind, cost.macs, cost.weights, cost.reads, cost.writes))
         return tuple(found)
     if subject.module is None:
         return ()
@@ -45,12 +45,12 @@ def works_of(subject: Subject) -> tuple[Work, ...]:
 
     # A layer is a module without parts; what is called between modules stands by its own name.
     leaves = {name for name, part in subject.module.named_modules() if name and not list(part.children())}
-    merged: dict[str, Work] = {}
+    merged: dict[str, LayerWork] = {}
     for one in Workload.from_torch(subject.module, subject.inputs).operators:
         name = one.path if one.path in leaves else one.name
-        old = merged.get(name, Work(name, one.kind, 0, 0, 0, 0))
+        old = merged.get(name, LayerWork(name, one.kind, 0, 0, 0, 0))
         weights = round(one.weights.m_as("byte"))
-        merged[name] = Work(
+        merged[name] = LayerWork(
             name, old.kind, old.macs + round(one.flops.m_as("FLOP") / 2), old.weight_bytes + weights,
             old.read_bytes + max(round(one.read.m_as("byte")) - weights, 0),
             old.write_bytes + round(one.written.m_as("byte")),
@@ -141,7 +141,7 @@ def measure_backend(
     works = works_of(subject)
     known = {work.name for work in works}
     extra = [name for name in dict.fromkeys(sample.layer or "" for sample in layers) if name not in known]
-    works += tuple(Work(name, "other", 0, 0, 0, 0) for name in extra)
+    works += tuple(LayerWork(name, "other", 0, 0, 0, 0) for name in extra)
     after = throttle_count()
     surroundings["throttled_during"] = None if throttled is None or after is None else after - throttled
     return Log(
@@ -247,7 +247,7 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def _memory(works: Sequence[Work]) -> dict[str, float] | None:
+def _memory(works: Sequence[LayerWork]) -> dict[str, float] | None:
     """Return weights, and the most that a layer reads and writes, kB: the least that a device must hold."""
     if not works or not any(work.weight_bytes for work in works):
         return None

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.hardware.parts import Link, MemoryLevel, known, missing
 from mlsys.hardware.technology import Role, Technology, generation_of, role_of, technology_of
-from mlsys.provenance import Fact, number, origin_of
+from mlsys.provenance import Fact, fact_magnitude, origin_of
 from mlsys.units import Quantity, ureg
 
 __all__ = ["ArrayShape", "LevelView", "LinkView", "Part"]
@@ -27,7 +27,7 @@ def _number(quantity: Quantity | None, unit: str) -> float | None:
     factor = _FACTORS.get(key)
     if factor is None:
         factor = _FACTORS[key] = float(ureg.Quantity(1.0, quantity.units).m_as(unit))
-    return number(quantity) * factor
+    return fact_magnitude(quantity) * factor
 
 
 class Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
@@ -45,7 +45,7 @@ def dataflow(name: str, tile: int) -> LoopNest:
     >>> dataflow("ws", 32).levels[0].order
     ('k', 'n', 'm')
     """
-    edge = int(checked_number("dataflow", "tile", tile, count(), {}))
+    edge = checked_count("dataflow", "tile", tile)
     wanted = name.lower() if isinstance(name, str) else str(name)
     known = [short for short, (_, streams) in DATAFLOWS.items() if streams]
     if wanted not in known:
@@ -84,7 +84,7 @@ def row_stationary(space: IterationSpace, columns: int) -> LoopNest:
     >>> row_stationary(conv_space(1, 4, 8, 14, 14, 3, 3), columns=7).levels[0].instances
     21
     """
-    lanes = int(checked_number("row_stationary", "columns", columns, count(), {}))
+    lanes = checked_count("row_stationary", "columns", columns)
     if "r" not in space.sizes:
         raise UnknownNameError(
             f"row_stationary(): {space.name} has no filter rows; row stationary belongs to convolutions. "

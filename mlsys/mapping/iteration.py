@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.workloads.operator import Operator
@@ -118,7 +118,7 @@ class IterationSpace:
 
 
 def _sizes(where: str, **given: int) -> FrozenDict[str, int]:
-    return FrozenDict({name: int(checked_number(where, name, value, count(), {})) for name, value in given.items()})
+    return FrozenDict({name: checked_count(where, name, value) for name, value in given.items()})
 
 
 def gemm_space(m: int, n: int, k: int, name: str | None = None) -> IterationSpace:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass, field
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
@@ -47,9 +47,7 @@ class TileLevel:
     def __post_init__(self) -> None:
         for name in ("tile", "unroll"):
             given: AnyMapping[str, int] = getattr(self, name)
-            checked = {
-                dim: int(checked_number("TileLevel", f"{name}[{dim}]", v, count(), {})) for dim, v in given.items()
-            }
+            checked = {dim: checked_count("TileLevel", f"{name}[{dim}]", v) for dim, v in given.items()}
             object.__setattr__(self, name, FrozenDict(checked))
         object.__setattr__(self, "order", tuple(self.order))
         object.__setattr__(self, "keeps", tuple(self.keeps))

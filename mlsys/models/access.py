@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.door import Argument, checked_number, count
+from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 from mlsys.units import Q_, Quantity, ureg
@@ -151,7 +151,7 @@ def strided_access(
     size = _whole_bytes(where, "element_size", element_size)
     step = int(checked_number(where, "stride", stride, _STRIDE, {}))
     first = int(checked_number(where, "offset", offset, _STRIDE, {}))
-    number = int(checked_number(where, "lanes", lanes, count(), {}))
+    number = checked_count(where, "lanes", lanes)
     return warp_access((first + step * np.arange(number, dtype=np.int64)) * size, Q_(size, "byte"), sector)
 
 
@@ -236,7 +236,7 @@ def layout_strides(channels: int, height: int, width: int, layout: str = "NCHW")
     """
     where = "layout_strides"
     c, h, w = (
-        int(checked_number(where, name, value, count(), {}))
+        checked_count(where, name, value)
         for name, value in (("channels", channels), ("height", height), ("width", width))
     )
     if layout not in LAYOUTS:

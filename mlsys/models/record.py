@@ -13,7 +13,7 @@ from typing import Any
 from mlsys.provenance import Fact, origins_within
 from mlsys.units import Quantity
 
-__all__ = ["UNITS", "VERSION", "amount", "amounts", "facts_of"]
+__all__ = ["UNITS", "VERSION", "amounts", "facts_of", "plain_amount"]
 
 VERSION = 1
 # By dimension, the unit that a record states a quantity in.
@@ -22,13 +22,13 @@ UNITS = (
 )  # fmt: skip
 
 
-def amount(quantity: Quantity) -> dict[str, Any]:
+def plain_amount(quantity: Quantity) -> dict[str, Any]:
     """Return a quantity as its number and its unit; None in the place of an infinite number.
 
     Examples
     --------
     >>> from mlsys.units import Q_
-    >>> amount(Q_(3, "ms")), amount(Q_(312, "TFLOP/s"))
+    >>> plain_amount(Q_(3, "ms")), plain_amount(Q_(312, "TFLOP/s"))
     ({'value': 0.003, 'unit': 's'}, {'value': 312000000000000.0, 'unit': 'FLOP/s'})
     """
     unit = next((unit for unit in UNITS if quantity.is_compatible_with(unit)), None)
@@ -39,7 +39,7 @@ def amount(quantity: Quantity) -> dict[str, Any]:
 
 def amounts(quantities: Mapping[str, Quantity]) -> dict[str, dict[str, Any]]:
     """Return named quantities as plain data."""
-    return {name: amount(quantity) for name, quantity in quantities.items()}
+    return {name: plain_amount(quantity) for name, quantity in quantities.items()}
 
 
 def facts_of(*values: Any) -> tuple[Fact, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.frozen import FrozenDict
-from mlsys.models.record import VERSION, amount, amounts, facts_of
+from mlsys.models.record import VERSION, amounts, facts_of, plain_amount
 from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity
 
@@ -70,7 +70,7 @@ class Result:
             "device": self.device,
             "workload": self.workload,
             "bound_by": self.bound_by,
-            "time": amount(self.time),
+            "time": plain_amount(self.time),
             "parts": amounts(self.parts),
             "figures": amounts(self.figures),
             "assumptions": list(self.assumptions),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mlsys.door import checked_number, count, nonnegative
+from mlsys.door import checked_count, checked_number, nonnegative
 from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.models.result import Result
 from mlsys.planner.memory.liveness import graph_of
@@ -177,7 +177,7 @@ def schedule_streams(
     5 ms instead of 7 ms (0, 1, 3)
     """
     graph = graph_of("schedule_streams", workload)
-    number = int(checked_number("schedule_streams", "streams", streams, count(), {}))
+    number = checked_count("schedule_streams", "streams", streams)
     seconds = _seconds(graph, times)
     tails = _tails(graph, seconds)
     after = _followers(graph)

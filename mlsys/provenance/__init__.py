@@ -11,8 +11,8 @@ Facts are handed out by :func:`read`, which recorders and what-ifs hear of.
 from mlsys.provenance.origin import Fact, Origin, Step, origin_of, used_facts
 from mlsys.provenance.reading import (
     active_whatifs,
+    fact_magnitude,
     listen,
-    number,
     perturbed,
     read,
     recording,
@@ -26,9 +26,9 @@ __all__ = [
     "Origin",
     "Step",
     "active_whatifs",
+    "fact_magnitude",
     "label_of",
     "listen",
-    "number",
     "origin_of",
     "origins_within",
     "perturbed",

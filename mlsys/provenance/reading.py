@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["active_whatifs", "listen", "number", "perturbed", "read", "recording", "remembered", "unrecorded"]
+__all__ = ["active_whatifs", "fact_magnitude", "listen", "perturbed", "read", "recording", "remembered", "unrecorded"]
 
 T = TypeVar("T")
 
@@ -86,14 +86,14 @@ def read(quantity: Any) -> Any:
     return quantity
 
 
-def number(quantity: Any) -> float:
+def fact_magnitude(quantity: Any) -> float:
     """Return the magnitude of a fact as :func:`read` hands it out, for the inner loops of models.
 
     Examples
     --------
     >>> from mlsys import Hardware
     >>> with perturbed("A100_80GB/memory/HBM/bandwidth", 2), recording() as seen:
-    ...     number(Hardware.Cloud.A100.level()._bandwidth)
+    ...     fact_magnitude(Hardware.Cloud.A100.level()._bandwidth)
     4078.0
     >>> list(seen)
     ['A100_80GB/memory/HBM/bandwidth']

@@ -17,7 +17,7 @@ from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, Target, code_digest
 from mlsys.sweep.table import SweepRow
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate_points"]
 
 Array = NDArray[np.float64]
 # Kernels times devices that are timed at once: their columns stay in a processor's cache.
@@ -25,7 +25,7 @@ ROWS = 4096
 _CAUSES = ("compute", "memory", "launch")
 
 
-def evaluate(points: Sequence[Point], code: str | None = None) -> dict[str, list[Any]]:
+def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[str, list[Any]]:
     """Return the rows of the points, as columns.
 
     Parameters
@@ -42,7 +42,8 @@ def evaluate(points: Sequence[Point], code: str | None = None) -> dict[str, list
     """
     if code is not None and code != code_digest():
         raise ArgumentError(
-            "evaluate(): this machine has another version of mlsys than the one that asks. Install the same on both"
+            "evaluate_points(): this machine has another version of mlsys than the one that asks. "
+            "Install the same on both"
         )
     rows: list[SweepRow] = []
     held: list[tuple[CaseWork, list[Point]]] = []

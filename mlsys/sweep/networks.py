@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.sweep.points import SweepCase
@@ -116,7 +116,7 @@ def _captured_kernels(variant: Variant, batch: int) -> tuple[Network, Work, NDAr
 def _kernels(network: Network) -> Work:
     if not len(network):
         raise ArgumentError(f"the network {network.name!r} has no operators")
-    return lowered(network, None)
+    return kernels_of(network, None)
 
 
 def _counted(network: Network, case: SweepCase, work: Work, scale: float) -> CaseWork:

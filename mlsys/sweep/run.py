@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mlsys.door import checked_number, count, positive
+from mlsys.door import checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.provenance import unrecorded
 from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
@@ -17,7 +17,7 @@ from mlsys.sweep.spec import SweepSpec
 from mlsys.sweep.table import SweepRow, SweepTable
 from mlsys.sweep.workers import evaluated, nothing, usual_jobs
 
-__all__ = ["load", "sweep"]
+__all__ = ["load_results", "sweep"]
 
 
 def sweep(
@@ -73,7 +73,7 @@ def sweep(
     'NVIDIA T4 has no fp8 peak. It has: fp64, fp32, fp16, int8, int4'
     """
     if jobs is not None:
-        checked_number("sweep", "jobs", jobs, count(), {})
+        checked_count("sweep", "jobs", jobs)
     checked_number("sweep", "patience", patience, positive(), {})
     with unrecorded():  # the digest of the facts stands beside every point
         return _swept(spec, folder, jobs, scheduler, patience, progress, note)
@@ -129,7 +129,7 @@ def _completed(
     return found
 
 
-def load(folder: str | Path) -> SweepTable:
+def load_results(folder: str | Path) -> SweepTable:
     """Return the results that a finished sweep left in a folder.
 
     Raises

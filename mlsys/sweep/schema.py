@@ -11,7 +11,7 @@ from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import PRECISIONS
 from mlsys.sweep.devices import matching
 
-__all__ = ["CLASSES", "FILTERS", "faults", "listed"]
+__all__ = ["CLASSES", "FILTERS", "listed", "spec_faults"]
 
 Place = tuple[Any, ...]
 
@@ -75,7 +75,7 @@ def _validators() -> tuple[Any, Any, Any]:
     return tuple(jsonschema.Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))  # type: ignore[return-value]
 
 
-def faults(data: Any, folder: Path) -> list[tuple[Place, str]]:
+def spec_faults(data: Any, folder: Path) -> list[tuple[Place, str]]:
     """Return every fault of a specification, each with its place.
 
     Parameters

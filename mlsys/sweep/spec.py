@@ -13,7 +13,7 @@ from typing import Any
 
 from mlsys.errors import SweepFileError
 from mlsys.sweep.devices import matching
-from mlsys.sweep.schema import faults, listed
+from mlsys.sweep.schema import listed, spec_faults
 
 __all__ = ["MOST_POINTS", "SweepSpec", "Variant"]
 
@@ -99,7 +99,7 @@ class SweepSpec:
 
     def __post_init__(self) -> None:
         data = {key: value for key, value in self.as_data().items() if value != []}
-        found = [f"{'.'.join(map(str, place))}: {text}" for place, text in faults(data, self.folder)]
+        found = [f"{'.'.join(map(str, place))}: {text}" for place, text in spec_faults(data, self.folder)]
         if not found and self.points > MOST_POINTS:
             found = [_too_many(self)]
         if found:
@@ -120,7 +120,7 @@ class SweepSpec:
 
         path = Path(path)
         document = Document(path, "sweep", SweepFileError)
-        told = [*document.faults, *(document.located(*fault) for fault in faults(document.data, path.parent))]
+        told = [*document.faults, *(document.located(*fault) for fault in spec_faults(document.data, path.parent))]
         if told:
             raise SweepFileError("\n".join(told))
         try:

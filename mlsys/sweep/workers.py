@@ -21,7 +21,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from mlsys.errors import ArgumentError
-from mlsys.sweep.evaluate import evaluate
+from mlsys.sweep.evaluate import evaluate_points
 from mlsys.sweep.points import Point, code_digest
 
 __all__ = ["evaluated", "nothing", "usual_jobs"]
@@ -57,7 +57,7 @@ def nothing() -> Answers:
 
 def _here(pieces: Pieces) -> Answers:
     for place, piece in enumerate(pieces):
-        yield place, evaluate(piece)
+        yield place, evaluate_points(piece)
 
 
 def _in_processes(pieces: Pieces, jobs: int) -> Answers:
@@ -106,7 +106,7 @@ def _work(pipe: Any) -> None:
         while True:
             place, piece = pipe.recv()
             try:
-                answer = (place, evaluate(piece), None)
+                answer = (place, evaluate_points(piece), None)
             except Exception as error:
                 answer = (place, None, _portable(error))
             pipe.send(answer)
@@ -174,7 +174,7 @@ def _client(distributed: Any, address: str, patience: float) -> Any:
 def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, patience: float) -> Answers:
     """Return the answers of a cluster as they come; say so when its scheduler or all of its workers are gone."""
     gone = f"the Dask scheduler at {address!r} is gone; what was finished is kept. Start it and run the same again"
-    futures = client.map(evaluate, pieces, [code_digest()] * len(pieces), pure=False)
+    futures = client.map(evaluate_points, pieces, [code_digest()] * len(pieces), pure=False)
     places = {future.key: place for place, future in enumerate(futures)}
     waiting = set(futures)
     seen = time.monotonic()

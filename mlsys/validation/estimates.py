@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Stack, kernel_times, predict
+from mlsys.models.calibrated import Stack, calibrated_times, kernel_times
 from mlsys.models.calibrated.effects import curves_of, effect_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
@@ -54,5 +54,5 @@ def estimated(cases: Sequence[Case], stack: Stack) -> Array:
         scaled(parameters_of(case.setting, case.twin, case.network)[0], factor).vectorised()
         for case, factor in zip(cases, factors, strict=True)
     ]
-    found: Array = np.maximum(predict(stack, np.array(rows)), [case.at_least for case in cases])
+    found: Array = np.maximum(calibrated_times(stack, np.array(rows)), [case.at_least for case in cases])
     return found

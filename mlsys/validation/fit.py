@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, predict
+from mlsys.models.calibrated import Parameters, Stack, calibrated_times
 from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
 
@@ -73,7 +73,7 @@ def predicted(cases: Sequence[Case], found: Fit) -> Array:
     """Return the time of each case, seconds: at the parameters as its machine attains them."""
     rows = np.array([found.of(case.twin).vectorised() for case in cases])
     waiting = np.array([case.at_least for case in cases])
-    times: Array = np.maximum(predict(_stack(cases), rows), waiting)
+    times: Array = np.maximum(calibrated_times(_stack(cases), rows), waiting)
     return times
 
 
@@ -122,7 +122,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
     first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
 
     def logarithms(point: Array) -> Array:
-        times: Array = np.log(np.maximum(predict(stack, np.exp(point)), waiting))
+        times: Array = np.log(np.maximum(calibrated_times(stack, np.exp(point)), waiting))
         return times
 
     # What no case of the setting feels keeps its prior.

@@ -21,7 +21,7 @@ from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gan
 from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, warp_sectors
 from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style, setup_plot
-from mlsys.viz.sweep import pareto_front, rate_map
+from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import SystolicAnimation, array_frame, energy_per_mac_bars, utilisation_teeth
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
 from mlsys.viz.validation import error_bars, measured_against_predicted, validation_panels
@@ -36,6 +36,7 @@ __all__ = [
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
+    "cost_front",
     "device_map",
     "dram_rows",
     "energy_per_mac_bars",
@@ -59,7 +60,6 @@ __all__ = [
     "memory_map",
     "memory_passes",
     "order_counts",
-    "pareto_front",
     "pass_waterfall",
     "rate_map",
     "ridge_by_year",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["alt_text", "analysis_figure", "estimates_under_roof", "inline_svg"]
+__all__ = ["analysis_alt_text", "analysis_figure", "estimates_under_roof", "inline_svg"]
 
 _CAUSES = (
     ("compute", "^", COLORS["BlueLine"]),
@@ -74,7 +74,7 @@ def analysis_figure(analysis: Analysis, device: Device) -> Figure:
     return figure
 
 
-def alt_text(analysis: Analysis) -> str:
+def analysis_alt_text(analysis: Analysis) -> str:
     """Return what the figure shows, in words."""
     side = "above" if analysis.intensity >= analysis.ridge else "below"
     causes = ", ".join(f"{analysis.share_held_by(cause):.0%} by {cause}" for cause, _, _ in _CAUSES)

@@ -24,8 +24,8 @@ __all__ = [
     "Waterfall",
     "dress",
     "kernel_bars",
-    "label_of",
     "pass_waterfall",
+    "result_label",
     "speedup_scatter",
     "time_text",
 ]
@@ -62,7 +62,7 @@ def time_text(seconds: float) -> str:
     return f"{number(seconds * 1e3)} ms" if seconds >= 1e-3 else f"{number(seconds * 1e6)} µs"
 
 
-def label_of(result: CompileResult) -> str:
+def result_label(result: CompileResult) -> str:
     """Return network and batch, such as ``"resnet18, batch 8"``."""
     return f"{result.model}, batch {result.batch}"
 
@@ -206,7 +206,7 @@ def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence
         for result, x, y in zip(chosen, xs, ys, strict=True):
             if (result.model, result.batch, result.frozen) in labels:
                 ax.annotate(
-                    label_of(result),
+                    result_label(result),
                     (x, y),
                     xytext=(8, -3),
                     textcoords="offset points",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mlsys.edge.layers import LayerRow
-    from mlsys.edge.points import Point
+    from mlsys.edge.points import EdgePoint
 
 __all__ = ["activation_bars", "edge_figures", "mac_bars", "tradeoff"]
 
@@ -68,7 +68,7 @@ def _bars(ax: Axes, places: list[float], sizes: list[float], color: str, label: 
         ax.bar_label(bars, [f"{size:.2g}" for size in sizes], fontsize=9)
 
 
-def tradeoff(ax: Axes, points: Sequence[Point], budget: float | None = None) -> Axes:
+def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None) -> Axes:
     """Draw the accuracy of every variant over its memory: filled if accepted, ringed if no other beats it.
 
     Parameters
@@ -82,7 +82,7 @@ def tradeoff(ax: Axes, points: Sequence[Point], budget: float | None = None) -> 
     """
     apply_style(ax)
     made = [point for point in points if point.statistics is not None]
-    variants: dict[Any, list[Point]] = {}
+    variants: dict[Any, list[EdgePoint]] = {}
     for point in made:
         variants.setdefault(point.measured.variant, []).append(point)
     formats = list(dict.fromkeys(point.measured.precision for point in made))
@@ -113,7 +113,7 @@ def tradeoff(ax: Axes, points: Sequence[Point], budget: float | None = None) -> 
     return ax
 
 
-def edge_figures(rows: Sequence[LayerRow], points: Sequence[Point], budget: float) -> dict[str, tuple[Figure, str]]:
+def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: float) -> dict[str, tuple[Figure, str]]:
     """Return the three pictures of a run by the name of their file, each with its text alternative.
 
     Parameters

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mlsys.planner.placement import PlanResult
 
-__all__ = ["alt_text", "draw_gantt", "gantt", "plan_figure"]
+__all__ = ["draw_gantt", "gantt", "plan_alt_text", "plan_figure"]
 
 
 def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], devices: Sequence[str]) -> Axes:
@@ -66,16 +66,16 @@ def gantt(ax: Axes, result: PlanResult, rank: int = 1) -> Axes:
     rank
         1 is the best.
     """
-    from mlsys.planner.placement.report import rows
+    from mlsys.planner.placement.report import stage_rows
 
-    listed: list[dict[str, Any]] = [row for row in rows(result) if row["rank"] == rank]
+    listed: list[dict[str, Any]] = [row for row in stage_rows(result) if row["rank"] == rank]
     bars = [
         (row["stage"], row["device"], row["start_ms"], row["end_ms"] - row["exec_ms"], row["end_ms"]) for row in listed
     ]
     return draw_gantt(ax, bars, [device.name for device in result.scenario.devices])
 
 
-def alt_text(result: PlanResult, rank: int = 1) -> str:
+def plan_alt_text(result: PlanResult, rank: int = 1) -> str:
     """Return the picture in words."""
     placed = result.placements[rank - 1].placed
     runs: list[list[str]] = []

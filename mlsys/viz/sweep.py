@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["pareto_front", "rate_map", "sweep_figure"]
+__all__ = ["cost_front", "rate_map", "sweep_figure"]
 
 _MOST_DEVICES = 24
 
@@ -75,7 +75,7 @@ def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple
     return tuple(order[:_MOST_DEVICES])
 
 
-def pareto_front(ax: Axes, found: SweepTable, model: str, against: str = "energy", labels: int = 6) -> Axes:
+def cost_front(ax: Axes, found: SweepTable, model: str, against: str = "energy", labels: int = 6) -> Axes:
     """Draw the points of a network by time and cost, and the front that nothing beats in both.
 
     Parameters
@@ -135,6 +135,6 @@ def sweep_figure(found: SweepTable) -> Figure:
     whole.remove()
     upper, lower = figure.subplots(2, 1, height_ratios=(1.2 + 0.26 * devices, 4.2))
     rate_map(upper, found)
-    pareto_front(lower, found, found.models[0], "energy")
+    cost_front(lower, found, found.models[0], "energy")
     plt.close(figure)
     return figure

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.files import atomically, write_text
-from mlsys.models.systolic import DATAFLOWS, ArrayCounts, EnergyPerMac, Frame, Run, count_systolic, simulate
+from mlsys.models.systolic import DATAFLOWS, ArrayCounts, EnergyPerMac, Frame, Run, count_systolic, simulate_array
 from mlsys.provenance.shown import announce
 from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
@@ -116,7 +116,7 @@ class SystolicAnimation:
     rows, columns
         Places of the array.
     dataflow, overlap
-        As in :func:`mlsys.models.systolic.simulate`.
+        As in :func:`mlsys.models.systolic.simulate_array`.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class SystolicAnimation:
         self, left: npt.ArrayLike, right: npt.ArrayLike, rows: int, columns: int,
         dataflow: str = "ws", overlap: str = "none",
     ) -> None:  # fmt: skip
-        self.run = simulate(left, right, rows, columns, dataflow, overlap, record=True)
+        self.run = simulate_array(left, right, rows, columns, dataflow, overlap, record=True)
         self.dataflow = dataflow
         self.shape = rows, columns
         self.sentences = tuple(_sentence(frame) for frame in self.run.frames)

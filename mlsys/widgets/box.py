@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets
 
-from mlsys.widgets.parts import button, note
+from mlsys.widgets.parts import button, spoken_note
 from mlsys.widgets.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
 
 __all__ = ["MISSES", "QuestionBox", "answer_field"]
@@ -83,7 +83,7 @@ class QuestionBox:
         try:
             self.given = self.question.read(self.field.value)
         except AnswerError as error:
-            self.feedback.value = note("told", str(error))
+            self.feedback.value = spoken_note("told", str(error))
             return
         self.tries += 1
         self.shown = self.shown or (self.tries >= MISSES and not self.right)
@@ -106,7 +106,7 @@ class QuestionBox:
                 words.append("Try again.")
         if self.shown and kind != "right":
             words.append(f"The answer is “{question.right_answer()}”. {question.solution}")
-        self.feedback.value = note(kind, " ".join(words)) if words else ""
+        self.feedback.value = spoken_note(kind, " ".join(words)) if words else ""
 
     def enable(self, on: bool) -> None:
         """Open or close the field."""

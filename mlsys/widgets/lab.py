@@ -170,7 +170,7 @@ class Lab:
         try:
             self._predicted = self.prediction.read(self.field.value)
         except AnswerError as error:
-            self.comparison.value = parts.note("told", f"{error} A guess is enough.")
+            self.comparison.value = parts.spoken_note("told", f"{error} A guess is enough.")
             return
         self._open(True)
         self._set(self.scenario)
@@ -199,7 +199,7 @@ class Lab:
         for box in self.boxes.values():
             box.enable(locked or not box.question.in_app)
         self.hint.value = "" if locked else "<p>Picture and sliders open when your prediction is locked.</p>"
-        self.comparison.value = parts.note("told", self.prediction.compared(self._predicted)) if locked else ""
+        self.comparison.value = parts.spoken_note("told", self.prediction.compared(self._predicted)) if locked else ""
         self._tell_wrap_up()
 
     def _tell_wrap_up(self) -> None:
@@ -241,7 +241,7 @@ class Lab:
             self.picture.value = (
                 f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", *self.size)}</div>'
             )
-            self.summary.value = parts.note("told", f"{error} Choose another one.")
+            self.summary.value = parts.spoken_note("told", f"{error} Choose another one.")
             return
         self.png = self._live.png()
         self.picture.value = image_tag(self.png, self.view.alt, *self.size)
@@ -304,7 +304,7 @@ class Lab:
             said, kind = progress.keep(self.state(), by_hand=by_hand), "told"
         except (OSError, LabStateError) as error:
             said, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
-        shown = parts.note(kind, said) if by_hand or kind == "wrong" or progress.conflict else f"<p>{said}</p>"
+        shown = parts.spoken_note(kind, said) if by_hand or kind == "wrong" or progress.conflict else f"<p>{said}</p>"
         if said and self.message.value != shown:
             self.message.value = shown
 
@@ -312,15 +312,17 @@ class Lab:
         try:
             self.restore((self.progress.recall() or self.state()) if self.progress.place == "memory" else None)
         except LabStateError as error:
-            self.message.value = parts.note("wrong", f"Not restored: {error}.")
+            self.message.value = parts.spoken_note("wrong", f"Not restored: {error}.")
         else:
             self.progress.take_over()
-            self.message.value = parts.note("told", f"Restored from {self.file.name}.")
+            self.message.value = parts.spoken_note("told", f"Restored from {self.file.name}.")
 
     def _start_afresh(self) -> None:
         """Empty the lab; what was saved stays until the next prediction is locked."""
         self.restore(type(self)().state())
-        self.message.value = parts.note("told", "Started afresh. Until you lock a prediction, Restore takes you back.")
+        self.message.value = parts.spoken_note(
+            "told", "Started afresh. Until you lock a prediction, Restore takes you back."
+        )
 
     def _resume(self) -> None:
         """Bring back what was kept, when the cell is run again or the notebook opened another day."""
@@ -332,7 +334,7 @@ class Lab:
             self.restore(kept)
         except LabStateError as error:
             self.progress.conflict = True
-            self.message.value = parts.note("wrong", f"Your earlier work was not restored: {error}.")
+            self.message.value = parts.spoken_note("wrong", f"Your earlier work was not restored: {error}.")
         else:
             self.message.value = "<p>Your earlier work is back. Start afresh empties the lab.</p>"
 

@@ -117,7 +117,7 @@ class MeasureHere:
         return "told", "Stopped. Nothing was kept."
 
     def _say(self, kind: str, words: str) -> None:
-        self.message.value = parts.note(kind, words)
+        self.message.value = parts.spoken_note(kind, words)
 
 
 def _last_line(text: str) -> str:

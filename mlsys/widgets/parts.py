@@ -18,9 +18,9 @@ __all__ = [
     "button",
     "choice",
     "heading",
-    "note",
     "slider",
     "spoken",
+    "spoken_note",
     "style_sheet",
     "switch",
     "text",
@@ -160,7 +160,7 @@ def text(markup: str) -> Any:
     return ipywidgets.HTML(markup)
 
 
-def note(kind: str, message: str) -> str:
+def spoken_note(kind: str, message: str) -> str:
     """Return a message, ``"right"``, ``"wrong"`` or ``"told"``, that a screen reader speaks when it appears."""
     return f'<div class="mlsys-{kind}" role="status" aria-live="polite">{html.escape(message)}</div>'
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
 from mlsys.inputs import read_json
 from mlsys.workloads.hf_faults import refuse_impossible_config
@@ -68,7 +68,7 @@ def from_hf_config(
         name: value for name, value in (("sequence", sequence), ("image", image)) if value is not None
     }
     for name, value in sizes.items():
-        checked_number("from_hf_config", name, value, count(), {})
+        checked_count("from_hf_config", name, value)
     from mlsys.workloads.torch_import.build import from_torch
 
     model, inputs = built_model(config, batch=batch, sequence=sequence, image=image, precision=precision)

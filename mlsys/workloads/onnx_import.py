@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean, first_line
 from mlsys.workloads.onnx_faults import refuse_impossible_shapes, refuse_impossible_sizes, refuse_too_many_nodes
 from mlsys.workloads.torch_import.calls import Call, Tensor
@@ -230,7 +230,7 @@ def _fix_sizes(proto: Any, sizes: dict[str, int]) -> None:
             raise UnknownNameError(
                 f"from_onnx(): the model has no open size {name!r}. Open: {open_sizes}.{did_you_mean(name, names)}"
             )
-        checked_number("from_onnx", name, size, count(), {})
+        checked_count("from_onnx", name, size)
     for source, extent in extents:
         if extent.dim_param in sizes:
             extent.dim_value = int(sizes[extent.dim_param])

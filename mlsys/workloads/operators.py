@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlsys import formulas
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.precision import element_size, precision_name
@@ -277,7 +277,7 @@ def softmax(
 
 def _elements(where: str, rows: int, width: int) -> int:
     """Return rows × width, each checked on its own: two wrong signs make a right one."""
-    return int(checked_number(where, "rows", rows, count(), {}) * checked_number(where, "width", width, count(), {}))
+    return checked_count(where, "rows", rows) * checked_count(where, "width", width)
 
 
 def attention(
@@ -341,7 +341,7 @@ def decode_step(parameters: Quantity, batch: int = 1, precision: str = "fp16", n
     """
     weights = formulas.weight_bytes(parameters, element_size(precision))
     stored = int(parameters.m_as("param"))
-    sequences = int(checked_number("decode_step", "batch", batch, count(), {}))
+    sequences = checked_count("decode_step", "batch", batch)
     operations = formulas.elementwise_flops(stored, Q_(2 * sequences, "FLOP"))
     return Operator(
         name=name or f"decode step, batch {batch}",

@@ -76,7 +76,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
         done.append(len(points))
         return original(points)
 
-    monkeypatch.setattr(workers, "evaluate", interrupted)
+    monkeypatch.setattr(workers, "evaluate_points", interrupted)
     code, output, notes = run(spec, "--jobs", 1)
     assert (code, output) == (130, "")
     assert f"stopped at {done[0]} of {2 * done[0]} points; run the same again to go on" in notes
@@ -84,7 +84,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
         "holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out small.sweep"
         in run("--show", "small.sweep")[2]
     )
-    monkeypatch.setattr(workers, "evaluate", original)
+    monkeypatch.setattr(workers, "evaluate_points", original)
     code, _, notes = run(spec)
     assert code == 0 and f"going on: {done[0]} of {2 * done[0]} points are there" in notes
 

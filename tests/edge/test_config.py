@@ -12,16 +12,16 @@ import yaml
 from click.testing import CliRunner
 
 from mlsys.cli import main
-from mlsys.edge import Config, example
+from mlsys.edge import Config, example_config
 from mlsys.edge.schema import SCHEMA, faults
 from mlsys.errors import EdgeFileError
 
 
 def test_example_is_without_fault_and_says_every_key() -> None:
-    config = Config(example())
+    config = Config(example_config())
     assert config.variants[0] == ("none", 0.0, "fp32")
     assert len(config.variants) == len(set(config.variants)) == 6 * 5
-    assert set(example()) == set(SCHEMA["properties"])
+    assert set(example_config()) == set(SCHEMA["properties"])
 
 
 def test_usual_budgets_are_those_of_the_source() -> None:
@@ -95,7 +95,7 @@ STRANGE = (None, 0, -1, 1.5, float("nan"), float("inf"), 10**30, "", "x", "a:b",
 
 def mutated(chance: random.Random) -> Any:
     """Return the example with something replaced, removed, added or renamed, at any depth."""
-    data: Any = copy.deepcopy(example())
+    data: Any = copy.deepcopy(example_config())
     for _ in range(chance.randint(1, 3)):
         node: Any = data
         while isinstance(node, (dict, list)) and node:
@@ -134,7 +134,7 @@ def test_500_mutated_configurations_end_in_faults_or_in_a_configuration() -> Non
 
 
 def test_mutated_texts_end_in_one_clean_error(tmp_path: Path) -> None:
-    text = yaml.safe_dump(example())
+    text = yaml.safe_dump(example_config())
     chance = random.Random(5)
     path = tmp_path / "mutant.yaml"
     for _ in range(120):
@@ -161,5 +161,5 @@ def test_example_of_the_command_can_be_run_as_it_is(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["edge", "run", "--example"])
     path = tmp_path / "example.yaml"
     path.write_text(done.output)
-    assert Config.load(path).data == example()
+    assert Config.load(path).data == example_config()
     assert CliRunner().invoke(main, ["edge", "run"]).exit_code == 1

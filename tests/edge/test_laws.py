@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlsys.edge import Clock, ClockLaw, PowerPoint, best_clock, memory_violations, pareto_front, split_energy
+from mlsys.edge import Clock, ClockLaw, PowerPoint, best_clock, memory_violations, split_energy, unbeaten_rows
 from mlsys.edge.latency import latency_statistics
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_
@@ -129,21 +129,21 @@ def brute_force(rows: np.ndarray) -> list[bool]:
 def test_front_is_that_of_brute_force(seed: int) -> None:
     chance = np.random.default_rng(seed)
     rows = chance.integers(0, 4 if seed % 2 else 40, size=(60, 4)).astype(float)  # few values make ties
-    assert pareto_front(rows, (True, False, False, False)).tolist() == brute_force(rows)
+    assert unbeaten_rows(rows, (True, False, False, False)).tolist() == brute_force(rows)
 
 
 def test_front_of_many_points_is_that_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(7).random((400, 4))
-    whole = pareto_front(rows)
+    whole = unbeaten_rows(rows)
     monkeypatch.setattr("mlsys.edge.pareto._BLOCK", 5000)
-    assert (pareto_front(rows) == whole).all()
+    assert (unbeaten_rows(rows) == whole).all()
 
 
 def test_front_refuses_what_has_no_order() -> None:
     with pytest.raises(ArgumentError, match="finite"):
-        pareto_front([[1.0, math.nan]])
+        unbeaten_rows([[1.0, math.nan]])
     with pytest.raises(ArgumentError, match="shape"):
-        pareto_front([1.0, 2.0])
+        unbeaten_rows([1.0, 2.0])
 
 
 def test_published_violations() -> None:

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from mlsys.cli import main
 from mlsys.edge.config import Config
-from mlsys.edge.run import Run, measured_of, run
+from mlsys.edge.run import EdgeRun, measured_of, run
 from mlsys.errors import ArgumentError
 
 SMALL: dict[str, Any] = {
@@ -280,7 +280,7 @@ def test_goes_on_after_kill_9(place: Path, tmp_path: Path) -> None:
     read = Config.load(config)
     run(read, tmp_path / "edge-results", write=lambda *_: None, told=lambda done, *_: made.append(done))
     assert len(made) == 4 - len(kept)
-    assert Run(read, tmp_path / "edge-results").finished
+    assert EdgeRun(read, tmp_path / "edge-results").finished
     for name, when in kept.items():
         assert (tmp_path / "edge-results" / "pieces" / name).stat().st_mtime_ns == when
 

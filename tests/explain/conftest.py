@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys.explain import Cold, Log, Sample, Work
+from mlsys.explain import Cold, LayerWork, Log, Sample
 
 
 def make_log(latencies=None, *, runs=3, backend="here", works=None, layers=(), **changes) -> Log:
@@ -16,7 +16,7 @@ def make_log(latencies=None, *, runs=3, backend="here", works=None, layers=(), *
         backend=backend, model="net", format="fp32", platform="a machine", day="2026-11-22",
         protocol={"warmup": 10, "iterations": len(values[0]), "runs": len(values), "threads": 1, "affinity": [0]},
         environment={"cores": 2, "load": 0.1},
-        works=works or (Work("a", "conv", 1000, 10, 20, 30), Work("b", "dense", 500, 5, 10, 15)),
+        works=works or (LayerWork("a", "conv", 1000, 10, 20, 30), LayerWork("b", "dense", 500, 5, 10, 15)),
         colds=(Cold(0, 5.0, 2.0),),
         samples=tuple(Sample(run, i, value) for run, row in enumerate(values) for i, value in enumerate(row)),
         layers=tuple(layers),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlsys.explain import CAUSES, Log, Work, attribute, attribute_times
+from mlsys.explain import CAUSES, LayerWork, Log, attribute, attribute_times
 from mlsys.explain.whatif import amdahl, what_ifs
 
 from .conftest import make_log
@@ -18,7 +18,7 @@ def drawn(draw: np.random.Generator):
     def amount() -> int:
         return 0 if draw.random() < 0.2 else int(10 ** draw.uniform(0, 9))
 
-    works = [Work(f"l{place}", "conv", amount(), amount(), amount(), amount()) for place in range(count)]
+    works = [LayerWork(f"l{place}", "conv", amount(), amount(), amount(), amount()) for place in range(count)]
     times = {work.name: 0.0 if draw.random() < 0.1 else float(10 ** draw.uniform(-6, 4)) for work in works}
     if draw.random() < 0.3:
         times.pop("l0")
@@ -50,7 +50,7 @@ def test_shares_sum_to_a_hundred_on_five_hundred_sets() -> None:
 
 def test_by_hand() -> None:
     """4 M operations at 1 GOP/s take 4 ms, 3 kB at 1 MB/s take 3 ms: held by arithmetic; 1 ms of 6 is a launch."""
-    work = Work("conv", "conv", 2_000_000, 1000, 1000, 1000)
+    work = LayerWork("conv", "conv", 2_000_000, 1000, 1000, 1000)
     found = attribute_times("hand", 8.0, [work], {"conv": 6.0}, ops_per_s=1e9, bytes_per_s=1e6, launch_s=1e-3)
     assert found.layers[0].bound == "compute"
     assert found.layers[0].parts == {"compute": 4.0, "memory": 0.0, "launch": 1.0, "residual": 1.0}
@@ -63,7 +63,7 @@ def test_by_hand() -> None:
 
 
 def test_a_timer_that_saw_more_than_the_whole_is_told() -> None:
-    work = Work("conv", "conv", 1000, 1, 1, 1)
+    work = LayerWork("conv", "conv", 1000, 1, 1, 1)
     found = attribute_times("hand", 1.0, [work], {"conv": 4.0}, ops_per_s=1e9, bytes_per_s=1e9)
     assert found.scale == 0.25
     assert "4.00 times the whole" in found.notes[0]
@@ -81,7 +81,7 @@ def test_ranking_is_that_of_the_times(log: Log) -> None:
 def test_wrong_rates_are_refused(change: dict[str, float]) -> None:
     rates = {"ops_per_s": 1e9, "bytes_per_s": 1e9, "launch_s": 0.0} | change
     with pytest.raises(ValueError, match="attribute_times"):
-        attribute_times("x", 1.0, [Work("a", "conv", 1, 1, 1, 1)], {"a": 1.0}, **rates)
+        attribute_times("x", 1.0, [LayerWork("a", "conv", 1, 1, 1, 1)], {"a": 1.0}, **rates)
 
 
 def test_without_layers_or_rates_it_says_why() -> None:
@@ -98,7 +98,7 @@ def test_amdahl_by_hand_and_refusals() -> None:
 
 
 def test_premises_that_fail_are_said() -> None:
-    work = Work("only", "pool", 0, 0, 1000, 10)
+    work = LayerWork("only", "pool", 0, 0, 1000, 10)
     found = attribute_times("pool", 2.0, [work], {"only": 2.0}, ops_per_s=1e9, bytes_per_s=1e6)
     told = {gain.change: gain for gain in what_ifs(found, int8_ops_per_s=4e9)}
     assert not told["INT8 arithmetic"].applies

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlsys.explain.counters import PerfCounters, per_run, unwrapped
-from mlsys.explain.energy import INA226, Rapl, Trace, ina226_sensor
+from mlsys.explain.energy import INA226, PowerTrace, Rapl, ina226_sensor
 
 
 def test_ina226_as_in_the_example_of_its_data_sheet() -> None:
@@ -47,14 +47,14 @@ def test_ina226_refuses(wrong: dict[str, float]) -> None:
 
 def test_energy_of_uneven_samples_is_the_integral() -> None:
     times = np.sort(np.random.default_rng(1).uniform(0, 2, 4000))
-    trace = Trace(times, 3 + np.sin(5 * times))
+    trace = PowerTrace(times, 3 + np.sin(5 * times))
     exact = 3 * (times[-1] - times[0]) + (np.cos(5 * times[0]) - np.cos(5 * times[-1])) / 5
     assert trace.energy.m_as("J") == pytest.approx(exact, rel=1e-5)
     assert sum(3 + np.sin(5 * times)) * 1 / 1e3 != pytest.approx(exact, rel=0.1)  # a sum over readings is no energy
 
 
 def test_idling_is_taken_off() -> None:
-    trace = Trace((0.0, 1.0), (2.0, 2.0))
+    trace = PowerTrace((0.0, 1.0), (2.0, 2.0))
     assert trace.per_inference(100, idle=0.5).m_as("mJ") == pytest.approx(15)
     with pytest.raises(ValueError, match="Measure idling"):
         trace.per_inference(100, idle=2.1)
@@ -63,7 +63,7 @@ def test_idling_is_taken_off() -> None:
 
 def test_layers_shorter_than_three_steps_have_no_energy() -> None:
     times = np.arange(0, 1, 0.01)
-    trace = Trace(times, np.full(100, 2.0))
+    trace = PowerTrace(times, np.full(100, 2.0))
     found = trace.by_layer({"long": (0.1, 0.6), "short": (0.1, 0.12), "outside": (0.9, 1.5)})
     assert found["long"] == pytest.approx(1000)
     assert found["short"] is None and found["outside"] is None
@@ -76,7 +76,7 @@ def test_layers_shorter_than_three_steps_have_no_energy() -> None:
 )  # fmt: skip
 def test_wrong_traces(times, watts, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Trace(times, watts)
+        PowerTrace(times, watts)
 
 
 def test_rapl_follows_a_counter_around(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from mlsys.formulas import amdahl_ceiling
 from mlsys.hardware import view
 from mlsys.models.analysis import Analysis, analyse
 from mlsys.models.analysis.answer import AT_PEAK, NO_TIME
-from mlsys.models.analysis.changes import HALF_WEIGHTS, NO_LAUNCH, TWICE_THE_BATCH, doubled, scaled
-from mlsys.models.calibrated import Stack, Work, kernel_times, predict, snapshot
+from mlsys.models.analysis.changes import HALF_WEIGHTS, NO_LAUNCH, TWICE_THE_BATCH, doubled, scaled_traffic
+from mlsys.models.calibrated import Stack, Work, calibrated_times, kernel_times, snapshot
 from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.roofline import roofline
 from mlsys.units import Q_
 from mlsys.workloads import Network, Workload, conv2d, elementwise, gemm
@@ -88,7 +88,7 @@ def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> Non
     assert found.bound == roofline(device, net).time
     assert found.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
     parameters = parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0].vectorised()
-    work = lowered(net, None)
+    work = kernels_of(net, None)
     times = kernel_times(Stack.of([(view(device, "fp16"), work, True)]), parameters)
     below = 0
     for row, operator, child in zip(net.arrays.order, found.operators, found.roofline.children, strict=True):
@@ -124,31 +124,34 @@ def test_the_order_of_operators_changes_nothing(name: str) -> None:
 def test_kernels_at_twice_the_batch_are_those_of_the_network_at_twice_the_batch(name: str, batch: int) -> None:
     shape = {**NETWORKS.get(name, {}), "batch": batch}
     net = network(name, **shape)
-    large = lowered(network(name, **{**shape, "batch": 2 * batch}), None)
+    large = kernels_of(network(name, **{**shape, "batch": 2 * batch}), None)
     kinds = dict(zip(net.arrays.order, (operator.kind for operator in net), strict=True))
     gathered = np.array([kinds[row] == "embedding" for row in range(len(kinds))])
-    np.testing.assert_allclose(doubled(lowered(net, None), gathered).columns, large.columns, rtol=1e-12)
+    np.testing.assert_allclose(doubled(kernels_of(net, None), gathered).columns, large.columns, rtol=1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_half_the_bits_are_never_slower(device: str) -> None:
     twin, chosen = Hardware[device], usual(device)
-    work = lowered(network("mobilenet-v2", batch=4), None)
+    work = kernels_of(network("mobilenet-v2", batch=4), None)
     engine, parameters = snapshot(view(twin, chosen)), parameters_of(f"compiled network on {twin.kind}")[0].vectorised()
     rng = np.random.default_rng(2)
     for stays in (True, False):
-        before = predict(Stack.of([(engine, work, stays)]), parameters)[0]
+        before = calibrated_times(Stack.of([(engine, work, stays)]), parameters)[0]
         for _ in range(5):
             here = rng.random(len(work["count"])) < 0.5
             for change in ({"weights": 0.5}, {"other": 0.5}, {"weights": 0.5, "other": 0.5}):
-                assert predict(Stack.of([(engine, scaled(work, here, **change), stays)]), parameters)[0] <= before
+                assert (
+                    calibrated_times(Stack.of([(engine, scaled_traffic(work, here, **change), stays)]), parameters)[0]
+                    <= before
+                )
 
 
 def test_scaling_by_one_changes_nothing_and_half_the_weights_halve_only_them() -> None:
-    work = lowered(network("resnet50", batch=2), None)
+    work = kernels_of(network("resnet50", batch=2), None)
     everywhere = np.ones(len(work["count"]), dtype=bool)
-    assert np.array_equal(scaled(work, everywhere).columns, work.columns)
-    half = scaled(work, everywhere, weights=0.5)
+    assert np.array_equal(scaled_traffic(work, everywhere).columns, work.columns)
+    half = scaled_traffic(work, everywhere, weights=0.5)
     assert half.weights == work.weights / 2
     assert np.allclose(half["moved"] - half["weights"], work["moved"] - work["weights"])
 
@@ -259,6 +262,6 @@ def test_operators_in_other_formats_are_refused_by_name_not_mixed() -> None:
 
 def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
     net = network("bert-base")
-    work = lowered(net, None)
+    work = kernels_of(net, None)
     assert isinstance(work, Work)
     assert work.launches == len(net)

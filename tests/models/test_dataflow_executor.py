@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mlsys.frozen import FrozenDict
 from mlsys.mapping import IterationSpace, LoopNest, TileLevel, conv_space, gemm_space, row_stationary
 from mlsys.models.dataflow import movements
-from mlsys.models.dataflow.executor import execute, random_operands, reference
+from mlsys.models.dataflow.executor import execute, random_operands, reference_product
 
 FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -53,7 +53,7 @@ def test_counts_equal_the_walk_and_the_product_is_right(case: tuple[IterationSpa
     left, right = random_operands(space)
     run = execute(space, nest, left, right)
     assert run.macs == space.macs
-    assert np.array_equal(run.product, reference(space, left, right))
+    assert np.array_equal(run.product, reference_product(space, left, right))
     assert run.moved == movements(space, nest)
 
 

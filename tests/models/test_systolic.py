@@ -15,11 +15,11 @@ from mlsys.models import SystolicArray, systolic
 from mlsys.models.systolic import (
     BASELINES,
     Window,
+    array_folds,
     count_systolic,
     energy_baselines,
     energy_per_mac,
     energy_systolic,
-    lowered,
 )
 from mlsys.testing import assert_leans_on, assert_quantity_close
 from mlsys.units import Q_
@@ -261,7 +261,7 @@ def test_a_depthwise_convolution_uses_one_column() -> None:
 
 
 def test_attention_is_two_products_for_each_head() -> None:
-    (scores, _), (context, _) = lowered(attention(2, 3, 10, 20, 8), 4, 4, "ws")
+    (scores, _), (context, _) = array_folds(attention(2, 3, 10, 20, 8), 4, 4, "ws")
     assert (scores.m, scores.n, scores.k, scores.copies) == (10, 20, 8, 6)
     assert (context.m, context.n, context.k, context.copies) == (10, 8, 20, 6)
 

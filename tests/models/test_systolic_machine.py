@@ -14,7 +14,7 @@ from mlsys.models.systolic import (
     count_systolic,
     dram_accesses,
     dram_accesses_fast,
-    simulate,
+    simulate_array,
     simulate_fast,
 )
 from mlsys.models.systolic.machine import Run
@@ -65,7 +65,7 @@ def test_the_compiled_machine_is_the_readable_one() -> None:
     for dataflow, overlap in itertools.islice(itertools.cycle(itertools.product(DATAFLOWS, OVERLAPS)), 180):
         m, n, k, rows, columns = (int(size) for size in (*rng.integers(1, 10, 3), *rng.integers(1, 5, 2)))
         a, b = operands(rng, m, n, k)
-        slow = simulate(a, b, rows, columns, dataflow, overlap)
+        slow = simulate_array(a, b, rows, columns, dataflow, overlap)
         fast = simulate_fast(a, b, rows, columns, dataflow, overlap, trace=True)
         case = m, n, k, rows, columns, dataflow, overlap
         assert np.array_equal(slow.product, a @ b), case
@@ -82,7 +82,7 @@ def test_the_compiled_machine_is_the_readable_one() -> None:
 
 def test_the_textbook_example_cycle_by_cycle() -> None:
     """A product of two 2 × 2 matrices where outputs stay: 2·1, then 2·3 one place to the right as 4 enters."""
-    run = simulate([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os", record=True)
+    run = simulate_array([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os", record=True)
     first, second = run.frames[:2]
     assert first.entering == ((0, 2.0),) and first.sums[0, 0] == 2
     assert second.sums[0, 1] == 6 and (0, 4.0) in second.entering and second.sums[0, 0] == 2 + 4 * 5
@@ -93,7 +93,7 @@ def test_the_textbook_example_cycle_by_cycle() -> None:
 def test_the_last_multiplication_of_an_output_stationary_fold_is_at_m_plus_n_plus_k_minus_two() -> None:
     """The customary count leaves out the drain: M + N + K - 2 cycles for a product as large as the array."""
     a, b = operands(np.random.default_rng(0), 4, 5, 7)
-    run = simulate(a, b, 4, 5, "os", record=True)
+    run = simulate_array(a, b, 4, 5, "os", record=True)
     busy = [frame.cycle for frame in run.frames if frame.busy.any()]
     assert len(busy) == 4 + 5 + 7 - 2 and busy[-1] == len(busy) - 1
     assert run.cycles == len(busy) + 4, "and the rows are pushed out"
@@ -102,7 +102,7 @@ def test_the_last_multiplication_of_an_output_stationary_fold_is_at_m_plus_n_plu
 def test_weights_are_in_place_before_an_activation_needs_them() -> None:
     """Column j is loaded j cycles after column 0, just ahead of the operands that reach it."""
     a, b = operands(np.random.default_rng(1), 6, 3, 4)
-    run = simulate(a, b, 4, 3, "ws", record=True)
+    run = simulate_array(a, b, 4, 3, "ws", record=True)
     assert [frame.phase for frame in run.frames[:5]] == ["load"] * 4 + ["stream"], "one cycle a row to load"
     for frame in run.frames:
         assert np.array_equal(frame.second[frame.busy], b[frame.busy])
@@ -137,7 +137,7 @@ def test_convolutions_run_as_products(groups: int, stride: int, padding: int) ->
     assert np.array_equal(np.concatenate(out).reshape(wanted.shape[1:]), wanted[0].numpy())
 
 
-@pytest.mark.parametrize("run", [simulate, simulate_fast])
+@pytest.mark.parametrize("run", [simulate_array, simulate_fast])
 def test_what_the_machine_refuses(run: object) -> None:
     good = np.ones((3, 3))
     with pytest.raises(

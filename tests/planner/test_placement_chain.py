@@ -13,7 +13,7 @@ import pytest
 
 from mlsys.errors import ArgumentError, ScenarioFileError
 from mlsys.planner.placement import Scenario, example, plan
-from mlsys.planner.placement.report import as_csv, as_text, record
+from mlsys.planner.placement.report import as_csv, plan_text, record
 
 
 def enumerate_all(data: dict[str, Any]) -> list[tuple[Fraction, Fraction, int, tuple[str, ...]]]:
@@ -202,7 +202,7 @@ def test_decimals_meet_caps_that_binary_fractions_miss() -> None:
 
 def test_shuffled_input_gives_the_same_bytes() -> None:
     data = example()
-    told = json.dumps(record(plan(data, "balanced", top=5))), as_text(plan(data, top=5)), as_csv(plan(data, top=5))
+    told = json.dumps(record(plan(data, "balanced", top=5))), plan_text(plan(data, top=5)), as_csv(plan(data, top=5))
     rng = random.Random(3)
     for _ in range(5):
         other = copy.deepcopy(data)
@@ -214,7 +214,7 @@ def test_shuffled_input_gives_the_same_bytes() -> None:
             stage["profiles"] = dict(profiles)
         again = (
             json.dumps(record(plan(other, "balanced", top=5))),
-            as_text(plan(other, top=5)),
+            plan_text(plan(other, top=5)),
             as_csv(plan(other, top=5)),
         )
         assert again == told

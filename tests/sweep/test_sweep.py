@@ -12,7 +12,7 @@ from mlsys import Hardware
 from mlsys.errors import SweepFileError, UnknownNameError
 from mlsys.models import roofline
 from mlsys.models.analysis import analyse
-from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load, sweep
+from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load_results, sweep
 from mlsys.sweep.networks import network_of
 from mlsys.sweep.points import chunks, enumerate_points
 
@@ -307,4 +307,4 @@ def test_parquet_and_csv_say_the_same_with_units_and_origin(tmp_path: Path) -> N
         rows = list(csv.DictReader(stream))
     for row, line in zip(found, rows, strict=True):
         assert {name: "" if value is None else str(value) for name, value in row._asdict().items()} == line
-    assert load(tmp_path / "out").columns == found.columns
+    assert load_results(tmp_path / "out").columns == found.columns

@@ -53,7 +53,7 @@ def test_a_killed_worker_loses_nothing(cluster: Any, tmp_path: Path) -> None:
 
 def test_a_worker_with_another_version_of_the_code_is_refused() -> None:
     with pytest.raises(ArgumentError, match="this machine has another version of mlsys than the one that asks"):
-        evaluate.evaluate([], "another")
+        evaluate.evaluate_points([], "another")
 
 
 def test_nobody_at_the_address() -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlsys.errors import ArgumentError, UnwrittenError
-from mlsys.sweep import SweepSpec, SweepTable, load, points, store, sweep, workers
+from mlsys.sweep import SweepSpec, SweepTable, load_results, points, store, sweep, workers
 from mlsys.sweep.store import Folder
 
 SPEC = SweepSpec(
@@ -64,11 +64,11 @@ def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Pa
     kept_pieces = len(list((folder / "pieces").glob("*.parquet")))
     assert 0 < len(kept) < len(uninterrupted) and not (folder / "results.parquet").exists()
     with pytest.raises(ArgumentError, match="holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml"):
-        load(folder)
+        load_results(folder)
     told: list[str] = []
     seen: list[tuple[int, int]] = []
     found = sweep(SPEC, folder, jobs=1, note=told.append, progress=lambda *counts: seen.append(counts))
-    assert found.columns == uninterrupted.columns == load(folder).columns
+    assert found.columns == uninterrupted.columns == load_results(folder).columns
     assert told == [f"going on: {len(kept):,} of {len(found):,} points are there"]
     assert seen[0] == (len(kept), len(found)) and seen[-1] == (len(found), len(found))
     assert len(seen) == 1 + len(list((folder / "pieces").iterdir())) - kept_pieces  # nothing is made twice
@@ -80,7 +80,7 @@ def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Pa
 def test_a_finished_sweep_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = SweepSpec(models=["alexnet"], devices=["A100", "T4"])
     first = sweep(small, tmp_path)
-    monkeypatch.setattr(workers, "evaluate", lambda *_: pytest.fail("evaluated again"))
+    monkeypatch.setattr(workers, "evaluate_points", lambda *_: pytest.fail("evaluated again"))
     assert sweep(small, tmp_path).columns == first.columns
 
 
@@ -93,9 +93,13 @@ def test_a_damaged_piece_is_made_again(
     piece.write_bytes(damage(piece.read_bytes()))
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
     with pytest.raises(ArgumentError, match="is not as it was written"):
-        load(tmp_path)
+        load_results(tmp_path)
     told: list[str] = []
-    assert sweep(SPEC, tmp_path, jobs=1, note=told.append).columns == uninterrupted.columns == load(tmp_path).columns
+    assert (
+        sweep(SPEC, tmp_path, jobs=1, note=told.append).columns
+        == uninterrupted.columns
+        == load_results(tmp_path).columns
+    )
     assert told[0] == f"damaged, put aside and made again: {piece.name}"
     assert (tmp_path / "damaged" / piece.name).is_file()
     assert len(ids_of_pieces(tmp_path)) == len(uninterrupted)
@@ -109,7 +113,7 @@ def test_more_devices_take_over_the_points_that_are_the_same(tmp_path: Path) -> 
     assert told == ["going on: 2 of 3 points are there"]
     told.clear()
     narrower = SweepSpec(models=["vgg16"], devices=["H100"])
-    assert len(sweep(narrower, tmp_path, note=told.append)) == len(load(tmp_path)) == 1
+    assert len(sweep(narrower, tmp_path, note=told.append)) == len(load_results(tmp_path)) == 1
     assert told[0] == f"2 points in {tmp_path} are of something else (the specification changed) and are not used"
 
 
@@ -131,7 +135,7 @@ def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
     assert told[1] == "going on: 1 of 2 points are there"
     assert after.columns["bound_seconds"][0] == before.columns["bound_seconds"][0]
     assert after.columns["bound_seconds"][1] > before.columns["bound_seconds"][1]
-    assert load(tmp_path).columns == after.columns
+    assert load_results(tmp_path).columns == after.columns
 
 
 def test_another_version_of_the_code_uses_nothing_of_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +162,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"letter\.txt is a file; results go into a folder"):
         sweep(small, tmp_path / "letter.txt")
     with pytest.raises(ArgumentError, match="holds no sweep. Make one with: mlsys sweep SPEC.yaml"):
-        load(tmp_path)
+        load_results(tmp_path)
 
 
 def test_a_worker_process_that_dies_is_told_of_and_what_was_done_is_kept(
@@ -191,7 +195,7 @@ def test_no_bit_of_a_stored_sweep_flips_unnoticed(tmp_path: Path) -> None:
         kept = Folder(tmp_path)
         if path.parent == tmp_path:
             with contextlib.suppress(ArgumentError):
-                silent += load(tmp_path).columns != right
+                silent += load_results(tmp_path).columns != right
         else:
             found, _, damaged = kept.rows(right["id"])
             silent += damaged != [path.name] or any(row != tuple(_row(right, row[0])) for row in found.values())

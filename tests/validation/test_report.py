@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from mlsys.cli import main
 from mlsys.hardware import Hardware, view
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, bound, predict, snapshot
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
 from mlsys.models.calibrated.library import fitted, parameters_of
 from mlsys.validation import Validation, held_out_scores, score, shipped_rows, validate
 from mlsys.validation.cases import Case
@@ -136,7 +136,7 @@ def test_a_setting_never_fitted_borrows_or_expects() -> None:
 def time_of(engine_name: str, kernel: Kernel, **changed: float) -> float:
     engine = snapshot(view(Hardware[engine_name], "fp16"))
     stack = Stack.of([(engine, Work.of([kernel]), False)])
-    return float(predict(stack, Parameters(**changed).vectorised())[0])
+    return float(calibrated_times(stack, Parameters(**changed).vectorised())[0])
 
 
 def product(m: int, n: int, k: int) -> Kernel:

@@ -38,7 +38,7 @@ def test_the_map_has_a_cell_for_every_device_and_network(found: SweepTable) -> N
 @pytest.mark.parametrize("against", ["energy", "price"])
 def test_the_front_is_drawn_where_the_table_has_it(found: SweepTable, against: str) -> None:
     _, ax, _, plt = viz.setup_plot()
-    viz.pareto_front(ax, found, "resnet50", against)
+    viz.cost_front(ax, found, "resnet50", against)
     front = [costs(row, against) for row in found.pareto("resnet50", against)]
     drawn = ax.collections[-1].get_offsets().tolist()
     assert drawn == [pytest.approx(list(point)) for point in front]

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlsys.mapping.fusion.pattern import Pattern
-from mlsys.mapping.fusion.steps import PatternStep, elements_made, is_elementwise, remembered, size_of
+from mlsys.mapping.fusion.steps import PatternStep, elements_made, is_elementwise, kept_with_graph, size_of
 from mlsys.workloads.graph import OperatorGraph
 
 __all__ = ["FusionGroup", "GroupTraffic", "find_groups", "traffic_of"]
@@ -128,7 +128,7 @@ def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken
     return [group for key, group in sorted(keyed, key=lambda pair: pair[0]) if group.saved > 0]
 
 
-@remembered
+@kept_with_graph
 def _moved(graph: OperatorGraph, place: int) -> int:
     """Return the bytes that an operator moves by itself."""
     return sum(access.bytes for access in (*graph.reads[place], *graph.writes[place]))
@@ -202,7 +202,7 @@ def _next(
         yield (*members, users[0])
 
 
-@remembered
+@kept_with_graph
 def _handed_on(graph: OperatorGraph, member: int) -> int:
     """Return the one value of an operator that anything needs, wholly written, or -1."""
     needed = [place for place in graph.outputs_of[member] if _is_needed(graph, place)]
@@ -244,7 +244,7 @@ def _functions(graph: OperatorGraph, value: int, taken: set[int]) -> list[tuple[
     return found[::-1]
 
 
-@remembered
+@kept_with_graph
 def _is_needed(graph: OperatorGraph, place: int) -> bool:
     return place in graph.lasting or bool(graph.values[place].consumers)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
-from mlsys.mapping.fusion.steps import OPERATOR_KINDS, PatternStep, parsed
+from mlsys.mapping.fusion.steps import OPERATOR_KINDS, PatternStep, parsed_step
 from mlsys.workloads.graph import OperatorGraph
 
 __all__ = ["DEFAULT_PATTERNS", "PATTERNS", "Pattern", "PatternRegistry"]
@@ -80,7 +80,7 @@ class Pattern:
     @cached_property
     def parsed(self) -> tuple[PatternStep, ...]:
         """The steps taken apart."""
-        return tuple(parsed(self.name, step) for step in self.steps)
+        return tuple(parsed_step(self.name, step) for step in self.steps)
 
     @property
     def rank(self) -> int:

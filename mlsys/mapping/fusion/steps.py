@@ -19,9 +19,9 @@ __all__ = [
     "PatternStep",
     "elements_made",
     "is_elementwise",
+    "kept_with_graph",
     "operation",
-    "parsed",
-    "remembered",
+    "parsed_step",
     "size_of",
 ]
 
@@ -63,7 +63,7 @@ def operation(operator: Operator) -> str:
     return parts[1] if len(parts) > 1 else target
 
 
-def remembered(ask: Callable[[OperatorGraph, int], Answer]) -> Callable[[OperatorGraph, int], Answer]:
+def kept_with_graph(ask: Callable[[OperatorGraph, int], Answer]) -> Callable[[OperatorGraph, int], Answer]:
     """Return a question about one place of a graph whose answer is kept with the graph, which never changes."""
     name = f"_{ask.__name__.strip('_')}_at"
 
@@ -77,7 +77,7 @@ def remembered(ask: Callable[[OperatorGraph, int], Answer]) -> Callable[[Operato
     return answered
 
 
-@remembered
+@kept_with_graph
 def elements_made(graph: OperatorGraph, place: int) -> int:
     """Return the elements of what an operator makes, or -1 where it makes several tensors or none."""
     made = graph.outputs_of[place]
@@ -85,19 +85,19 @@ def elements_made(graph: OperatorGraph, place: int) -> int:
     return size_of(graph, used[0]) if len(used) == 1 else -1
 
 
-@remembered
+@kept_with_graph
 def size_of(graph: OperatorGraph, value: int) -> int:
     """Return the elements of a value."""
     return math.prod(graph.values[value].shape)
 
 
-@remembered
+@kept_with_graph
 def _learned(graph: OperatorGraph, place: int) -> list[bool]:
     """Return, for each value an operator reads, whether it is a weight or a constant."""
     return [value.role in ("weight", "constant") for value in graph.read_by(place)]
 
 
-@remembered
+@kept_with_graph
 def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
     """Tell whether it is a batch normalisation with stored statistics: one product and one sum for each element."""
     operator = graph.operators[place]
@@ -106,7 +106,7 @@ def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
     return bool(operator.flops.magnitude == 2 * operator.shape.get("elements", 0))
 
 
-@remembered
+@kept_with_graph
 def is_elementwise(graph: OperatorGraph, place: int) -> bool:
     """Tell whether an operator makes each element of its result from one element of each operand."""
     operator = graph.operators[place]
@@ -177,7 +177,7 @@ class PatternStep(NamedTuple):
 _MARKS = {"?": (True, False), "*": (True, True), "+": (False, True)}
 
 
-def parsed(name: str, text: str) -> PatternStep:
+def parsed_step(name: str, text: str) -> PatternStep:
     """Return a step as it is written: ``"add"``, ``"bias?"``, ``"elementwise*"``, ``"elementwise+"``."""
     if not isinstance(text, str) or not text:
         raise ArgumentError(

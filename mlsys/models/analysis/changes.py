@@ -21,8 +21,8 @@ __all__ = [
     "TWICE_THE_BATCH",
     "WHOLE",
     "TimingModel",
+    "changes_tried",
     "doubled",
-    "what_ifs",
 ]
 
 HALF_WEIGHTS = "their weights had half the bits"
@@ -67,7 +67,7 @@ class TimingModel:
         return float(self.times(work).seconds @ work["count"])
 
 
-def what_ifs(
+def changes_tried(
     work: Work,
     timing: TimingModel,
     groups: tuple[tuple[BottleneckGroup, Mask], ...],
@@ -93,7 +93,7 @@ def what_ifs(
     for group, here in groups:
         own = times.seconds * work["count"] * here
         at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.fastest)
-        halved = timing.seconds(scaled(work, here, weights=0.5))
+        halved = timing.seconds(scaled_traffic(work, here, weights=0.5))
         for change, after in (
             (NO_TIME, whole - own.sum()),
             (AT_PEAK, whole - own.sum() + at_peak.sum()),
@@ -105,13 +105,13 @@ def what_ifs(
     if narrower is not None:
         name, other = narrower
         everywhere = np.ones(len(work["count"]), dtype=bool)
-        after = other.seconds(scaled(work, everywhere, weights=0.5, other=0.5))
+        after = other.seconds(scaled_traffic(work, everywhere, weights=0.5, other=0.5))
         found.append(_change(f"every value were {name}", WHOLE, 1.0, whole, after))
     gaining = [change for change in found if change.saved.magnitude > 1e-9 * whole]
     return tuple(sorted(gaining, key=lambda change: -change.saved.magnitude))
 
 
-def scaled(work: Work, here: Mask, *, weights: float = 1.0, other: float = 1.0) -> Work:
+def scaled_traffic(work: Work, here: Mask, *, weights: float = 1.0, other: float = 1.0) -> Work:
     """Return the kernels with the bytes of weights, and of all else, scaled where ``here``."""
     columns = work.columns.copy()
     held, rest = work["weights"], work["moved"] - work["weights"]

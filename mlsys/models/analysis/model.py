@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import MachineView, view
 from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
-from mlsys.models.analysis.changes import TimingModel, what_ifs
+from mlsys.models.analysis.changes import TimingModel, changes_tried
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, fitted, parameters_of
-from mlsys.models.calibrated.lowering import lowered
+from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.machine import snapshot
 from mlsys.models.calibrated.model import Parameters
 from mlsys.models.calibrated.ranges import range_of
@@ -99,7 +99,7 @@ def analyse(
         raise ArgumentError(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
         )
-    checked_number("analyse", "samples", samples, count(), {})
+    checked_count("analyse", "samples", samples)
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
@@ -107,7 +107,7 @@ def analyse(
     parameters, calibration = parameters_of(whose, device.id, network.name)
     result = roofline(device, recounted)
     timing = timing_of(device, chosen, parameters, stays)
-    work = lowered(recounted, None)
+    work = kernels_of(recounted, None)
     operators, groups = _divided(recounted, result, timing, work)
     half = _narrower(device, chosen)
     narrower = (half, timing_of(device, half, parameters, stays)) if half else None
@@ -124,7 +124,7 @@ def analyse(
         ridge=device.ridge_point(chosen),
         operators=operators,
         groups=tuple(group for group, _ in groups),
-        changes=what_ifs(work, timing, groups, _gathered(groups), narrower),
+        changes=changes_tried(work, timing, groups, _gathered(groups), narrower),
         assumptions=_assumptions(
             result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
         )

@@ -9,7 +9,7 @@ from mlsys.models.record import VERSION
 if TYPE_CHECKING:
     from mlsys.models.analysis.answer import Analysis
 
-__all__ = ["UNITS_BY_NAME", "report", "rows", "summary"]
+__all__ = ["UNITS_BY_NAME", "analysis_summary", "operator_rows", "report"]
 
 # What the names of a record are counted in; shares, speeds and utilisation are parts of one.
 UNITS_BY_NAME = {
@@ -19,11 +19,11 @@ UNITS_BY_NAME = {
 
 
 def report(found: Analysis) -> dict[str, Any]:
-    """Return an analysis as plain data: :func:`summary`, operators, groups and changes."""
+    """Return an analysis as plain data: :func:`analysis_summary`, operators, groups and changes."""
     return {
         "record": VERSION,
-        **summary(found),
-        "operators": rows(found),
+        **analysis_summary(found),
+        "operators": operator_rows(found),
         "groups": [
             {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
             for group in found.groups
@@ -46,7 +46,7 @@ def report(found: Analysis) -> dict[str, Any]:
     }
 
 
-def summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:
+def analysis_summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:
     """Return one line of an analysis; its speed is that over ``first``."""
     return {
         "model": found.workload,
@@ -74,7 +74,7 @@ def summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:
     }
 
 
-def rows(found: Analysis) -> list[dict[str, Any]]:
+def operator_rows(found: Analysis) -> list[dict[str, Any]]:
     """Return one line for each operator."""
     return [
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlsys.door import Argument, checked_number, count
+from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.units import Quantity
 
@@ -65,7 +65,7 @@ class Cache:
                 f'Write e.g. line=Q_({best}, "byte")'
             )
         if self.ways is not None:
-            ways, lines = int(checked_number("Cache", "ways", self.ways, count(), {})), capacity // line
+            ways, lines = checked_count("Cache", "ways", self.ways), capacity // line
             if lines % ways:
                 near = min((n for n in range(1, lines + 1) if lines % n == 0), key=lambda n: (abs(n - ways), -n))
                 raise ArgumentError(

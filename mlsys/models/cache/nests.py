@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlsys.door import Argument, checked_number
+from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.models.access import layout_strides
 from mlsys.models.cache.geometry import whole_bytes
 from mlsys.models.cache.trace import Trace, refuse_long, trace_of
-from mlsys.models.tiling.traffic import ConvTile, gemm_tile, loop_order, whole
+from mlsys.models.tiling.traffic import ConvTile, gemm_tile, loop_order
 from mlsys.units import Quantity
 
 __all__ = ["conv2d_trace", "gathered_trace", "gemm_trace", "strided_trace"]
@@ -81,7 +81,7 @@ def gemm_trace(
     mlsys.errors.ArgumentError: gemm_trace(): the trace would have 4,000,000,000 accesses, more than the 50,000,000 ...
     """
     where = "gemm_trace"
-    sizes = [whole(where, name, size) for name, size in zip("mnk", (m, n, k), strict=True)]
+    sizes = [checked_count(where, name, size) for name, size in zip("mnk", (m, n, k), strict=True)]
     edges = [min(pair) for pair in zip(sizes, sizes if tile is None else gemm_tile(where, tile), strict=True)]
     outer = loop_order(where, order)
     within = outer if inner is None else loop_order(where, inner)
@@ -149,7 +149,7 @@ def conv2d_trace(
     names = ("batch", "in_channels", "out_channels", "size", "kernel", "stride")
     given = (batch, in_channels, out_channels, size, kernel, stride)
     images, into, filters, edge, taps, step = (
-        whole(where, name, value) for name, value in zip(names, given, strict=True)
+        checked_count(where, name, value) for name, value in zip(names, given, strict=True)
     )
     pad = taps // 2 if padding is None else int(checked_number(where, "padding", padding, _PADDING, {}))
     if taps > edge + 2 * pad:
@@ -194,7 +194,7 @@ def strided_trace(elements: int, stride: int, element_size: Quantity, passes: in
     [0, 64, 128, 192]
     """
     where = "strided_trace"
-    number, rounds = whole(where, "elements", elements), whole(where, "passes", passes)
+    number, rounds = checked_count(where, "elements", elements), checked_count(where, "passes", passes)
     step = int(checked_number(where, "stride", stride, _STRIDE, {}))
     refuse_long(where, number * rounds, "Read fewer elements, or pass over them fewer times")
     size = whole_bytes(where, "element_size", element_size)
@@ -220,7 +220,7 @@ def gathered_trace(rows: Sequence[int] | np.ndarray, row_elements: int, element_
     [56, 60, 0, 4]
     """
     where = "gathered_trace"
-    width, size = whole(where, "row_elements", row_elements), whole_bytes(where, "element_size", element_size)
+    width, size = checked_count(where, "row_elements", row_elements), whole_bytes(where, "element_size", element_size)
     which = np.asarray(rows)
     if which.ndim != 1 or not which.size or which.dtype.kind not in "iu" or which.min() < 0:
         raise ArgumentError(f"{where}(): `rows` must be a list of whole numbers >= 0. Write e.g. rows=[7, 0, 3]")

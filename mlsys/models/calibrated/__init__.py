@@ -1,7 +1,7 @@
 """A roofline that knows what machines attain: few parameters, fitted once, stated with their error."""
 
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, bound, kernel_times, predict
+from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, bound, calibrated_times, kernel_times
 from mlsys.models.calibrated.work import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -29,7 +29,7 @@ __all__ = [
     "Stack",
     "Work",
     "bound",
+    "calibrated_times",
     "kernel_times",
-    "predict",
     "snapshot",
 ]

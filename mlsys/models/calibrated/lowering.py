@@ -13,7 +13,7 @@ from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
 from mlsys.workloads import Network
 
-__all__ = ["Format", "joined", "lowered", "messages", "side_by_side"]
+__all__ = ["Format", "joined", "kernels_of", "messages", "side_by_side"]
 
 # Products narrower than this in filters run like depthwise convolutions, on the vector units.
 NARROWEST_PRODUCT = 4
@@ -37,7 +37,7 @@ class Format:
         return snapshot(view(device, self.computes, unit="vector" if self.vector_unit else None))
 
 
-def lowered(network: Network, fmt: Format | None, runs: float = 1.0, winograd: bool = False) -> Work:
+def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd: bool = False) -> Work:
     """Return a network's kernels, one for each distinct operator, in the order of ``network.arrays``.
 
     Parameters

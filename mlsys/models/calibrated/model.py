@@ -27,7 +27,7 @@ from mlsys.hardware.view import MachineView
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ALL_REDUCE, ATTENTION, COLLECTIVE, MATMUL, VECTOR, Work
 
-__all__ = ["KernelTimes", "Parameters", "Stack", "bound", "kernel_times", "predict"]
+__all__ = ["KernelTimes", "Parameters", "Stack", "bound", "calibrated_times", "kernel_times"]
 
 Array = NDArray[np.float64]
 
@@ -243,7 +243,7 @@ class KernelTimes:
         return KernelTimes(working, moving, self.launch)
 
 
-def predict(stack: Stack, parameters: Array) -> Array:
+def calibrated_times(stack: Stack, parameters: Array) -> Array:
     """Return the calibrated time of each case.
 
     Parameters
@@ -262,12 +262,12 @@ def predict(stack: Stack, parameters: Array) -> Array:
 
 
 def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
-    """Return what one launch of each kernel takes; :func:`predict` sums them by case.
+    """Return what one launch of each kernel takes; :func:`calibrated_times` sums them by case.
 
     Parameters
     ----------
     stack, parameters
-        As for :func:`predict`.
+        As for :func:`calibrated_times`.
     """
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))

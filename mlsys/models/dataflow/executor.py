@@ -20,7 +20,7 @@ from mlsys.models.dataflow.counts import Movement
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Execution", "execute", "random_operands", "reference"]
+__all__ = ["Execution", "execute", "random_operands", "reference_product"]
 
 Ranges = dict[str, range]
 Index = tuple[int, ...]
@@ -48,7 +48,7 @@ def _length(space: IterationSpace, dims: tuple[str, ...], stride: int) -> int:
     return first if len(dims) == 1 else (first - 1) * stride + space.sizes[dims[1]]
 
 
-def reference(space: IterationSpace, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+def reference_product(space: IterationSpace, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     """Return the product by the definition, one multiply-accumulate after the other."""
     product = np.zeros([space.sizes[axis.dims[0]] for axis in space.output.axes], dtype=np.int64)
     for point in itertools.product(*(range(size) for size in space.sizes.values())):
@@ -240,7 +240,7 @@ def execute(space: IterationSpace, nest: LoopNest, left: NDArray[Any], right: ND
     >>> from mlsys.mapping import dataflow, gemm_space
     >>> space = gemm_space(4, 4, 4)
     >>> run = execute(space, dataflow("os", 2), *random_operands(space))
-    >>> bool((run.product == reference(space, *random_operands(space))).all()), run.macs
+    >>> bool((run.product == reference_product(space, *random_operands(space))).all()), run.macs
     (True, 64)
     """
     machine = _Machine(space, nest.resolved(space), left, right)

@@ -1,6 +1,6 @@
 """Systolic arrays: a machine that moves values, closed forms that equal it, and the energy they save.
 
-:func:`simulate` runs a product through an array cycle by cycle; :func:`count_systolic`
+:func:`simulate_array` runs a product through an array cycle by cycle; :func:`count_systolic`
 gives the same cycles and accesses in closed form, and also as SCALE-Sim counts them;
 :func:`systolic` is the model on the pattern of the others.
 """
@@ -27,8 +27,8 @@ from mlsys.models.systolic.folds import (
     Stationary,
     folds,
 )
-from mlsys.models.systolic.lowering import conv2d_matrices, lowered
-from mlsys.models.systolic.machine import Frame, Run, dram_accesses, simulate
+from mlsys.models.systolic.lowering import array_folds, conv2d_matrices
+from mlsys.models.systolic.machine import Frame, Run, dram_accesses, simulate_array
 from mlsys.models.systolic.model import systolic
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
@@ -51,6 +51,7 @@ __all__ = [
     "SystolicArray",
     "Window",
     "activity",
+    "array_folds",
     "conv2d_matrices",
     "count_systolic",
     "dram_accesses",
@@ -59,9 +60,8 @@ __all__ = [
     "energy_per_mac",
     "energy_systolic",
     "folds",
-    "lowered",
     "scalesim_counts",
-    "simulate",
+    "simulate_array",
     "simulate_fast",
     "stalled_cycles",
     "systolic",

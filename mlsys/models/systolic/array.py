@@ -8,7 +8,7 @@ from typing import Any
 from mlsys.door import checked_number, positive
 from mlsys.errors import UnknownNameError
 from mlsys.hardware.device import Device
-from mlsys.models.systolic.folds import whole
+from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import element_size
 from mlsys.units import Q_, Quantity
 
@@ -67,7 +67,7 @@ class SystolicArray:
 
     def __post_init__(self) -> None:
         for field in ("rows", "columns", "count"):
-            object.__setattr__(self, field, int(whole("SystolicArray", field, getattr(self, field))))
+            object.__setattr__(self, field, int(exact_count("SystolicArray", field, getattr(self, field))))
         for field, spec in _SPECS.items():
             if getattr(self, field) is not None or field == "clock":
                 checked_number("SystolicArray", field, getattr(self, field), spec, {})

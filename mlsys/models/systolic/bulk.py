@@ -31,7 +31,7 @@ def simulate_fast(
     Parameters
     ----------
     left, right, rows, columns, dataflow, overlap
-        As in :func:`mlsys.models.systolic.simulate`.
+        As in :func:`mlsys.models.systolic.simulate_array`.
     trace
         Whether to keep the addresses that were asked for, which takes memory.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
-from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, checked_name, choose, folds, whole
+from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, checked_name, choose, exact_count, folds
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
 from mlsys.provenance import traced
 
@@ -84,7 +84,7 @@ def count_systolic(
     checked_name(where, "overlap", overlap, OVERLAPS)
     cut = folds(m, n, k, rows, columns, dataflow, where)
     buffers = {"ifmap_words": ifmap_words, "filter_words": filter_words, "ofmap_words": ofmap_words}
-    sizes = {name: None if words is None else whole(where, name, words) for name, words in buffers.items()}
+    sizes = {name: None if words is None else exact_count(where, name, words) for name, words in buffers.items()}
     if convention == "scalesim":
         return scalesim_counts(cut, **sizes, overlap=overlap, window=window)
     if window is not None:

@@ -16,7 +16,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware.technology import Technology
 from mlsys.models.energy import WORD, Energies
 from mlsys.models.systolic.accesses import ArrayCounts
-from mlsys.models.systolic.folds import checked_name, whole
+from mlsys.models.systolic.folds import checked_name, exact_count
 from mlsys.precision import PRECISIONS, precision_name
 from mlsys.units import Q_, Quantity
 
@@ -47,8 +47,8 @@ class EnergyPerMac:
     @property
     def total(self) -> Quantity:
         """Picojoules for one multiply-accumulate, all levels together."""
-        whole: Quantity = sum(self.parts.values(), Q_(0.0, "pJ"))
-        return whole
+        total: Quantity = sum(self.parts.values(), Q_(0.0, "pJ"))
+        return total
 
 
 def _words(energies: Energies, memory: Technology, buffer: float) -> dict[str, Quantity]:
@@ -95,7 +95,7 @@ def energy_per_mac(
     word = _words(prices, Technology.DDR, _BUFFER)["DRAM"] if memory is None else memory
     arithmetic = prices.mac("fp32").value if mac is None else mac
     checked_number("energy_per_mac", "accesses", accesses, nonnegative(), {})
-    side = whole("energy_per_mac", "reuse", reuse)
+    side = exact_count("energy_per_mac", "reuse", reuse)
     checked_number("energy_per_mac", "memory", word, positive("pJ"), {})
     checked_number("energy_per_mac", "mac", arithmetic, positive("pJ"), {})
     energy: Quantity = word * (accesses / side) + arithmetic
@@ -153,8 +153,8 @@ def energy_baselines(
     232.8 116.5 3.727
     """
     checked_name("energy_baselines", "levels", levels, {"customary": "DRAM and arithmetic", "all": "every level"})
-    side, block = whole("energy_baselines", "side", side), whole("energy_baselines", "block", block)
-    held = whole("energy_baselines", "register_block", register_block)
+    side, block = exact_count("energy_baselines", "side", side), exact_count("energy_baselines", "block", block)
+    held = exact_count("energy_baselines", "register_block", register_block)
     prices = energies or Energies.at(45)
     arithmetic = prices.mac(precision).value if mac is None else mac
     checked_number("energy_baselines", "mac", arithmetic, positive("pJ"), {})

@@ -35,9 +35,9 @@ __all__ = [
     "ceil_div",
     "checked_name",
     "choose",
+    "exact_count",
     "folds",
     "larger",
-    "whole",
 ]
 
 Stationary = Literal["ws", "os", "is"]
@@ -73,7 +73,7 @@ def checked_name(where: str, argument: str, value: str, known: dict[str, str]) -
     return value
 
 
-def whole(where: str, name: str, value: Any) -> Any:
+def exact_count(where: str, name: str, value: Any) -> Any:
     """Return a size as an exact whole number, or an array of them; anything else is refused.
 
     Raises
@@ -83,7 +83,7 @@ def whole(where: str, name: str, value: Any) -> Any:
 
     Examples
     --------
-    >>> whole("systolic", "m", 2.0), whole("systolic", "m", np.array([1, 3]))
+    >>> exact_count("systolic", "m", 2.0), exact_count("systolic", "m", np.array([1, 3]))
     (2, array([1, 3]))
     """
     number = checked_number(where, name, value, count(), {})
@@ -198,7 +198,7 @@ def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: str = "ws",
     """
     checked_name(where, "dataflow", dataflow, DATAFLOWS)
     sizes = [
-        whole(where, name, value)
+        exact_count(where, name, value)
         for name, value in (("m", m), ("n", n), ("k", k), ("rows", rows), ("columns", columns))
     ]
     if any(isinstance(size, np.ndarray) for size in sizes):

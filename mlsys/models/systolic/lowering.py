@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.errors import ArgumentError
-from mlsys.models.systolic.folds import Folds, ceil_div, folds, whole
+from mlsys.models.systolic.folds import Folds, ceil_div, exact_count, folds
 from mlsys.workloads.operator import Operator
 
-__all__ = ["conv2d_matrices", "lowered"]
+__all__ = ["array_folds", "conv2d_matrices"]
 
 
-def lowered(
+def array_folds(
     operator: Operator, rows: Any, columns: Any, dataflow: str, where: str = "systolic"
 ) -> list[tuple[Folds, int | None]]:
     """Return the products of an operator, cut for an array, each with its distinct input words where it repeats some.
@@ -31,7 +31,7 @@ def lowered(
     Examples
     --------
     >>> from mlsys.workloads import conv2d
-    >>> ((cut, distinct),) = lowered(conv2d(1, 64, 64, size=56, kernel=3), 128, 128, "ws")
+    >>> ((cut, distinct),) = array_folds(conv2d(1, 64, 64, size=56, kernel=3), 128, 128, "ws")
     >>> cut.m, cut.n, cut.k, distinct
     (3136, 64, 576, 200704)
     """
@@ -88,8 +88,12 @@ def conv2d_matrices(
     ((9, 27), (27, 8), 27.0)
     """
     x, w = np.asarray(image, dtype=float), np.asarray(filters, dtype=float)
-    stride, groups = whole("conv2d_matrices", "stride", stride), whole("conv2d_matrices", "groups", groups)
-    pad = padding if padding == 0 and not isinstance(padding, bool) else whole("conv2d_matrices", "padding", padding)
+    stride, groups = exact_count("conv2d_matrices", "stride", stride), exact_count("conv2d_matrices", "groups", groups)
+    pad = (
+        padding
+        if padding == 0 and not isinstance(padding, bool)
+        else exact_count("conv2d_matrices", "padding", padding)
+    )
     fits = x.ndim == 3 and w.ndim == 4 and x.shape[0] == w.shape[1] * groups and w.shape[0] % groups == 0
     if not fits or x.shape[1] + 2 * pad < w.shape[2] or x.shape[2] + 2 * pad < w.shape[3]:
         raise ArgumentError(

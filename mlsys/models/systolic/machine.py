@@ -20,7 +20,7 @@ from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, checked_name, folds
 from mlsys.provenance import traced
 
-__all__ = ["Frame", "RequestTrace", "Run", "dram_accesses", "simulate"]
+__all__ = ["Frame", "RequestTrace", "Run", "dram_accesses", "simulate_array"]
 
 Array = npt.NDArray[Any]
 
@@ -62,7 +62,7 @@ class Run:
 
 
 @traced
-def simulate(
+def simulate_array(
     left: npt.ArrayLike,
     right: npt.ArrayLike,
     rows: int,
@@ -97,11 +97,11 @@ def simulate(
 
     Examples
     --------
-    >>> run = simulate([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
+    >>> run = simulate_array([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
     >>> run.product.tolist(), run.cycles
     ([[22.0, 34.0], [16.0, 24.0]], 6)
     """
-    cut, a, b = operands("simulate", left, right, rows, columns, dataflow, overlap)
+    cut, a, b = operands("simulate_array", left, right, rows, columns, dataflow, overlap)
     machine = OutputStationary(cut, a, b) if dataflow == "os" else OperandStationary(cut, a, b)
     starts = [machine.first + index * cut.step(overlap) for index in range(cut.count)]
     frames = []
@@ -360,7 +360,7 @@ def dram_accesses(
 
     Examples
     --------
-    >>> run = simulate(np.ones((6, 4)), np.ones((4, 5)), 2, 2)
+    >>> run = simulate_array(np.ones((6, 4)), np.ones((4, 5)), 2, 2)
     >>> dram_accesses(run).ifmap_reads, dram_accesses(run, ifmap_words=20).ifmap_reads
     (24, 72)
     """

@@ -27,7 +27,7 @@ from mlsys.models.systolic.folds import (
     Stationary,
     checked_name,
 )
-from mlsys.models.systolic.lowering import lowered
+from mlsys.models.systolic.lowering import array_folds
 from mlsys.models.systolic.scalesim import scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
 from mlsys.precision import element_size
@@ -180,7 +180,7 @@ def _counted(
 ) -> list[ArrayCounts]:
     buffers: dict[str, Any] = {**array.words(operator.precision)}
     counted = []
-    for cut, distinct in lowered(operator, array.rows, array.columns, dataflow):
+    for cut, distinct in array_folds(operator, array.rows, array.columns, dataflow):
         if convention == "physical":
             counted.append(physical_counts(cut, overlap, **buffers, distinct_ifmap=distinct))
             continue

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from mlsys.door import Argument, checked_number, positive
+from mlsys.door import Argument, checked_count, checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
-from mlsys.models.tiling.traffic import gemm_tile, whole
+from mlsys.models.tiling.traffic import gemm_tile
 from mlsys.precision import element_size as size_of
 from mlsys.provenance import traced
 from mlsys.units import Quantity
@@ -191,8 +191,8 @@ def gemm_lower_bound(m: int, n: int, k: int, capacity_words: int) -> int:
     9588027
     """
     where = "gemm_lower_bound"
-    m, n, k = (whole(where, name, value) for name, value in zip("mnk", (m, n, k), strict=True))
-    room = whole(where, "capacity_words", capacity_words)
+    m, n, k = (checked_count(where, name, value) for name, value in zip("mnk", (m, n, k), strict=True))
+    room = checked_count(where, "capacity_words", capacity_words)
     # ⌈2mnk/√S⌉ in whole numbers: √((2mnk)²/S), rounded up.
     square = -(-((2 * m * n * k) ** 2) // room)
     root = math.isqrt(square)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.door import Argument, checked_number, count, positive
+from mlsys.door import Argument, checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.provenance import traced
@@ -70,11 +70,6 @@ class Traffic:
         return f"<traffic {self.words:,} words: {listed}>"
 
 
-def whole(where: str, name: str, value: Any) -> int:
-    """Return a positive whole number as an int, or raise."""
-    return int(checked_number(where, name, value, count(), {}))
-
-
 def _given(where: str, name: str, value: Any, example: str) -> ArgumentError:
     return ArgumentError(f"{where}(): `{name}` must be {example}, got {value!r}. Write e.g. {name}={example}")
 
@@ -82,13 +77,13 @@ def _given(where: str, name: str, value: Any, example: str) -> ArgumentError:
 def gemm_tile(where: str, tile: Any) -> tuple[int, int, int]:
     """Return the tile of a product as (tm, tn, tk); one number stands for a cube."""
     if not isinstance(tile, tuple):
-        edge = whole(where, "tile", tile)
+        edge = checked_count(where, "tile", tile)
         return edge, edge, edge
     if len(tile) != 3:
         raise ArgumentError(
             f"{where}(): `tile` must be one number or three, (tm, tn, tk), got {tile!r}. Write e.g. tile=(64, 64, 32)"
         )
-    tm, tn, tk = (whole(where, f"tile[{place}]", edge) for place, edge in enumerate(tile))
+    tm, tn, tk = (checked_count(where, f"tile[{place}]", edge) for place, edge in enumerate(tile))
     return tm, tn, tk
 
 
@@ -144,7 +139,7 @@ def gemm_traffic(m: int, n: int, k: int, tile: int | tuple[int, int, int], order
     >>> gemm_traffic(100, 100, 100, 32)  # the fourth tile of each dimension holds 4
     <traffic 90,000 words: A 40,000, B 40,000, C 10,000>
     """
-    sizes = {letter: whole("gemm_traffic", letter, size) for letter, size in zip("mnk", (m, n, k), strict=True)}
+    sizes = {letter: checked_count("gemm_traffic", letter, size) for letter, size in zip("mnk", (m, n, k), strict=True)}
     edges = dict(zip("mnk", gemm_tile("gemm_traffic", tile), strict=True))
     loops = loop_order("gemm_traffic", order)
     trips = {letter: -(-sizes[letter] // edges[letter]) for letter in "mnk"}
@@ -186,7 +181,7 @@ class ConvTile:
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "out_channels", "in_channels"):
-            object.__setattr__(self, name, whole("ConvTile", name, getattr(self, name)))
+            object.__setattr__(self, name, checked_count("ConvTile", name, getattr(self, name)))
 
 
 @traced
@@ -234,7 +229,7 @@ def conv2d_traffic(
     names = ("batch", "in_channels", "out_channels", "size", "kernel", "stride")
     given = (batch, in_channels, out_channels, size, kernel, stride)
     batch, in_channels, out_channels, size, kernel, stride = (
-        whole(where, name, value) for name, value in zip(names, given, strict=True)
+        checked_count(where, name, value) for name, value in zip(names, given, strict=True)
     )
     pad = kernel // 2 if padding is None else int(checked_number(where, "padding", padding, _PADDING, {}))
     if not isinstance(tile, ConvTile):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 
 __all__ = ["checked_layout", "layout_offsets"]
@@ -64,7 +64,7 @@ def layout_offsets(batch: int, channels: int, height: int, width: int, layout: s
     where = "layout_offsets"
     names = ("batch", "channels", "height", "width")
     given = (batch, channels, height, width)
-    sizes = [int(checked_number(where, name, value, count(), {})) for name, value in zip(names, given, strict=True)]
+    sizes = [checked_count(where, name, value) for name, value in zip(names, given, strict=True)]
     block = checked_layout(where, layout)
     n, c, h, w = np.meshgrid(*map(np.arange, sizes), indexing="ij", sparse=True)
     _, C, H, W = sizes

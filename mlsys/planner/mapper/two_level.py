@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.provenance import traced
 
@@ -176,7 +176,7 @@ def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: str = "all")
     (286720, (1, 29, 32), 'nkm', 1.102)
     """
     given = {"m": m, "n": n, "k": k, "capacity": capacity}
-    m, n, k, capacity = (int(checked_number("best_two_level", name, v, count(), {})) for name, v in given.items())
+    m, n, k, capacity = (checked_count("best_two_level", name, v) for name, v in given.items())
     if tile_set not in TILE_SETS:
         raise UnknownNameError(f"best_two_level(): `tile_set` must be one of {', '.join(TILE_SETS)}, got {tile_set!r}")
     if capacity < 3:

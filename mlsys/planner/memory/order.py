@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.planner.memory.liveness import graph_of, liveness
 from mlsys.units import Quantity
 
@@ -89,10 +89,7 @@ def lean_order(workload: Workload | OperatorGraph, *, limit: int = 50_000, width
     (19000, 11000, True)
     """
     graph = graph_of("lean_order", workload)
-    bounds = [
-        int(checked_number("lean_order", name, value, count(), {}))
-        for name, value in (("limit", limit), ("width", width))
-    ]
+    bounds = [checked_count("lean_order", name, value) for name, value in (("limit", limit), ("width", width))]
     search = _Search(graph)
     before = liveness(graph).largest_live
     order, proved = search.exact(bounds[0])

@@ -7,9 +7,9 @@ from typing import Any
 from mlsys.files import csv_text
 from mlsys.planner.placement.plan import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
-from mlsys.planner.placement.words import amount
+from mlsys.planner.placement.words import decimal_text
 
-__all__ = ["COLUMNS", "as_csv", "as_text", "record", "rows"]
+__all__ = ["COLUMNS", "as_csv", "plan_text", "record", "stage_rows"]
 
 COLUMNS = (
     "rank",
@@ -32,7 +32,7 @@ def _plain(value: Any) -> float | int:
     return int(number) if number == int(number) else number
 
 
-def rows(result: PlanResult) -> list[dict[str, Any]]:
+def stage_rows(result: PlanResult) -> list[dict[str, Any]]:
     """Return one row for each stage of each placement, the best placement first."""
     found = []
     for rank, one in enumerate(result.placements, start=1):
@@ -69,7 +69,7 @@ def _spans(placed: Any) -> list[tuple[Any, Any]]:
 def record(result: PlanResult) -> dict[str, Any]:
     """Return what `mlsys plan --format json` prints."""
     scenario = result.scenario
-    listed = rows(result)
+    listed = stage_rows(result)
     placements = []
     for rank, one in enumerate(result.placements, start=1):
         placed = one.placed
@@ -114,10 +114,10 @@ def record(result: PlanResult) -> dict[str, Any]:
 
 def as_csv(result: PlanResult) -> str:
     """Return one line for each stage of each placement."""
-    return csv_text(rows(result), COLUMNS)
+    return csv_text(stage_rows(result), COLUMNS)
 
 
-def as_text(result: PlanResult) -> str:
+def plan_text(result: PlanResult) -> str:
     """Return the header, a table for each placement, and what speaks for the best one."""
     if not result.placements:
         known = "proven" if result.optimal else "not proven: the search gave up"
@@ -129,28 +129,28 @@ def as_text(result: PlanResult) -> str:
         )
     known = "proven optimal" if result.optimal else f"gap at most {100 * result.gap:.3g} %"
     blocks = [f"pipeline  {result.scenario.name}\ngoal      {result.goal}\nstrategy  {result.strategy}, {known}"]
-    listed = rows(result)
+    listed = stage_rows(result)
     for rank, one in enumerate(result.placements, start=1):
         placed = one.placed
         head = (
-            f"#{rank}  score {one.score:.6g}   latency {amount(placed.latency)} "
-            f"ms   energy {amount(placed.energy)} mJ   "
+            f"#{rank}  score {one.score:.6g}   latency {decimal_text(placed.latency)} "
+            f"ms   energy {decimal_text(placed.energy)} mJ   "
             f"switches {placed.switches}"
         )
         blocks.append(head + "\n" + _table([row for row in listed if row["rank"] == rank]))
         held = ", ".join(
-            f"{device.name} {amount(placed.memory[device.name])} of {amount(device.memory)} MB"
+            f"{device.name} {decimal_text(placed.memory[device.name])} of {decimal_text(device.memory)} MB"
             for device in result.scenario.devices
             if device.name in placed.memory
         )
-        lines = [f"memory: {held}", f"as a pipeline: one result every {amount(placed.bottleneck)} ms"]
+        lines = [f"memory: {held}", f"as a pipeline: one result every {decimal_text(placed.bottleneck)} ms"]
         if any(device.resistance is not None for device in result.scenario.devices):
             rate = sustained_rate(result.scenario, placed)
             warm = peak_temperatures(result.scenario, placed, rate) if rate else {}
             told = ", ".join(f"{name} {degrees:.1f} °C" for name, degrees in warm.items())
             lines.append(f"for ever: {rate:.4g} runs/s{f', at most {told}' if told else ''}")
         if placed.loss:
-            lines.append(f"accuracy lost: {amount(placed.loss)} percentage points")
+            lines.append(f"accuracy lost: {decimal_text(placed.loss)} percentage points")
         blocks.append("\n".join(lines))
     blocks.append("\n".join(result.why))
     return "\n\n".join(blocks)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlsys.errors import ScenarioFileError, UnreadableError
 from mlsys.inputs import read_text
-from mlsys.planner.placement.schema import faults
+from mlsys.planner.placement.schema import scenario_faults
 
 __all__ = ["Scenario", "ScenarioDevice", "ScenarioLink", "Stage", "StageOption", "exact"]
 
@@ -117,7 +117,7 @@ class Scenario:
     data: Mapping[str, Any] = field(repr=False)
 
     def __post_init__(self) -> None:
-        found = faults(self.data)
+        found = scenario_faults(self.data)
         if found:
             raise ScenarioFileError("\n".join(f"{_dotted(place)}{text}" for place, text in found))
 
@@ -135,7 +135,7 @@ class Scenario:
             from mlsys.hardware.document import Document
 
             document = Document(path, "scenario", ScenarioFileError)
-            told = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
+            told = [*document.faults, *(document.located(*fault) for fault in scenario_faults(document.data))]
             if told:
                 raise ScenarioFileError("\n".join(told))
             return cls(document.data)
@@ -150,7 +150,7 @@ class Scenario:
             line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise ScenarioFileError(f"{path}{line}: not readable as JSON: {problem}") from None
-        told = [*doubles, *(f"{_dotted(place)}{text}" for place, text in faults(data))]
+        told = [*doubles, *(f"{_dotted(place)}{text}" for place, text in scenario_faults(data))]
         if told:
             raise ScenarioFileError("\n".join(f"{path}: {line}" for line in told))
         return cls(data)

@@ -10,7 +10,7 @@ from typing import Any
 from mlsys.errors import did_you_mean
 from mlsys.faults import MOST, Place, is_number, numbers, short, told
 
-__all__ = ["MOST", "SCHEMA", "faults"]
+__all__ = ["MOST", "SCHEMA", "scenario_faults"]
 
 
 def _positive(what: str, example: float) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _validator() -> Any:
     return jsonschema.Draft202012Validator(SCHEMA)
 
 
-def faults(data: Any) -> list[tuple[Place, str]]:
+def scenario_faults(data: Any) -> list[tuple[Place, str]]:
     """Return every fault of a scenario, each with its place: of form, of names, of what waits for what.
 
     Parameters

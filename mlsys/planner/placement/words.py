@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mlsys.planner.placement.plan import PlanResult
     from mlsys.planner.placement.scenario import Scenario
 
-__all__ = ["amount", "cap_in_words", "why"]
+__all__ = ["cap_in_words", "decimal_text", "why"]
 
 _CAPS = {
     "latency_ms": ("constraints.latency_ms", "ms"),
@@ -21,12 +21,12 @@ _CAPS = {
 }
 
 
-def amount(value: float | Fraction) -> str:
+def decimal_text(value: float | Fraction) -> str:
     """Return a number with up to six digits after the point, none of them for show.
 
     Examples
     --------
-    >>> amount(Fraction("1030")), amount(27.97)
+    >>> decimal_text(Fraction("1030")), decimal_text(27.97)
     ('1,030', '27.97')
     """
     text = f"{float(value):,.6f}".rstrip("0").rstrip(".")
@@ -37,9 +37,9 @@ def cap_in_words(scenario: Scenario, name: str, limit: Fraction, least: Fraction
     """Return which cap it is, what it allows, and the least that is possible where that is known."""
     kind, _, device = name.partition(" ")
     place, unit = _CAPS[kind]
-    text = f"{place.format(device)}: at most {amount(limit)} {unit}"
+    text = f"{place.format(device)}: at most {decimal_text(limit)} {unit}"
     if least is not None:
-        text += f", and the least under the other caps is {amount(least)} {unit}"
+        text += f", and the least under the other caps is {decimal_text(least)} {unit}"
     return text
 
 
@@ -50,12 +50,12 @@ def why(result: PlanResult) -> tuple[str, ...]:
     best, scenario = result.placements[0], result.scenario
     placed = best.placed
     words = {
-        "latency": f"No placement within the caps takes less than {amount(placed.latency)} ms.",
-        "efficiency": f"No placement within the caps takes less than {amount(placed.energy)} mJ.",
+        "latency": f"No placement within the caps takes less than {decimal_text(placed.latency)} ms.",
+        "efficiency": f"No placement within the caps takes less than {decimal_text(placed.energy)} mJ.",
         "balanced": f"The score is {result.weight:g} × time / least time + "
         f"{1 - result.weight:g} × energy / least energy; "
         "1 is a placement that is best in both.",
-        "throughput": f"No placement within the caps has a busiest device below {amount(placed.bottleneck)} ms.",
+        "throughput": f"No placement within the caps has a busiest device below {decimal_text(placed.bottleneck)} ms.",
     }
     if result.optimal:
         proof = words[result.goal] + (
@@ -69,12 +69,14 @@ def why(result: PlanResult) -> tuple[str, ...]:
     moved = sum((stage.transfer_latency for stage in placed.stages), Fraction(0))
     if placed.switches and not scenario.is_graph:
         lines.append(
-            f"{placed.switches} changes of device cost {amount(moved)} ms, "
+            f"{placed.switches} changes of device cost {decimal_text(moved)} ms, "
             f"{100 * float(moved / placed.latency):.1f} % of the "
             "time; what a transfer costs is billed to the stage that receives it."
         )
     for cap, used, unit in (("latency_ms", placed.latency, "ms"), ("energy_mj", placed.energy, "mJ")):
         limit = scenario.cap(cap)
         if limit is not None:
-            lines.append(f"{cap}: {amount(used)} of {amount(limit)} {unit}, {amount(limit - used)} to spare.")
+            lines.append(
+                f"{cap}: {decimal_text(used)} of {decimal_text(limit)} {unit}, {decimal_text(limit - used)} to spare."
+            )
     return tuple(lines)

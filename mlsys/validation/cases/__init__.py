@@ -41,13 +41,13 @@ _METRICS: tuple[tuple[str, str, Reader], ...] = (
 # The first pattern found in the workload's name decides.
 _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"GPT-3 layer operator", "", kernels.layer_of_gpt3),
-    (r"^GEMM", "gemm", kernels.gemm),
+    (r"^GEMM", "gemm", kernels.gemm_kernel),
     (r"^2D convolution", "convolution", kernels.convolution),
     (r"^(softmax|layernorm)", "", kernels.reduction),
     (r"^GELU", "gelu", kernels.element_wise),
     (r"^(ReLU|tanh)", "element-wise", kernels.element_wise),
     (r"^attention decode", "decode attention", attention.decode_attention),
-    (r"^attention", "attention", attention.attention),
+    (r"^attention", "attention", attention.attention_kernel),
     (r"^MoE", "experts", experts.experts),
     (r"^rnn_fwd", "recurrent layer", kernels.recurrence),
     (r"STREAM", "copy and stream", transfers.stream),

@@ -7,29 +7,29 @@ import re
 from mlsys.models.calibrated import ATTENTION, Kernel, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, product, vector
-from mlsys.validation.cases.reading import batch_of, number_format, whole
+from mlsys.validation.cases.reading import batch_of, number_format, whole_number
 from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
 from mlsys.workloads import SOFTMAX_OPERATIONS
 
-__all__ = ["attention", "decode_attention"]
+__all__ = ["attention_kernel", "decode_attention"]
 
 
 def _heads(row: Row) -> tuple[int, int, int]:
     """Return heads of queries, heads of keys and values, and the width of each."""
     text = row.seq_or_shape
-    heads = whole(r"(?<!kv )heads (\d+)", text, "heads")
+    heads = whole_number(r"(?<!kv )heads (\d+)", text, "heads")
     found = re.search(r"kv heads (\d+)", text)
-    return heads, int(found.group(1)) if found else heads, whole(r"head_dim (\d+)", text, "width of a head")
+    return heads, int(found.group(1)) if found else heads, whole_number(r"head_dim (\d+)", text, "width of a head")
 
 
 def _software(row: Row) -> str:
     return serving_stack(row.software) or row.model
 
 
-def attention(row: Row) -> Case:
+def attention_kernel(row: Row) -> Case:
     """Return the case of one attention kernel over whole sequences, fused unless its name says otherwise."""
-    length = whole(r"seq (\d+)", row.seq_or_shape, "sequence")
+    length = whole_number(r"seq (\d+)", row.seq_or_shape, "sequence")
     heads, kv_heads, width = _heads(row)
     batch = batch_of(row)
     fmt = number_format(row.precision)
@@ -59,7 +59,7 @@ def decode_attention(row: Row) -> Case:
 
     The heads of queries that share keys and values are the rows of one product.
     """
-    context = whole(r"context (\d+)", row.seq_or_shape, "context")
+    context = whole_number(r"context (\d+)", row.seq_or_shape, "context")
     heads, kv_heads, width = _heads(row)
     batch = batch_of(row)
     fmt = number_format(row.precision)

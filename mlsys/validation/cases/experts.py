@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlsys.models.calibrated import MATMUL, Kernel, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, vector
-from mlsys.validation.cases.reading import number_format, whole
+from mlsys.validation.cases.reading import number_format, whole_number
 from mlsys.validation.rows import Row
 
 __all__ = ["experts"]
@@ -18,11 +18,11 @@ def experts(row: Row) -> Case:
     average ``E (1 − (1 − top/E)^T)``, read their weights, and the rows are shared out evenly.
     """
     text = row.seq_or_shape
-    tokens = whole(r"tokens (\d+)", text, "tokens")
-    hidden, inner = whole(r"hidden (\d+)", text, "hidden"), whole(r"expert ffn (\d+)", text, "width")
-    count, top = whole(r"experts (\d+)", text, "experts"), whole(r"top (\d+)", text, "experts of a token")
-    tensor = whole(r"tensor parallel (\d+)", text, "tensor parallel")
-    parallel = whole(r"expert parallel (\d+)", text, "expert parallel")
+    tokens = whole_number(r"tokens (\d+)", text, "tokens")
+    hidden, inner = whole_number(r"hidden (\d+)", text, "hidden"), whole_number(r"expert ffn (\d+)", text, "width")
+    count, top = whole_number(r"experts (\d+)", text, "experts"), whole_number(r"top (\d+)", text, "experts of a token")
+    tensor = whole_number(r"tensor parallel (\d+)", text, "tensor parallel")
+    parallel = whole_number(r"expert parallel (\d+)", text, "expert parallel")
     fmt = number_format(row.precision)
     inner = max(1, inner // tensor)
     here = max(1.0, count / parallel)

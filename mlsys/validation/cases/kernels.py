@@ -14,10 +14,10 @@ from mlsys.validation.cases.reading import (
     batch_of,
     engine_for,
     number_format,
-    numbers,
+    numbers_in,
     seconds_each,
     twin_of,
-    whole,
+    whole_number,
 )
 from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
@@ -27,7 +27,7 @@ __all__ = [
     "case_of",
     "convolution",
     "element_wise",
-    "gemm",
+    "gemm_kernel",
     "layer_of_gpt3",
     "product",
     "recurrence",
@@ -114,13 +114,13 @@ def _software(row: Row) -> str:
     return "gemmlowp" if "gemmlowp" in row.software else "library"
 
 
-def gemm(row: Row) -> Case:
+def gemm_kernel(row: Row) -> Case:
     """Return the case of a matrix product given by M, N and K.
 
     A stack that serves language models quantises the activations inside the time: one pass
     that reads 16-bit values and writes narrow ones.
     """
-    shape = numbers(row.seq_or_shape)
+    shape = numbers_in(row.seq_or_shape)
     if not {"M", "N", "K"} <= shape.keys():
         raise Inexpressible("shape of the product not stated")
     fmt = number_format(row.precision)
@@ -146,7 +146,7 @@ def gemm(row: Row) -> Case:
 
 def convolution(row: Row) -> Case:
     """Return the case of a convolution given as DeepBench writes it."""
-    s = numbers(row.seq_or_shape)
+    s = numbers_in(row.seq_or_shape)
     if not {"N", "C", "H", "W", "K", "R", "S"} <= s.keys():
         raise Inexpressible("shape of the convolution not stated")
     fmt = number_format(row.precision)
@@ -172,7 +172,7 @@ def convolution(row: Row) -> Case:
 
 def reduction(row: Row) -> Case:
     """Return the case of a softmax or a layer normalisation over the rows of an M × N matrix."""
-    s = numbers(row.seq_or_shape)
+    s = numbers_in(row.seq_or_shape)
     if not {"M", "N"} <= s.keys():
         raise Inexpressible("shape of the matrix not stated")
     fmt = number_format(row.precision)
@@ -184,7 +184,7 @@ def reduction(row: Row) -> Case:
 
 def element_wise(row: Row) -> Case:
     """Return the case of a GELU, a ReLU or a hyperbolic tangent of so many elements."""
-    elements = whole(r"(\d+) elements", row.seq_or_shape, "number of elements")
+    elements = whole_number(r"(\d+) elements", row.seq_or_shape, "number of elements")
     fmt = number_format(row.precision)
     kind, operations = next(entry for word, entry in ELEMENT_WISE.items() if word in row.workload)
     work = Work.of([vector(elements, operations, fmt)])
@@ -193,7 +193,7 @@ def element_wise(row: Row) -> Case:
 
 def recurrence(row: Row) -> Case:
     """Return the case of a recurrent layer as DeepBench runs it, each step after the other."""
-    s = numbers(row.seq_or_shape)
+    s = numbers_in(row.seq_or_shape)
     if not {"hidden", "batch", "timesteps"} <= s.keys():
         raise Inexpressible("shape of the recurrent layer not stated")
     gates = {"LSTM": 4, "GRU": 3}.get(row.workload.split()[-1], 1)
@@ -212,11 +212,11 @@ def layer_of_gpt3(row: Row) -> Case:
     prefill = "prefill" in name
     fmt = number_format(row.precision)
     batch, peers = batch_of(row), row.n_devices
-    hidden = whole(r"d_model (\d+)", row.seq_or_shape, "width")
-    heads = whole(r"(\d+) heads", row.seq_or_shape, "heads") // peers
-    context = whole(r"(?:seq|input) (\d+)", row.seq_or_shape, "sequence")
+    hidden = whole_number(r"d_model (\d+)", row.seq_or_shape, "width")
+    heads = whole_number(r"(\d+) heads", row.seq_or_shape, "heads") // peers
+    context = whole_number(r"(?:seq|input) (\d+)", row.seq_or_shape, "sequence")
     if not prefill:
-        context += whole(r"position (\d+)", row.seq_or_shape, "position")
+        context += whole_number(r"position (\d+)", row.seq_or_shape, "position")
     tokens = batch * context if prefill else batch
     queries = context if prefill else 1
     width = hidden // (heads * peers)

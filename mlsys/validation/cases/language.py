@@ -7,9 +7,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
-from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
+from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of, whole
+from mlsys.validation.cases.reading import (
+    Format,
+    batch_of,
+    engine_for,
+    number_format,
+    seconds_each,
+    twin_of,
+    whole_number,
+)
 from mlsys.validation.cases.shapes import language_shape, usual_name
 from mlsys.validation.rows import Row
 
@@ -73,8 +81,8 @@ def _ways(row: Row) -> tuple[int, int]:
 def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int) -> Work:
     """Return the kernels of one pass, kept."""
     if tokens > 1:
-        return lowered(model.prefill(batch, tokens, "fp16", causal=True, last_logits=True), fmt)
-    return lowered(model.decode(batch, context, "fp16"), fmt)
+        return kernels_of(model.prefill(batch, tokens, "fp16", causal=True, last_logits=True), fmt)
+    return kernels_of(model.decode(batch, context, "fp16"), fmt)
 
 
 def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float) -> Work:
@@ -95,7 +103,7 @@ def prefill(row: Row) -> Case:
     """Return the case of one pass over a prompt."""
     fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
-    prompt = whole(
+    prompt = whole_number(
         r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
     )
     batch = 1 if "prompt" in row.batch else batch_of(row, 1)
@@ -111,13 +119,13 @@ def decode(row: Row) -> Case:
     tensor, _ = _ways(row)
     text = row.seq_or_shape
     if re.search(r"input (\d+), output (\d+)", text):
-        context = whole(r"input (\d+)", text, "prompt") + whole(r"output (\d+)", text, "output") // 2
+        context = whole_number(r"input (\d+)", text, "prompt") + whole_number(r"output (\d+)", text, "output") // 2
     elif "-token prompt" in text:
-        context = 5 + whole(r"(\d+) generated", text, "tokens generated") // 2
+        context = 5 + whole_number(r"(\d+) generated", text, "tokens generated") // 2
     elif "context" in text:
-        context = whole(r"context (\d+)", text, "context")
+        context = whole_number(r"context (\d+)", text, "context")
     else:
-        context = max(1, whole(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
+        context = max(1, whole_number(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
     batch = batch_of(row, 1)
     seconds, inverse = seconds_each(row, batch)
     step = _pass(model, fmt, 1, batch, context, tensor, 1)
@@ -140,8 +148,8 @@ def generation(row: Row) -> Case:
     """Return the case of a prompt and all tokens after it."""
     fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
-    prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
-    output = whole(r"output (\d+)", row.seq_or_shape, "output")
+    prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
+    output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
     batch = batch_of(row)
     works = [_pass(model, fmt, prompt, batch, prompt, tensor, 1)]
     if output > 1:
@@ -154,8 +162,8 @@ def serving(row: Row) -> Case:
     """Return the case of a server whose queue never empties: as many sequences as its memory holds."""
     fmt, model = number_format(row.precision), language_model_of(row)
     tensor, _ = _ways(row)
-    prompt = whole(r"input (\d+)", row.seq_or_shape, "prompt")
-    output = whole(r"output (\d+)", row.seq_or_shape, "output")
+    prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
+    output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
     twin, _share = twin_of(row.device)
     room = twin.memory[twin.main_memory]._capacity
     if room is None:

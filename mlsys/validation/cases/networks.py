@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import joined, lowered, messages, side_by_side
+from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.cases.shapes import usual_name
@@ -66,7 +66,7 @@ def built(name: str, **shape: object) -> Network:
 
 @lru_cache(maxsize=4096)
 def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...]) -> Work:
-    return lowered(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
+    return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
 
 
 def batched(
@@ -231,7 +231,7 @@ def tiny(row: Row) -> Case:
     side = re.search(r"(\d+)x\1", row.seq_or_shape)
     if side and "MobileNet" in row.model and "VWW" not in row.model:
         shape["image"] = int(side.group(1))
-    work = lowered(built(row.model, batch=1, **shape), fmt)
+    work = kernels_of(built(row.model, batch=1, **shape), fmt)
     seconds, inverse = seconds_each(row)
     return Case(row, "mcu inference", f"{_kernels(row)} on {twin.kind}", twin.id, engine, work, seconds, inverse)
 

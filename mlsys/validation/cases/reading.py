@@ -15,7 +15,7 @@ from mlsys.provenance import remembered
 from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.rows import Row
 
-__all__ = ["Format", "batch_of", "engine_for", "number_format", "numbers", "seconds_each", "twin_of", "whole"]
+__all__ = ["Format", "batch_of", "engine_for", "number_format", "numbers_in", "seconds_each", "twin_of", "whole_number"]
 
 _PLACE = Path(__file__).parent.parent / "data" / "devices.yaml"
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
@@ -72,12 +72,12 @@ def number_format(text: str) -> Format:
     raise Inexpressible(f"number format not stated or not known: {text or 'none'}")
 
 
-def numbers(text: str) -> dict[str, int]:
+def numbers_in(text: str) -> dict[str, int]:
     """Return the ``name=value`` pairs of a shape; ``M=N=K=512`` gives three.
 
     Examples
     --------
-    >>> numbers("M=N=K=512, opA=N")
+    >>> numbers_in("M=N=K=512, opA=N")
     {'M': 512, 'N': 512, 'K': 512}
     """
     found = {}
@@ -86,7 +86,7 @@ def numbers(text: str) -> dict[str, int]:
     return found
 
 
-def whole(pattern: str, text: str, what: str) -> int:
+def whole_number(pattern: str, text: str, what: str) -> int:
     """Return the whole number that the pattern's group finds.
 
     Raises
@@ -127,8 +127,8 @@ def _snapshot(name: str, precision: str, vector_unit: bool) -> Snapshot:
 def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Snapshot:
     """Return what the calibrated model reads of a twin of the catalogue, kept by its name and the what-ifs."""
     # hipBLAS and its kin run FP32 on the matrix cores of CDNA, which keep all of its bits.
-    whole = twin.vendor == "AMD" and twin.has_peak("fp32", unit="matrix")
-    return _snapshot(twin.id, precision, vector_unit and not whole)
+    products_in_fp32 = twin.vendor == "AMD" and twin.has_peak("fp32", unit="matrix")
+    return _snapshot(twin.id, precision, vector_unit and not products_in_fp32)
 
 
 @lru_cache(maxsize=1)

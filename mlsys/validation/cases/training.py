@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mlsys.hardware import Device
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import Format, joined, lowered, messages, side_by_side
+from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.networks import batched, settled, shape_of
@@ -89,7 +89,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
     batch = int(micro.group(1)) if micro else 1
     model = language_model_of(row)
     setting = f"{settled(row)} training on {twin.kind}"
-    work = lowered(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+    work = kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
     if row.unit == "TFLOP/s":
         # The rate counts the arithmetic that the model needs, not what is computed twice.
         seconds = work.flops / passes * (1 + BACKWARD) / (row.value * 1e12)
@@ -105,7 +105,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         # The micro-batch named is that of the whole job.
         whole_batch = re.search(r"global (\d+)", row.batch)
         batch = int(whole_batch.group(1)) // ways.copies if whole_batch else batch
-        work = lowered(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+        work = kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
     # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
     seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
     turns = (ways.pieces + ways.stages - 1) / ways.stages

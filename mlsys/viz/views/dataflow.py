@@ -8,7 +8,7 @@ from typing import TypedDict
 import matplotlib.style
 from matplotlib.patches import Rectangle
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError
 from mlsys.mapping import DATAFLOWS, dataflow, gemm_space
 from mlsys.models.dataflow import buffer_words, movements
@@ -69,7 +69,7 @@ def words_of(m: int, k: int, n: int, tile: int) -> Words:
     {'ws': 507904, 'os': 278528, 'is': 385024}
     """
     given = {"m": m, "k": k, "n": n, "tile": tile}
-    m, k, n, tile = (int(checked_number("words_of", name, value, count(), {})) for name, value in given.items())
+    m, k, n, tile = (checked_count("words_of", name, value) for name, value in given.items())
     space = gemm_space(m, n, k)
     parts = {}
     for flow in FLOWS:

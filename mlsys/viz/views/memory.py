@@ -7,7 +7,7 @@ from typing import TypedDict
 import matplotlib.style
 from matplotlib.axes import Axes
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.formulas import bytes_in_flight, latency_bound_bandwidth
 from mlsys.hardware.device import Device
 from mlsys.models.access import strided_access
@@ -98,7 +98,7 @@ class MemoryScene(Scene):
         other: Device | None = None,
     ) -> View[MemoryValues]:
         """Show one access pattern on one or two devices; see :func:`memory_view`."""
-        warps = int(checked_number("memory_view", "warps", warps, count(), {}))
+        warps = checked_count("memory_view", "warps", warps)
         state = _State(device, warps, stride, precision)
         second = None
         if other is not None and other is not device:

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import matplotlib.style
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.models.tiling import gemm_tile_words, gemm_traffic
 from mlsys.viz.lru import lru_cliff, lru_words
@@ -59,9 +59,7 @@ class TilingScene(Scene):
         """Show one tile in a buffer and a cache of ``words``; see :func:`tiling_view`."""
         where = "tiling_view"
         whole = {"size": size, "tile": tile, "words": words, "line_words": line_words}
-        size, tile, words, line_words = (
-            int(checked_number(where, name, value, count(), {})) for name, value in whole.items()
-        )
+        size, tile, words, line_words = (checked_count(where, name, value) for name, value in whole.items())
         if size > TILES[-1]:
             raise ArgumentError(
                 f"{where}(): `size` must be at most {TILES[-1]}, so that the picture follows a slider, got {size}. "

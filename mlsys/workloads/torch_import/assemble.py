@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.precision import PRECISIONS as FORMATS
@@ -17,7 +17,7 @@ from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
 from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.rules import Counts
-from mlsys.workloads.torch_import.rules import count as counted
+from mlsys.workloads.torch_import.rules import counts_of as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
 from mlsys.workloads.traced import TracedOperator
@@ -184,7 +184,7 @@ class Template:
                 raise UnknownNameError(
                     f"at(): {self.name!r} has no free size {name!r}. Free: {known}.{did_you_mean(name, self.free)}"
                 )
-            size = int(checked_number("at", name, size, count(), {}))
+            size = checked_count("at", name, size)
             if name in self.fixed and size != self.fixed[name]:
                 why = "its code asks for that very size" if self.source == "torch.export" else "torch.fx frees no size"
                 raise ArgumentError(

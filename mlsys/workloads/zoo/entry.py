@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.units import Quantity
 from mlsys.workloads.operator import Network
@@ -151,7 +151,7 @@ class Entry:
         )
 
     def _count(self, name: str, value: int | None) -> int:
-        return int(checked_number("network", name, value, count(), {}))
+        return checked_count("network", name, value)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.title}, {self.parameters.to_compact():.4g}; {self.source}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import PRECISIONS, element_size
 from mlsys.units import Q_, Quantity
@@ -350,4 +350,4 @@ def _pairs(queries: int, keys: int, window: int, causal: bool) -> int:
 
 
 def _count(where: str, name: str, value: int) -> int:
-    return int(checked_number(where, name, value, count(), {}))
+    return checked_count(where, name, value)

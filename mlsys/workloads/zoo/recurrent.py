@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsys.door import checked_number, count
+from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.tape import Tape
@@ -69,7 +69,7 @@ def recurrent_layer(
         )
     sizes = {"batch": batch, "steps": steps, "inputs": inputs, "hidden": hidden}
     for name, value in sizes.items():
-        sizes[name] = int(checked_number("recurrent_layer", name, value, count(), {}))
+        sizes[name] = checked_count("recurrent_layer", name, value)
     tape = Tape(precision, fused)
     write_layer(tape, kind.upper(), kind, **sizes)
     return Network(f"{kind.upper()} {inputs}→{hidden}, {steps} steps of {batch}", tuple(tape.operators))

@@ -7,7 +7,7 @@ from mlsys.workloads.torch_import.rules import elementwise, movement, products
 from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.torch_import.rules.registry import RULES, Rule
 
-__all__ = ["RULES", "Counts", "count", "is_known"]
+__all__ = ["RULES", "Counts", "counts_of", "is_known"]
 
 _MODULES = (elementwise, movement, products)  # importing them fills RULES
 
@@ -25,7 +25,7 @@ def _rule(call: Call) -> Rule | None:
     return RULES.get(name, elementwise.pointwise if call.pointwise else None)
 
 
-def count(call: Call) -> Counts:
+def counts_of(call: Call) -> Counts:
     """Return the work and the traffic of one call whose sizes are all numbers.
 
     An operator without a rule is counted as pure traffic, every input read and every
@@ -37,7 +37,7 @@ def count(call: Call) -> Counts:
     >>> tokens = Tensor((4, 50, 128), (4, 50, 128), "float32", 4, "input", 0)
     >>> weight = Tensor((256, 128), (256, 128), "float32", 4, "parameter", 1)
     >>> out = Tensor((4, 50, 256), (4, 50, 256), "float32", 4)
-    >>> counts = count(Call("linear", "default", (("input", tokens), ("weight", weight)), (out,)))
+    >>> counts = counts_of(Call("linear", "default", (("input", tokens), ("weight", weight)), (out,)))
     >>> 2 * counts.macs, counts.weights
     (13107200, 131072)
     """
