@@ -329,7 +329,7 @@ def compare(
     logs: tuple[Path, ...], published: bool, rows: Path | None, portability: bool, as_json: bool, as_csv: bool
 ) -> None:
     """Lay platforms side by side: LOGS, published microcontrollers, rows of your own; name the best of each column."""
-    from mlsys.cli.common import write_csv
+    from mlsys.cli.common import print_csv
     from mlsys.explain.platforms import COLUMNS, winners
 
     if portability:
@@ -341,7 +341,7 @@ def compare(
         told = {"platforms": [vars(row) | {"power_mw": row.power_mw} for row in found], "best": best}
         say(json.dumps(told, indent=1, ensure_ascii=False))
     elif as_csv:
-        write_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in found])
+        print_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in found])
     else:
         wide = max(len(row.platform) for row in found)
         say(f"{'platform':<{wide}}  {'ms':>10}  {'mJ':>9}  {'mW':>8}  {'kB':>8}  {'runs apart':>10}")

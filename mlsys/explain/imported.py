@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 
 from mlsys.errors import ArgumentError, LogFileError
-from mlsys.explain.energy import Trace
-from mlsys.explain.log import Cold, Log, Work
+from mlsys.explain.energy import PowerTrace
+from mlsys.explain.log import Cold, LayerWork, Log
 from mlsys.explain.nets import NETS
 from mlsys.explain.uart import read_capture, samples_of
 
@@ -96,16 +96,16 @@ def imported(
     )  # fmt: skip
 
 
-def _works(model: str, names: list[str]) -> tuple[Work, ...]:
+def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
     found = list(dict.fromkeys(names))
-    known: dict[str, Work] = {}
+    known: dict[str, LayerWork] = {}
     if model in NETS:
         from mlsys.explain.backends import Subject
         from mlsys.explain.nets import net_of
         from mlsys.explain.protocol import works_of
 
         known = {work.name: work for work in works_of(Subject(model, "int8", net_of(model)))}
-    return tuple(known.get(name, Work(name, "unknown", 0, 0, 0, 0)) for name in found)
+    return tuple(known.get(name, LayerWork(name, "unknown", 0, 0, 0, 0)) for name in found)
 
 
 def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:
@@ -116,7 +116,7 @@ def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] 
             "how": "the board's own loops, in the capture"}  # fmt: skip
 
 
-def read_power(path: Path) -> Trace:
+def read_power(path: Path) -> PowerTrace:
     """Return the trace in a CSV file with the columns time_s and power_w.
 
     Raises
@@ -149,6 +149,6 @@ def read_power(path: Path) -> Trace:
     if faults:
         raise LogFileError("\n".join(faults))
     try:
-        return Trace(times, watts)
+        return PowerTrace(times, watts)
     except ArgumentError as error:
         raise LogFileError(f"{path}: {error}") from error
