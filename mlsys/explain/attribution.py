@@ -40,7 +40,7 @@ class LayerShare:
     bound
         ``compute``, ``memory`` or ``overhead``: what holds it, by the larger bound over the time.
     rate, intensity
-        Operations a second that it attained, and operations for each byte; 0 without arithmetic.
+        Operations a second that it attained in the measured time, and operations for each byte; 0 without arithmetic.
     beats
         Whether it was faster than its bound, so that a rate or the timer is wrong.
     """
@@ -235,6 +235,6 @@ def _share(work: LayerWork, measured: float, time: float, compute: float, memory
     held = least >= _HELD * time and least > 0
     return LayerShare(
         work.name, work.kind, time, measured, compute, memory, parts, cause if held else "overhead",
-        2e3 * work.macs / time if time and work.macs else 0.0, 2 * work.macs / work.data if work.data else 0.0,
+        2e3 * work.macs / measured if measured and work.macs else 0.0, 2 * work.macs / work.data if work.data else 0.0,
         bool(measured < 0.98 * least),
     )  # fmt: skip
