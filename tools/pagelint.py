@@ -66,6 +66,7 @@ _UNITS = (
     r"%|‰|×|x|-?fold|times"
     r"|[kKMGTPE]?(?:FLOPS?|FLOPs|OPS?|OPs|MACs?)(?:/\w+)?"
     r"|[kKMGTPE]i?(?:B|b|bit|bits|byte|bytes)(?:/s|ps)?|B(?:/s)?|bits?|bytes?(?:/\w+)?"
+    r"|[pnµμum]?J/(?:bit|byte|word|[A-Z]+)|[mk]?W/[cm]m(?:²|\^2)|[MG]?T/s|per[ -]?cent|percentage points?"
     r"|[pnµμumkMG]?(?:J|W|Wh|V|A|Hz|s|m)|[nµμm]m²?|mm\^2|°C|[kM]?g|t"
     rf"|{_SECONDS}|cycles?|clocks?|(?:kilo|mega|giga|milli|micro|nano|pico)?(?:watts?|joules?|hertz|volts?|amperes?)"
     r"|tokens?(?:/s)?|(?:param(?:eter)?s?)|images?(?:/s)?|inferences?(?:/s)?"
@@ -74,6 +75,10 @@ _UNITS = (
 _MEASURED = re.compile(
     rf"(?<![\w.,/-])(?:[~≈]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)[\s\u00a0\u202f-]?(?:{_UNITS})(?![\w/])|(?:[$€]|(?:USD|EUR)\s)\d"
 )
+_IN_FORMULA = re.compile(r"(?<![\w.^_{])(?:\d+\.\d+|\d{3,}|\d+(?:\\[,;: ]|~|\s)*\\(?:text|mathrm|%)\S*)")
+_COUNT = re.compile(r"(?<![\w.,:/§#–-])(?:\d{1,3}(?:,\d{3})+|\d{2,})(?![\w:-]|[.,]\d)")
+_ANY_NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])|(?<=batch-)\d+")
+_LISTED = re.compile(r"^\s*\d+[.)]\s")
 _SENTENCE_END = re.compile(r"(?P<word>\S+?)[.!?][\"'”’)*_]*\s+(?=[\"“‘'(*_]*[A-Z])")
 _ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "dr"}
 
@@ -96,6 +101,36 @@ def typed_number(page: Page) -> Iterator[Finding]:
     for line in [*page.prose, *page.captions]:
         for found in _MEASURED.finditer(plain(line.text, stand_in="¤")):
             yield line.number, f"{found[0].strip()!r} is typed into prose; claim it and glue the claim"
+        for formula in _MATH.finditer(_CODE.sub("", line.text)):
+            for found in _IN_FORMULA.finditer(formula[0]):
+                yield (
+                    line.number,
+                    f"{found[0]!r} is typed into a formula; write a letter, or claim it and glue the claim",
+                )
+    for number, text in [*_alternatives(page), *_strings(page, ("Table", "print"))]:
+        for found in _MEASURED.finditer(_ROLE.sub("¤", text)):
+            yield number, f"{found[0].strip()!r} is typed into {text[:30]!r}…; take it from a claim or a variable"
+
+
+@rule(
+    "P014",
+    "a bare count typed",
+    "Sizes and counts go stale as results do: given(rows=4096) or claim(layers=54), and {glue:}`rows` in the sentence, "
+    "the caption or the alternative text, or an f-string in a Table() or print(). Numbers up to twelve that nobody "
+    "computed are words.",
+)
+def bare_count(page: Page) -> Iterator[Finding]:
+    """P014."""
+    for line in [*page.prose, *page.captions]:
+        if not line.text.startswith("#"):
+            for found in _COUNT.finditer(_LISTED.sub("", plain(line.text, stand_in="¤"))):
+                yield line.number, f"{found[0]!r} is a count typed into prose; give or claim it and glue it"
+    for number, text in _alternatives(page):
+        for found in _ANY_NUMBER.finditer(_ROLE.sub("¤", text)):
+            yield number, f"{found[0]!r} is typed into an alternative text; glue a claim, or say it in words"
+    for number, text in _strings(page, ("Table", "print")):
+        for found in _COUNT.finditer(text):
+            yield number, f"{found[0]!r} is typed into {text[:30]!r}…; take it from a variable"
 
 
 _SMALL = "thir|four|fif|six|seven|eigh|nine"
@@ -110,10 +145,10 @@ _APPROXIMATE = re.compile(
 )
 
 
-def _strings(page: Page) -> Iterator[tuple[int, str]]:
+def _strings(page: Page, of: Sequence[str] = ("Table", "print", "check")) -> Iterator[tuple[int, str]]:
     """What cells print or show in words: the texts of Table(), print() and check()."""
     for number, call in _calls(page):
-        if _called(call) in ("Table", "print", "check"):
+        if _called(call) in of:
             for node in ast.walk(call):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield number, node.value
@@ -138,7 +173,7 @@ def number_word(page: Page) -> Iterator[Finding]:
     """P012."""
     prose = [(line.number, plain(line.text, stand_in="X")) for line in [*page.prose, *page.captions]]
     for number, text in [*prose, *_strings(page), *_alternatives(page)]:
-        for found in _NUMBER_WORD.finditer(text):
+        for found in _NUMBER_WORD.finditer(_ROLE.sub("X", text)):
             yield number, f"{found[0]!r} is a number above twelve in words; give or claim it and glue it"
 
 
@@ -344,14 +379,15 @@ def claims_without_table(page: Page) -> Iterator[Finding]:
 def unclaimed_glue(page: Page) -> Iterator[Finding]:
     """P009."""
     here = claimed(page)
-    for line in [*page.prose, *page.captions]:
-        for used in _GLUE.finditer(re.sub(r"``.+?``", "", line.text)):
+    said = [(line.number, line.text) for line in [*page.prose, *page.captions]]
+    for number, text in [*said, *_alternatives(page)]:
+        for used in _GLUE.finditer(re.sub(r"``.+?``", "", text)):
             there = here
             if used["page"]:
                 other = page.path.parent / used["page"]
                 there = claimed(parse(other)) if other.is_file() else set()
             if used["key"] not in there:
-                yield line.number, f"no claim() makes {used['key']!r}" + (f" on {used['page']}" if used["page"] else "")
+                yield number, f"no claim() makes {used['key']!r}" + (f" on {used['page']}" if used["page"] else "")
 
 
 # ---------------------------------------------------------------- terms

@@ -63,6 +63,9 @@ def _cells(cells: list[Any], index: BookIndex, numbers: PageNumbers) -> Iterator
         code = copy.deepcopy(cell)
         if {"hide-input", "hide-cell", "remove-input"} & set(code.metadata.get("tags", ())):
             code.metadata["jupyter"] = {"source_hidden": True}
+        image = (code.metadata.get("mystnb") or {}).get("image") or {}
+        if image.get("alt"):
+            image["alt"] = inline(image["alt"], index, numbers)
         yield code
         figure = (cell.metadata.get("mystnb") or {}).get("figure") or {}
         if figure.get("caption"):
