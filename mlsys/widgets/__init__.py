@@ -3,6 +3,7 @@
 from mlsys.widgets.amdahl import AmdahlLab
 from mlsys.widgets.compiler import CompilerLab
 from mlsys.widgets.dataflow import DataflowLab
+from mlsys.widgets.explain import ExplainLab
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.memory import MemoryLab
 from mlsys.widgets.placement import PlacementLab
@@ -15,6 +16,7 @@ __all__ = [
     "AmdahlLab",
     "CompilerLab",
     "DataflowLab",
+    "ExplainLab",
     "Lab",
     "LabStateError",
     "MemoryLab",

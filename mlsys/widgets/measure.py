@@ -33,6 +33,8 @@ class MeasureHere:
         Seconds after which it is stopped.
     then
         Called after a measurement that succeeded, before its sentence is shown.
+    begun
+        Said when it begins.
     """
 
     def __init__(
@@ -41,8 +43,9 @@ class MeasureHere:
         told: Callable[[dict[str, Any]], str],
         limit: float = 120.0,
         then: Callable[[], None] = lambda: None,
+        begun: str = "Started. A compiler and two timings take some tens of seconds.",
     ) -> None:
-        self._command, self._told, self._limit, self._then = command, told, limit, then
+        self._command, self._told, self._limit, self._then, self._begun = command, told, limit, then, begun
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -66,7 +69,7 @@ class MeasureHere:
             return
         self._stopped.clear()
         self.start_button.disabled, self.stop_button.disabled = True, False
-        self._say("told", "Started. A compiler and two timings take some tens of seconds.")
+        self._say("told", self._begun)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -15,6 +15,7 @@ from mlsys.widgets import (
     AmdahlLab,
     CompilerLab,
     DataflowLab,
+    ExplainLab,
     MemoryLab,
     PlacementLab,
     RooflineLab,
@@ -25,7 +26,7 @@ from mlsys.widgets.frames import frames_of
 from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
-KINDS = (AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab, PlacementLab)
+KINDS = (AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab, PlacementLab, ExplainLab)
 _MADE: dict[type, object] = {}
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
 

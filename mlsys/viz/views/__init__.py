@@ -2,6 +2,7 @@
 
 from mlsys.viz.views.amdahl import AmdahlScene, amdahl_view
 from mlsys.viz.views.dataflow import DataflowScene, dataflow_view
+from mlsys.viz.views.explain import ExplainScene, explain_view
 from mlsys.viz.views.memory import MemoryScene, memory_view
 from mlsys.viz.views.placement import PlacementScene, placement_view
 from mlsys.viz.views.roofline import KINDS, RooflineScene, layer, roofline_view
@@ -13,6 +14,7 @@ __all__ = [
     "KINDS",
     "AmdahlScene",
     "DataflowScene",
+    "ExplainScene",
     "MemoryScene",
     "PlacementScene",
     "RooflineScene",
@@ -22,6 +24,7 @@ __all__ = [
     "View",
     "amdahl_view",
     "dataflow_view",
+    "explain_view",
     "layer",
     "memory_view",
     "placement_view",
