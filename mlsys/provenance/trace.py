@@ -95,8 +95,9 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
             result = model(*args, **named)
         bound = signature.bind(*args, **named).arguments
         given = {name: value for name, value in bound.items() if value is not None}
-        origins = [*filter(None, map(origin_of, seen.values())), *origins_within(tuple(given.values()))]
-        each_once = {id(origin): origin for origin in origins}.values()  # thousands of parts may share one step
+        origins = (*map(origin_of, seen.values()), *origins_within(tuple(given.values())))
+        # Thousands of parts may share one step.
+        each_once = {id(origin): origin for origin in origins if origin is not None}.values()
         facts = dict.fromkeys(fact for origin in each_once for fact in origin.facts())
         words = tuple(label_of(value) for value in given.values())
         step = Step(model.__name__, words, tuple(given), _facts=[tuple(facts)])
