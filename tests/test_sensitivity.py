@@ -155,22 +155,19 @@ def test_pages_of_laws_lean_on_facts(name: str) -> None:
     assert sum(bool(claim["facts"]) for claim in record["claims"]) >= 5
 
 
-def test_the_committed_notebook_fails_when_a_fact_changes_and_passes_when_not() -> None:
-    """End to end: a fresh kernel, nbval, the committed outputs, and one fact changed from outside."""
+def test_the_committed_notebook_fails_when_a_fact_changes() -> None:
+    """End to end: a fresh kernel, nbval, the committed outputs, and one fact changed from outside.
+
+    That it passes when none is changed is what `make test` asks of every notebook.
+    """
     fact = "A100_80GB/memory/HBM/bandwidth"
     assert fact in facts_of("amdahl")
     command = [sys.executable, "-m", "pytest", "--nbval", str(notebook("amdahl")), "-q", "-p", "no:cacheprovider"]
     command += ["--nbval-sanitize-with", str(ROOT / "tests/notebooks/sanitize.cfg")]
     search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    runs = [
-        subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": search, "MLSYS_PERTURB": switch},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for switch in ("", f"{fact}=1.01")
-    ]  # fmt: skip
-    (same, _), (moved, _) = [run.communicate() for run in runs]  # however long a busy machine takes
-    assert runs[0].returncode == 0, same
-    assert runs[1].returncode == 1, moved
-    assert "Cell outputs differ" in moved
-    assert "2059.39 GB/s" in moved, "2039 GB/s and one percent"
+    environment = {**os.environ, "PYTHONPATH": search, "MLSYS_PERTURB": f"{fact}=1.01"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    told = done.stdout + done.stderr
+    assert done.returncode == 1, told
+    assert "Cell outputs differ" in told
+    assert "2059.39 GB/s" in told, "2039 GB/s and one percent"

@@ -15,6 +15,7 @@ from mlsys.errors import ScenarioFileError
 from mlsys.planner.memory.fixed import FixedBuffers, plan_below
 from mlsys.planner.placement.instances.instance import Instance, evaluate
 from mlsys.planner.placement.instances.solve import solve
+from sampled import drawn
 
 DATA = Path(__file__).parent / "instances"
 
@@ -69,7 +70,11 @@ def test_published_instances(name: str, published: float) -> None:
     assert not score.broken
     assert score.value_ms == found.objective_ms <= published * (1 + 1e-6)
     assert found.lower_bound_ms <= found.objective_ms
-    assert found == solve(instance, rounds=2)
+
+
+def test_the_same_seed_gives_the_same_placement() -> None:
+    instance = Instance.load(DATA / "thr-layer-bert24-inference.json")
+    assert solve(instance, rounds=1) == solve(instance, rounds=1)
 
 
 def random_instance(rng: random.Random, objective: str, nodes: int) -> Instance:
@@ -89,11 +94,11 @@ def random_instance(rng: random.Random, objective: str, nodes: int) -> Instance:
     return Instance.from_data(small(objective, nodes=rows, edges=[[a, b, fee[a]] for a, b, _ in edges]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("objective", ["max_load", "latency"])
 def test_search_and_exhaustion_equal_enumeration(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(2)
-    for _ in range(12):
-        instance = random_instance(rng, objective, 6)
+    for number in drawn(range(40), 5, f"placements of least {objective}"):
+        instance = random_instance(random.Random(number), objective, 6)
         scores = (evaluate(instance, devices) for devices in itertools.product(range(3), repeat=6))
         best = min((score.value_ms for score in scores if not score.broken), default=None)
         found = solve(instance)
@@ -154,26 +159,40 @@ def test_published_allocations(name: str) -> None:
 
 
 def fits_by_enumeration(buffers: FixedBuffers, capacity: int) -> bool:
+    """Try every offset of every buffer."""
     number = len(buffers.size)
-    for order in itertools.permutations(range(number)):
-        offsets = np.zeros(number, np.int64)
-        for place, one in enumerate(order):
-            low = 0
-            for other in order[:place]:
-                if buffers.lower[other] < buffers.upper[one] and buffers.lower[one] < buffers.upper[other]:
-                    low = max(low, int(offsets[other] + buffers.size[other]))
-            offsets[one] = low
-        if int((offsets + buffers.size).max()) <= capacity:
+    together = (buffers.lower[:, None] < buffers.upper) & (buffers.lower < buffers.upper[:, None])
+    size = buffers.size.tolist()
+    offsets: list[int] = []
+
+    def rest() -> bool:
+        if len(offsets) == number:
             return True
-    return False
+        new = len(offsets)
+        for low in range(capacity - size[new] + 1):
+            high = low + size[new]
+            if all(high <= at or at + size[old] <= low for old, at in enumerate(offsets) if together[old, new]):
+                offsets.append(low)
+                if rest():
+                    return True
+                offsets.pop()
+        return False
+
+    return rest()
 
 
+def buffers_of(rows: list[tuple[int, int, int]]) -> FixedBuffers:
+    lower, upper, size = (np.array(column) for column in zip(*rows, strict=True))
+    return FixedBuffers(tuple(map(str, range(len(rows)))), lower, upper, size)
+
+
+@pytest.mark.exhaustive
 def test_fits_and_proofs_equal_enumeration() -> None:
-    rng = np.random.default_rng(3)
     outcomes = set()
-    for _ in range(40):
+    for number in drawn(range(200), 30, "buffers"):
+        rng = np.random.default_rng(number)
         lower = rng.integers(0, 6, 6)
-        buffers = FixedBuffers(tuple("abcdef"), lower, lower + rng.integers(1, 5, 6), rng.integers(1, 6, 6))
+        buffers = buffers_of(list(zip(lower, lower + rng.integers(1, 5, 6), rng.integers(1, 6, 6), strict=True)))
         for capacity in (buffers.largest_live - 1, buffers.largest_live, buffers.largest_live + 1):
             found = plan_below(buffers, capacity)
             assert found.proved
@@ -182,3 +201,28 @@ def test_fits_and_proofs_equal_enumeration() -> None:
             if found.offsets is not None:
                 assert not overlaps(buffers, found.offsets)
     assert outcomes == {True, False}
+
+
+# From, to and size of buffers that never need more than the capacity at once, and yet do not fit: memory fragments
+# whatever the order. About one in four thousand tightly packed random instances is like that.
+FRAGMENTED = {
+    "nine in 4": (4, "47.1 67.3 12.3 36.1 23.3 05.1 01.3 56.2 34.2"),
+    "nine in 5": (5, "03.4 48.1 68.4 01.1 56.3 36.1 35.1 25.1 34.2"),
+    "ten in 5": (5, "16.2 67.2 24.1 48.2 03.2 35.1 01.3 78.3 56.1 67.1"),
+    "nine in 6": (6, "35.4 02.3 14.1 24.1 23.1 01.3 23.1 13.2 45.2"),
+    "another nine in 6": (6, "57.5 23.2 25.3 14.1 02.4 37.1 12.1 34.1 45.2"),
+    "ten in 6": (6, "46.4 56.1 12.2 14.2 03.2 26.1 34.3 23.1 01.1 01.3"),
+}
+
+
+@pytest.mark.parametrize("name", FRAGMENTED)
+def test_fragmented_memory_is_proved_too_small(name: str) -> None:
+    capacity, text = FRAGMENTED[name]
+    buffers = buffers_of([(int(word[0]), int(word[1]), int(word[3:])) for word in text.split()])
+    assert buffers.largest_live == capacity
+    assert not fits_by_enumeration(buffers, capacity)
+    found = plan_below(buffers, capacity)
+    assert found.proved and not found.fits and found.offsets is None
+    more = plan_below(buffers, capacity + 1)
+    assert more.proved and more.fits and more.offsets is not None
+    assert fits_by_enumeration(buffers, capacity + 1) and not overlaps(buffers, more.offsets)
