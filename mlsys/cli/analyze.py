@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from mlsys.cli.common import (
     complete_model,
     one_form,
     print_csv,
+    print_record,
     say,
     speak_plainly,
 )
@@ -102,7 +102,7 @@ def analyze(
 
             save_figure(analysis_figure(found, twin), figure, files)
     if as_json:
-        say(json.dumps(_sized(found.record(), work), indent=1, ensure_ascii=False))
+        print_record(_sized(found.record(), work))
     elif as_csv:
         print_csv(operator_rows(found))
     else:
@@ -150,7 +150,7 @@ def compare(
     if as_json or as_csv:
         lines = [_sized(analysis_summary(found, analyses[0]), work) for found in analyses]
         if as_json:
-            say(json.dumps(lines, indent=1, ensure_ascii=False))
+            print_record(lines)
         else:
             print_csv(lines)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import re
 import sys
@@ -214,6 +215,14 @@ def complete_model(ctx: Any, param: Any, incomplete: str) -> list[Any]:
 def progress(items: Iterable[Any], label: str) -> Any:
     """Return a progress bar on standard error; silent where that is no terminal."""
     return click.progressbar(items, label=label, file=sys.stderr)
+
+
+def print_record(found: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+    """Write a record, or a list of them, as JSON: the one form of ``--json``, with its version and its units."""
+    from mlsys.models.record import with_units
+
+    told = with_units(found) if isinstance(found, Mapping) else [with_units(record) for record in found]
+    say(json.dumps(told, indent=1, ensure_ascii=False))
 
 
 def print_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from mlsys.cli.common import complete_model, one_form, print_csv, say, speak_plainly
+from mlsys.cli.common import complete_model, one_form, print_csv, print_record, say, speak_plainly
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
 
 __all__ = ["flops"]
@@ -33,7 +32,7 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     if as_csv:
         print_csv(_kinds(work))
     elif as_json:
-        say(json.dumps(_report(work), indent=1, ensure_ascii=False))
+        print_record(_report(work))
     else:
         say(f"{work.explain()}\n{sizes_in_words(work)}")
 

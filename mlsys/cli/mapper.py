@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, read_csv, say, speak_plainly
+from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
 __all__ = ["mapper"]
@@ -22,7 +21,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 @click.command()
 @click.argument("layer", required=False)
 @click.option("--rows", type=FILE, help="CSV with M,N,K,S,tile_set.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one line for each layer or row, as CSV.")
 @click.option("--device", "name", help="Device to map LAYER to.")
 @click.option(
     "--objective", default="energy", show_default=True, help="traffic (of main memory), energy, latency or edp."
@@ -50,11 +49,9 @@ def mapper(
     if rows is not None:
         _rows(rows, as_csv, as_json)
         return
-    if as_csv:
-        raise WrongUsage("--csv goes with --rows: leave it out, or write --json")
     if name is None:
         raise WrongUsage("say which device LAYER runs on: --device A100")
-    _layers(str(layer), name, objective, options, levels, seconds, cache, as_json)
+    _layers(str(layer), name, objective, options, levels, seconds, cache, as_csv, as_json)
 
 
 def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
@@ -68,7 +65,7 @@ def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     if as_json:
-        say(json.dumps(answers, indent=1))
+        print_record(answers)
     elif as_csv:
         print_csv(answers)
     else:
@@ -162,7 +159,7 @@ def _widths(operator: Any) -> tuple[int, int] | None:
 
 def _layers(
     layer: str, name: str, objective: Any, options: dict[str, Any], levels: int, seconds: float | None, cache: bool,
-    as_json: bool,
+    as_csv: bool, as_json: bool,
 ) -> None:  # fmt: skip
     from mlsys.hardware import Hardware
     from mlsys.planner.mapper import best_mapping
@@ -175,7 +172,10 @@ def _layers(
         for operator in operators
     ]
     if as_json:
-        say(json.dumps([_as_data(item) | {"network": sizes} for item in mapped], indent=1, ensure_ascii=False))
+        print_record(item.record() | {"network": sizes} for item in mapped)
+        return
+    if as_csv:
+        print_csv(map(_line, mapped))
         return
     if len(mapped) == 1:
         say(mapped[0].explain())
@@ -192,23 +192,19 @@ def _watch(best: Any, share: float) -> None:
     click.echo(f"\r{share:6.1%}  best so far {best.value:.6g}", nl=share >= 1, err=True)
 
 
-def _as_data(item: Any) -> dict[str, Any]:
-    levels = [{"memory": v.memory, "tile": dict(v.tile), "order": list(v.order)} for v in item.nest.levels]
-    figures = {name: f"{value:.6g~P}" for name, value in item.result.figures.items()}
+def _line(item: Any) -> dict[str, Any]:
+    """Return one layer as a line of CSV."""
     return {
         "layer": item.space.name,
         "device": item.chip.name,
         "objective": item.objective,
         "proven": item.proven,
         "gap": item.gap,
-        "levels": levels,
-        "words": list(item.words),
+        "words": item.words[0],
         "bound": item.bound,
         "ratio": item.ratio,
-        "covered": item.covered,
-        "bounded": item.bounded,
-        "tried": item.tried,
-        "time": f"{item.result.time:.6g~P}",
+        "seconds": item.result.time.m_as("s"),
+        "joules": item.result.figures["energy"].m_as("J"),
         "bound_by": item.result.bound_by,
-        "figures": figures,
+        "tiles": "; ".join(f"{v.memory} {'x'.join(map(str, v.tile.values()))}" for v in item.nest.levels),
     }

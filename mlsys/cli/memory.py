@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from mlsys.cli.common import (
     complete_model,
     one_form,
     print_csv,
+    print_record,
     say,
     speak_plainly,
 )
@@ -111,7 +111,7 @@ def memory(
 
         save_figure(memory_figure(plan), figure)
     if as_json:
-        say(json.dumps(_report(plan, found, fit, work), indent=1, ensure_ascii=False))
+        print_record(_report(plan, found, fit, work))
     elif as_csv:
         print_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
     else:
@@ -146,7 +146,7 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
             "lower_bound_bytes": read.largest_live,
             "offsets": dict(zip(read.ids, offsets, strict=False)) if found.fits else None,
         }
-        say(json.dumps(report, indent=1))
+        print_record(report)
     elif found.fits and as_csv:
         print_csv([{"id": name, "offset": offset} for name, offset in zip(read.ids, offsets, strict=True)])
     elif found.fits:

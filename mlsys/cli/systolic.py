@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, read_csv, say, speak_plainly
+from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
 
 __all__ = ["systolic"]
 
@@ -57,7 +56,7 @@ def systolic(
             except (ValueError, LookupError) as error:
                 raise ValueError(f"{rows_file}, line {line}: {error}") from error
         if as_json:
-            say(json.dumps(done, indent=1, ensure_ascii=False))
+            print_record(done)
         else:
             print_csv(done)
         return
@@ -68,7 +67,7 @@ def systolic(
     row = {"name": "x".join(shape), **sizes, "dataflow": dataflow}
     found = row | _counted(row, convention, overlap, sram)
     if as_json:
-        say(json.dumps(found, indent=1, ensure_ascii=False))
+        print_record(found)
     elif as_csv:
         print_csv([found])
     else:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_device, complete_model, one_form, print_csv, say, speak_plainly
+from mlsys.cli.common import (
+    QuantityType,
+    complete_device,
+    complete_model,
+    one_form,
+    print_csv,
+    print_record,
+    say,
+    speak_plainly,
+)
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
 
 __all__ = ["tiles"]
@@ -56,7 +64,7 @@ def tiles(
     kernels = as_kernels_if(not unfused, work)
     found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
     if as_json:
-        say(json.dumps({**found.record(), **_sizes(work)}, indent=1, ensure_ascii=False))
+        print_record({**found.record(), **_sizes(work)})
     elif as_csv:
         print_csv(_rows(found))
     else:

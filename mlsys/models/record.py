@@ -1,25 +1,78 @@
 """Results as plain data: what ``--json`` prints, and what another program may keep.
 
-Every quantity is ``{"value": …, "unit": …}`` in the unit of :data:`UNITS`; ``record`` is the version
-of this form, which grows when a name is taken away or changes its meaning.
+Every quantity is ``{"value": …, "unit": …}`` in the unit of :data:`UNITS`, or a number whose name is found with its
+unit under ``units``; ``record`` is the version of this form, which grows when a name is taken away or changes its
+meaning.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.provenance import Fact, origins_within
 from mlsys.units import Quantity
 
-__all__ = ["UNITS", "VERSION", "amounts", "facts_of", "plain_amount"]
+__all__ = ["UNITS", "VERSION", "amounts", "facts_of", "plain_amount", "unit_of_name", "with_units"]
 
 VERSION = 1
 # By dimension, the unit that a record states a quantity in.
 UNITS = (
     "s", "byte", "FLOP", "MAC", "cycle", "J", "W", "USD", "FLOP/s", "byte/s", "FLOP/byte", "FLOP/W", "1/s", "",
 )  # fmt: skip
+# What plain numbers are counted in, by their whole name, and else by what it ends with.
+_BY_NAME = {
+    "bytes": "byte", "capacity": "byte", "offset": "byte", "alignment": "byte", "flops": "FLOP", "macs": "MAC",
+    "params": "param", "seconds": "s", "joules": "J", "samples_per_second": "1/s", "percent": "%", "words": "word",
+    "bound": "word", "compulsory": "word", "lb_smith": "word", "lb_safe": "word", "S": "word", "A": "word", "B": "word",
+    "M": "", "N": "", "K": "",
+}  # fmt: skip
+_BY_ENDING = {
+    "_flop_per_byte": "FLOP/byte", "flop_per_byte": "FLOP/byte", "_seconds": "s", "_bytes": "byte", "_flops": "FLOP",
+    "flops_by_kind": "FLOP", "_cycles": "cycle", "_pct": "%", "_words": "word", "_reads": "word", "_writes": "word",
+    "_sram_kb": "KiB",
+}  # fmt: skip
+
+
+def unit_of_name(name: str) -> str:
+    """Return the unit that a plain number of this name is counted in; empty for shares, counts and what is no number.
+
+    Examples
+    --------
+    >>> unit_of_name("estimate_seconds"), unit_of_name("product_flops"), unit_of_name("utilisation")
+    ('s', 'FLOP', '')
+    """
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    return next((unit for ending, unit in _BY_ENDING.items() if name.endswith(ending)), "")
+
+
+def with_units(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with its version, and under ``units`` the unit of each plain number in it, at any depth.
+
+    Examples
+    --------
+    >>> with_units({"model": "lenet5", "flops": 850, "kinds": [{"bytes": 4}]})["units"]
+    {'flops': 'FLOP', 'bytes': 'byte'}
+    """
+    units = {name: unit_of_name(name) for name in _numbers_in(record) if unit_of_name(name)}
+    return {"record": VERSION, **{name: value for name, value in record.items() if name != "units"}, "units": units}
+
+
+def _numbers_in(value: Any) -> Iterator[str]:
+    """Yield the names under which numbers stand; what has a unit beside it is passed over."""
+    if isinstance(value, Mapping) and "unit" not in value:
+        for name, entry in value.items():
+            entries = (
+                list(entry.values()) if isinstance(entry, Mapping) else entry if isinstance(entry, list) else [entry]
+            )
+            if any(isinstance(number, (int, float)) and not isinstance(number, bool) for number in entries):
+                yield name
+            yield from _numbers_in(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _numbers_in(entry)
 
 
 def plain_amount(quantity: Quantity) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_the_readme_has_the_table() -> None:
         (["devices", "--no-such-option"], 2),
         (["devices", "A100", "--kind", "GPU"], 2),
         (["mapper", "gemm:8x8x8"], 2),
-        (["mapper", "gemm:8x8x8", "--device", "A100", "--csv"], 2),
+        (["mapper", "gemm:8x8x8", "--device", "A100", "--json", "--csv"], 2),
         (["plan"], 2),
         (["plan", "{caps}"], 3),
         (["analyze", "resnet50", "--device", "A100", "--figure", "x.bmp"], 2),

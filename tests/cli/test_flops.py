@@ -70,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_network_by_name() -> None:
     """ResNet-50 as recorded by independent counters (tests/oracles/data)."""
     found = report("ResNet-50", "--batch", 2)
-    assert set(found) == KEYS
+    assert set(found) == {*KEYS, "record", "units"}
     assert found["product_flops"] == 2 * found["macs"] == 2 * 8_178_368_512
     assert found["flops"] == found["product_flops"] + found["elementwise_flops"]
     assert sum(found["product_flops_by_kind"].values()) == found["product_flops"]

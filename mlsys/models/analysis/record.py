@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsys.models.record import VERSION
+from mlsys.models.record import with_units
 
 if TYPE_CHECKING:
     from mlsys.models.analysis.answer import Analysis
 
-__all__ = ["UNITS_BY_NAME", "analysis_summary", "operator_rows", "report"]
-
-# What the names of a record are counted in; shares, speeds and utilisation are parts of one.
-UNITS_BY_NAME = {
-    "bound_seconds": "s", "estimate_seconds": "s", "seconds": "s", "samples_per_second": "1/s", "flops": "FLOP",
-    "bytes": "byte", "weight_bytes": "byte", "flop_per_byte": "FLOP/byte", "ridge_flop_per_byte": "FLOP/byte",
-}  # fmt: skip
+__all__ = ["analysis_summary", "operator_rows", "report"]
 
 
 def report(found: Analysis) -> dict[str, Any]:
     """Return an analysis as plain data: :func:`analysis_summary`, operators, groups and changes."""
-    return {
-        "record": VERSION,
+    plain = {
         **analysis_summary(found),
         "operators": operator_rows(found),
         "groups": [
@@ -42,8 +35,8 @@ def report(found: Analysis) -> dict[str, Any]:
         ],
         "assumptions": list(found.assumptions),
         "facts": [fact.name for fact in found.facts],
-        "units": dict(UNITS_BY_NAME),
     }
+    return with_units(plain)
 
 
 def analysis_summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:

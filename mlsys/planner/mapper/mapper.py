@@ -89,6 +89,23 @@ class MappedLayer:
         """Words at main memory over the bound; 1 where no schedule moves less."""
         return self.words[0] / self.bound
 
+    def record(self) -> dict[str, Any]:
+        """Return the record of its result, with the mapping and what is proven of it, as plain data."""
+        levels = [{"memory": v.memory, "tile": dict(v.tile), "order": list(v.order)} for v in self.nest.levels]
+        return self.result.record() | {
+            "layer": self.space.name,
+            "objective": self.objective,
+            "proven": self.proven,
+            "gap": self.gap,
+            "levels": levels,
+            "words": list(self.words),
+            "bound": self.bound,
+            "ratio": self.ratio,
+            "covered": self.covered,
+            "bounded": self.bounded,
+            "tried": self.tried,
+        }
+
     def explain(self) -> str:
         """Return the mapping as loops, its cost, and why no other is better, for people."""
         state = "proven best"
