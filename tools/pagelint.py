@@ -335,6 +335,35 @@ def drawing(page: Page) -> Iterator[Finding]:
             yield number, f"{ast.unparse(call.func)}() draws; move it into mlsys.viz"
 
 
+@rule(
+    "P022",
+    "a cell that only claims, checks or draws, and is not folded",
+    "Prose carries and code supports: what a reader must see is the sentence, the table or the picture. Fold the cell "
+    "with `:tags: [hide-cell]` where it only claims and checks, `[hide-input]` where it draws. In a solution, which is "
+    "folded itself, code may stay open.",
+)
+def open_claims(page: Page) -> Iterator[Finding]:
+    """P022."""
+    ends = [line.number for line in page.prose if line.text.startswith("## Your turn")]
+    for cell in page.cells:
+        tags = str(cell.options.get("tags") or "")
+        if "hide-" in tags or "remove-" in tags or (ends and cell.number > ends[0]):
+            continue
+        body = _tree(cell).body
+        if body and (all(map(_only_states, body)) or "plt.show()" in cell.source):
+            yield cell.number, "the cell only claims, checks or draws: fold it"
+
+
+def _only_states(node: ast.stmt) -> bool:
+    """Whether a statement is a claim or a check, or a loop over such."""
+    if isinstance(node, ast.For):
+        return all(map(_only_states, node.body))
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _STATING
+
+
+_STATING = ("claim", "check", "given")
+
+
 # ---------------------------------------------------------------- claims
 
 _GLUE = re.compile(r"\{glue:\w*\}`(?:(?P<page>[^`:]+)::)?(?P<key>[^`:]+)(?::[^`]*)?`")

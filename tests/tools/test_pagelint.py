@@ -87,6 +87,8 @@ BAD = [
     ("P010", "(here)=\n# Title\n\n(here)=\n## Section\n"),
     ("P010", "(fig-a)=\n# Title\n" + FIGURE % ("A caption.", "A line.")),
     ("P010", "```{exercise}\n:label: ex-energy-watts\nWhy?\n```\n"),
+    ("P022", CELL % "claim(ridge=a / b)\nfor x in xs:\n    check(x > 0, 'so')"),
+    ("P022", CELL % "fig, ax, COLORS, plt = viz.setup_plot()\nplt.show()"),
     ("P021", "The tile stays.\n"),
     ("P021", "Two tiles, and {term}`tiles <tile>` again.\n"),
     ("P021", "A weight-stationary array.\n"),
@@ -95,6 +97,10 @@ BAD = [
 ]
 
 GOOD = [
+    ("P022", CELL % ":tags: [hide-cell]\n\nclaim(ridge=a / b)"),
+    ("P022", CELL % "---\ntags: [hide-input]\n---\nplt.show()"),
+    ("P022", CELL % "ridge = chip.ridge_point('fp16')\nclaim(ridge=ridge)"),
+    ("P022", "## Your turn\n\n" + CELL % "claim(ridge=a / b)"),
     (
         "P021",
         "# The tile\n\nA {term}`tile`, two tiles, {term}`weight stationary`, `warp`, $lane$.\n",
