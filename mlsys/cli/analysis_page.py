@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
@@ -28,7 +29,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } 
 """
 
 
-def analysis_page(analysis: Analysis, device: Device) -> str:
+def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -> str:
     """Return the page: totals, the advice, the roofline with every layer, and the tables."""
     from mlsys.viz.analysis import analysis_alt_text, analysis_figure, inline_svg
 
@@ -50,6 +51,7 @@ def analysis_page(analysis: Analysis, device: Device) -> str:
     )
     listed = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in totals)
     assumptions = "".join(f"<li>{html.escape(text)}</li>" for text in analysis.assumptions)
+    yours = f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>\n" if own else ""
     figure = inline_svg(analysis_figure(analysis, device), analysis_alt_text(analysis))
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
@@ -58,7 +60,7 @@ def analysis_page(analysis: Analysis, device: Device) -> str:
         f"<p class='first'>{html.escape(analysis.first)}</p>\n<h2>Every layer under the roof</h2>\n"
         f"<figure>{figure}</figure>\n<h2>What if</h2>\n<div class='wide'>{_changes(analysis)}</div>\n"
         f"<h2>Operators</h2>\n<div class='wide'>{_operators(analysis)}</div>\n"
-        f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>\n</main></body></html>\n"
+        f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>\n{yours}</main></body></html>\n"
     )
 
 

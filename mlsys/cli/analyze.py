@@ -19,9 +19,11 @@ from mlsys.cli.common import (
     print_csv,
     print_record,
     say,
+    say_own,
     speak_plainly,
 )
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
+from mlsys.faults import short
 from mlsys.files import together
 
 __all__ = ["analyze", "compare"]
@@ -82,31 +84,34 @@ def analyze(
     """
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import operator_rows
+    from mlsys.models.own import own_numbers
 
     one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
-    precision = options["precision"] or _PRECISION
+    precision = _PRECISION if options["precision"] is None else options["precision"]
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
     samples = work.sizes.get("batch", 1)
     found = analyse(twin, as_kernels_if(fusion, work), precision=precision, setting=setting, samples=samples)
+    own = own_numbers([twin], estimates=True)
     with together() as files:
         if page_file is not None:
             from mlsys.cli.analysis_page import analysis_page
 
-            files.text(page_file, analysis_page(found, twin))
+            files.text(page_file, analysis_page(found, twin, own))
         if figure is not None:
             from mlsys.viz.analysis import analysis_figure
             from mlsys.viz.style import save_figure
 
             save_figure(analysis_figure(found, twin), figure, files)
     if as_json:
-        print_record(_sized(found.record(), work))
+        print_record(_sized(found.record(), work), own)
     elif as_csv:
-        print_csv(operator_rows(found))
+        print_csv(operator_rows(found), own=own)
     else:
         say(f"{found.explain(top)}\n{sizes_in_words(work)}")
+        say_own(own)
         for written in filter(None, (page_file, figure)):
             say(f"written: {written}", err=True)
 
@@ -136,23 +141,25 @@ def compare(
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import analysis_summary
+    from mlsys.models.own import own_numbers
     from mlsys.tables import Table
 
     one_form(as_json, as_csv)
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not wanted:
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
-    precision = options["precision"] or _PRECISION
+    precision = _PRECISION if options["precision"] is None else options["precision"]
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
     kernels, samples = as_kernels_if(fusion, work), work.sizes.get("batch", 1)
     analyses = [analyse(twin, kernels, precision=precision, setting=setting, samples=samples) for twin in twins]
+    own = own_numbers(twins, estimates=True)
     if as_json or as_csv:
         lines = [_sized(analysis_summary(found, analyses[0]), work) for found in analyses]
         if as_json:
-            print_record(lines)
+            print_record(lines, own)
         else:
-            print_csv(lines)
+            print_csv(lines, own=own)
         return
     heads = (
         "device",
@@ -185,6 +192,7 @@ def compare(
     first = analyses[0]
     say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
     say(sizes_in_words(work))
+    say_own(own)
 
 
 def _twin(name: str, precision: str) -> Any:
@@ -196,7 +204,9 @@ def _twin(name: str, precision: str) -> Any:
         twin = Hardware[name]
     except UnknownNameError:
         words = [word for device in Hardware for word in (device.id, *device.aliases)]
-        raise UnknownNameError(f"no device {name!r}.{did_you_mean(name, words)} `mlsys devices` lists all") from None
+        raise UnknownNameError(
+            f"no device {short(name)}.{did_you_mean(name, words)} `mlsys devices` lists all"
+        ) from None
     twin.peak(precision)
     return twin
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "FILE",
     "PICTURES",
     "Commands",
+    "Finite",
     "QuantityType",
     "WrongUsage",
     "checked_picture",
@@ -35,6 +37,8 @@ __all__ = [
     "progress",
     "read_csv",
     "say",
+    "say_json",
+    "say_own",
     "speak_plainly",
 ]
 
@@ -53,9 +57,21 @@ EXIT_CODES = {
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """The type of an argument that names a file to read."""
 
+_INTERRUPTED = 130
 PICTURES = (".png", ".svg", ".pdf")
 # Controls but for the end of a line and the tab, marks that turn the direction of text, halves of a character.
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+class Finite(click.FloatRange):
+    """A finite number within limits; ``nan`` lies within any, for all that comparisons say."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number, or fail in one line."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} must be finite", param, ctx)
+        return found
 
 
 class WrongUsage(click.ClickException):
@@ -124,6 +140,14 @@ def printable(text: str) -> str:
 
 class Commands(click.Group):
     """A group of commands that ends quietly when its output is cut off, and prints on any terminal."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C has an exit code of its own."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\nstopped", err=True)
+            raise SystemExit(_INTERRUPTED) from None
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command; what the terminal's encoding lacks is written out."""
@@ -217,16 +241,35 @@ def progress(items: Iterable[Any], label: str) -> Any:
     return click.progressbar(items, label=label, file=sys.stderr)
 
 
-def print_record(found: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+def print_record(found: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Sequence[str] = ()) -> None:
     """Write a record, or a list of them, as JSON: the one form of ``--json``, with its version and its units."""
     from mlsys.models.record import with_units
 
     told = with_units(found) if isinstance(found, Mapping) else [with_units(record) for record in found]
-    say(json.dumps(told, indent=1, ensure_ascii=False))
+    say_json(told, own)
 
 
-def print_csv(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> None:
+def say_json(answer: Any, own: Sequence[str] = ()) -> None:
+    """Print data as JSON, with whose numbers they rest on."""
+    from mlsys.models.own import with_own
+
+    say(json.dumps(with_own(answer, own), indent=1, ensure_ascii=False))
+
+
+def say_own(own: Sequence[str]) -> None:
+    """Print whose numbers an answer rests on, where not all are ours."""
+    if own:
+        say(f"Numbers of your own: {'; '.join(own)}")
+
+
+def print_csv(
+    rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None, own: Sequence[str] = ()
+) -> None:
     """Write rows to standard output, under the heads of the first row unless others are given."""
+    if own:
+        from mlsys.models.own import with_own
+
+        rows, heads = with_own(list(rows), own), None if heads is None else [*heads, "own_numbers"]
     say(csv_text(rows, heads), nl=False)
 
 

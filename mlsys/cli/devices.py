@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, WrongUsage, complete_device, print_csv, say, speak_plainly
+from mlsys.cli.common import QuantityType, WrongUsage, complete_device, print_csv, say, say_json, say_own, speak_plainly
 from mlsys.errors import DeviceFileError
 
 __all__ = ["check", "device", "devices"]
@@ -20,6 +19,7 @@ __all__ = ["check", "device", "devices"]
 def device(name: str) -> None:
     """Print what is known of the device NAME, with the source of every value."""
     from mlsys.hardware import Hardware
+    from mlsys.models.own import own_numbers
 
     twin = Hardware[name]
     say(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
@@ -27,6 +27,7 @@ def device(name: str) -> None:
         (fact,) = quantity.facts
         label = fact.name.removeprefix(f"{twin.id}/")
         say(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
+    say_own(own_numbers([twin]))
 
 
 @click.command()
@@ -48,6 +49,7 @@ def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any
     """List the devices that meet every criterion, or set those called NAMES side by side."""
     from mlsys.hardware import Hardware
     from mlsys.hardware.compare import comparison, listing, records
+    from mlsys.models.own import own_numbers
 
     if names and any(criteria.values()):
         raise WrongUsage("give either NAMES to compare or criteria to filter by, not both")
@@ -56,12 +58,14 @@ def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any
         chosen.sort(key=lambda twin: -twin.release_year)
     elif sort:
         chosen.sort(key=lambda twin: -_amount(twin.glance()[sort]))
+    own = own_numbers(chosen)
     if form == "json":
-        say(json.dumps(records(chosen), indent=1, ensure_ascii=False))
+        say_json(records(chosen), own)
     elif form == "csv":
-        print_csv(records(chosen), None if chosen else ["id"])
+        print_csv(records(chosen), None if chosen else ["id"], own)
     else:
         say(comparison(chosen) if names else listing(chosen))
+        say_own(own)
 
 
 def _amount(value: Any) -> float:

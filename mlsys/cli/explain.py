@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Commands, progress, say, speak_plainly
+from mlsys.cli.common import Commands, Finite, progress, say, speak_plainly
 from mlsys.files import atomically
 
 __all__ = ["explain"]
@@ -41,7 +41,7 @@ def explain() -> None:
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Of a PyTorch module.")
 @click.option("--port", help="Of a serial device: /dev/ttyACM0, COM3, or socket://host:port.")
 @click.option("--baud", type=click.IntRange(min=300), default=115200, show_default=True, help="Of the port.")
-@click.option("--wait", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds for an answer.")
+@click.option("--wait", type=Finite(min=0.1), default=30.0, show_default=True, help="Seconds for an answer.")
 @click.option("--out", type=_PATH, default=Path("explain-logs"), show_default=True, help="Folder for the logs.")
 @click.option("--no-rates", is_flag=True, help="Do not measure the machine's rates; then nothing can be attributed.")
 @click.option("--trace", type=_PATH, help="Also write a Chrome trace of PyTorch's operators into this file.")

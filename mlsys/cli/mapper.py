@@ -8,7 +8,18 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
+from mlsys.cli.common import (
+    FILE,
+    Finite,
+    WrongUsage,
+    one_form,
+    print_csv,
+    print_record,
+    read_csv,
+    say,
+    say_own,
+    speak_plainly,
+)
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
 __all__ = ["mapper"]
@@ -28,7 +39,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 )
 @network_options("Number format; by default the headline format of the device.")
 @click.option("--levels", type=click.IntRange(min=1), default=2, show_default=True, help="Memories on the chip to use.")
-@click.option("--seconds", type=float, help="Stop after so long with the best found.")
+@click.option("--seconds", type=Finite(min=0, min_open=True), help="Stop after so long with the best found.")
 @click.option("--cache/--no-cache", default=False, show_default=True, help="Keep results in the user's cache folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly
@@ -162,20 +173,21 @@ def _layers(
     as_csv: bool, as_json: bool,
 ) -> None:  # fmt: skip
     from mlsys.hardware import Hardware
+    from mlsys.models.own import own_numbers
     from mlsys.planner.mapper import best_mapping
 
     device = Hardware[name]
-    operators, sizes = _operators(layer, options, options["precision"] or device.headline)
+    operators, sizes = _operators(
+        layer, options, device.headline if options["precision"] is None else options["precision"]
+    )
     watch = _watch if sys.stderr.isatty() else None
     mapped = [
         best_mapping(device, operator, objective, levels=levels, progress=watch, seconds=seconds, disk_cache=cache)
         for operator in operators
     ]
+    own = own_numbers([device])
     if as_json:
-        print_record(item.record() | {"network": sizes} for item in mapped)
-        return
-    if as_csv:
-        print_csv(map(_line, mapped))
+        print_record([_as_data(item) | {"network": sizes} for item in mapped], own)
         return
     if len(mapped) == 1:
         say(mapped[0].explain())
@@ -185,6 +197,7 @@ def _layers(
             state = "" if item.proven else f"  not proven, at most {item.gap:.1%} above the best"
             words = f"{item.words[0]:>12,} words  {item.ratio:6.3f} × bound"
             say(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
+    say_own(own)
     say(sizes, err=True)
 
 

@@ -9,6 +9,7 @@ import click
 
 from mlsys.cli.common import (
     FILE,
+    Finite,
     WrongUsage,
     checked_picture,
     complete_device,
@@ -17,6 +18,7 @@ from mlsys.cli.common import (
     print_csv,
     print_record,
     say,
+    say_own,
     speak_plainly,
 )
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
@@ -40,9 +42,7 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 @click.option("--figure", type=click.Path(path_type=Path), help="Write what lies where, when: .png, .svg, .pdf.")
 @click.option("--buffers", type=FILE, help="Instead of MODEL: a CSV of id, lower, upper, size.")
 @click.option("--capacity", type=click.IntRange(min=1), help="Bytes below which the --buffers must lie.")
-@click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=55.0, show_default=True, help="At most, for --buffers."
-)
+@click.option("--seconds", type=Finite(min=0.1), default=55.0, show_default=True, help="At most, for --buffers.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each buffer.")
 @speak_plainly
@@ -77,6 +77,7 @@ def memory(
     the block.
     """
     from mlsys.mapping.fusion import fuse
+    from mlsys.models.own import own_numbers
     from mlsys.planner.memory import fits_on, lean_order, plan_memory
     from mlsys.units import Q_
 
@@ -110,10 +111,11 @@ def memory(
         from mlsys.viz.style import save_figure
 
         save_figure(memory_figure(plan), figure)
+    own = own_numbers([] if twin is None else [twin])
     if as_json:
-        print_record(_report(plan, found, fit, work))
+        print_record(_report(plan, found, fit, work), own)
     elif as_csv:
-        print_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"))
+        print_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"), own)
     else:
         say(plan.explain(top))
         if found is not None:
@@ -125,6 +127,7 @@ def memory(
         if fit is not None:
             say("\n" + fit.explain())
         say(f"\n{sizes_in_words(work)}")
+        say_own(own)
         if figure is not None:
             say(f"written: {figure}", err=True)
 
@@ -174,13 +177,16 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
 
 def _twin(name: str) -> Any:
     from mlsys.errors import UnknownNameError, did_you_mean
+    from mlsys.faults import short
     from mlsys.hardware import Hardware
 
     try:
         return Hardware[name]
     except UnknownNameError:
         words = [word for device in Hardware for word in (device.id, *device.aliases)]
-        raise UnknownNameError(f"no device {name!r}.{did_you_mean(name, words)} `mlsys devices` lists all") from None
+        raise UnknownNameError(
+            f"no device {short(name)}.{did_you_mean(name, words)} `mlsys devices` lists all"
+        ) from None
 
 
 def _report(plan: Any, order: Any, fit: Any, work: Any) -> dict[str, Any]:

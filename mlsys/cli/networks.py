@@ -58,7 +58,7 @@ def asked_network(model: str, options: dict[str, Any], precision: str | None = N
     return load(
         model,
         **given,
-        precision=options["precision"] or precision,
+        precision=precision if options["precision"] is None else options["precision"],
         sizes=_open_sizes(options["sizes"]),
         shape=None if options["shape"] is None else _shape(options["shape"]),
         option="--{}",

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, WrongUsage, checked_picture, say, speak_plainly
+from mlsys.cli.common import FILE, Finite, WrongUsage, checked_picture, say, speak_plainly
 from mlsys.files import write_text
 
 __all__ = ["edge_planner", "plan"]
@@ -30,10 +30,8 @@ _INFEASIBLE = 3
 @click.option(
     "--top-k", "top", type=click.IntRange(min=1, max=1000), default=1, show_default=True, help="Placements listed."
 )
-@click.option("--weight", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
-@click.option(
-    "--switch-penalty", type=click.FloatRange(min=0), default=0.0, help="Added to the score for every switch."
-)
+@click.option("--weight", type=Finite(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
+@click.option("--switch-penalty", type=Finite(min=0), default=0.0, help="Added to the score for every switch.")
 @click.option("--strategy", type=click.Choice(("auto", "exact", "beam")), default="auto", show_default=True)
 @click.option("--width", type=click.IntRange(min=1), default=64, show_default=True, help="Of the beam.")
 @click.option("--max-exact-states", type=click.IntRange(min=1), default=1_000_000, show_default=True)
@@ -49,9 +47,7 @@ _INFEASIBLE = 3
 @click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
 @click.option("--save-scenario", type=click.Path(path_type=Path), help="Write the scenario that was made.")
 @click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
-@click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help="At most, for --instance."
-)
+@click.option("--seconds", type=Finite(min=0.1), default=300.0, show_default=True, help="At most, for --instance.")
 @click.option("--rounds", type=click.IntRange(min=1), default=12, show_default=True, help="Of search, for --instance.")
 @click.option("--seed", type=click.IntRange(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
 @speak_plainly
@@ -100,19 +96,25 @@ def plan(
     if instance is not None:
         _write(_instance(instance, kind, seconds, rounds, seed), output)
         return
+    from mlsys.models.own import with_own
     from mlsys.planner.placement import plan as best
     from mlsys.planner.placement.report import as_csv, plan_text, record
 
+    own = _own_of(network, devices)
     result = best(_scenario(scenario, network, devices, batch, precision, measured, save_scenario), goal, **options)  # type: ignore[arg-type]
     if kind == "html":
         from mlsys.cli.plan_page import plan_page
 
-        text = plan_page(result)
+        text = plan_page(result, own)
     else:
         writers: dict[str, Callable[[Any], str]] = {
-            "text": plan_text,
-            "csv": as_csv,
-            "json": lambda found: json.dumps(record(found), indent=1, ensure_ascii=False, allow_nan=False),
+            "text": lambda found: "\n".join(
+                [plan_text(found), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
+            ),
+            "csv": lambda found: as_csv(found, own),
+            "json": lambda found: json.dumps(
+                with_own(record(found), own), indent=1, ensure_ascii=False, allow_nan=False
+            ),
         }
         text = writers[kind](result)
     _write(text, output)
@@ -126,6 +128,16 @@ def plan(
         for text in result.binding:
             say(f"infeasible: {text}", err=True)
         sys.exit(_INFEASIBLE)
+
+
+def _own_of(network: str | None, devices: str | None) -> tuple[str, ...]:
+    """Return whose numbers the profiles are, where they are made from our models."""
+    if network is None or not devices:
+        return ()
+    from mlsys.hardware import Hardware
+    from mlsys.models.own import own_numbers
+
+    return own_numbers([Hardware[name.strip()] for name in devices.split(",") if name.strip()], estimates=True)
 
 
 def _scenario(

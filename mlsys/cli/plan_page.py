@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from mlsys.cli.analysis_page import STYLE
 from mlsys.planner.placement import PlanResult
@@ -13,7 +14,7 @@ from mlsys.tables import html_table
 __all__ = ["plan_page"]
 
 
-def plan_page(result: PlanResult) -> str:
+def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
     """Return the page: totals, reasons, the Gantt chart of the best placement, and a table of each."""
     from mlsys.viz.analysis import inline_svg
     from mlsys.viz.placement import plan_alt_text, plan_figure
@@ -48,6 +49,8 @@ def plan_page(result: PlanResult) -> str:
             for device in result.scenario.devices
         ]
         parts.append(html_table("Memory held", ("device", "held, MB", "budget, MB"), held))
+    if own:
+        parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

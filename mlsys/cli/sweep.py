@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, PICTURES, WrongUsage, checked_picture, one_form, say, speak_plainly
+from mlsys.cli.common import FILE, PICTURES, WrongUsage, checked_picture, one_form, say, say_own, speak_plainly
 
 __all__ = ["sweep"]
 
@@ -73,6 +73,7 @@ def sweep(
 
         save_figure(sweep_figure(found), figure)
         say(f"written: {figure}", err=True)
+    own = found.provenance.get("own_numbers", "")
     if as_json:
         rows = [row._asdict() for row in found]
         say(json.dumps({"provenance": dict(found.provenance), "points": rows}, indent=1, ensure_ascii=False))
@@ -80,6 +81,7 @@ def sweep(
         say(found.csv(), nl=False)
     else:
         say(found.explain())
+        say_own([own] if own else [])
     if len(found) and not any(error is None for error in found.columns["error"]):
         raise ValueError(f"none of the {len(found):,} points has an answer. The first: {found.columns['error'][0]}")
 

@@ -14,6 +14,7 @@ __all__ = ["systolic"]
 
 _NEEDED = ("name", "M", "N", "K", "array_rows", "array_cols", "dataflow")
 _SRAM_KB = 64
+_LARGEST = 10**12
 
 
 @click.command()
@@ -82,7 +83,10 @@ def _whole(row: dict[str, str], name: str) -> int:
         number = math.nan
     if not number.is_integer() or number < 1:
         raise ValueError(f"`{name}` must be a whole number >= 1, got {text!r}")
-    return int(text) if text.isdigit() else int(number)
+    whole = int(text) if text.isdigit() else int(number)
+    if whole > _LARGEST:
+        raise ValueError(f"`{name}` must be at most {_LARGEST:,}, got {text[:60]!r}")
+    return whole
 
 
 def _counted(row: dict[str, str], convention: str, overlap: str, sram: int) -> dict[str, Any]:

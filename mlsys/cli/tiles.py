@@ -14,6 +14,7 @@ from mlsys.cli.common import (
     print_csv,
     print_record,
     say,
+    say_own,
     speak_plainly,
 )
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
@@ -55,6 +56,7 @@ def tiles(
     """
     from mlsys.hardware import Hardware
     from mlsys.models.architecture import architecture
+    from mlsys.models.own import own_numbers
 
     one_form(as_json, as_csv)
     device = Hardware[name]
@@ -63,14 +65,16 @@ def tiles(
     work = asked_network(model, options, device.headline)
     kernels = as_kernels_if(not unfused, work)
     found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
+    own = own_numbers([device])
     if as_json:
-        print_record({**found.record(), **_sizes(work)})
+        print_record({**found.record(), **_sizes(work)}, own)
     elif as_csv:
-        print_csv(_rows(found))
+        print_csv(_rows(found), own=own)
     else:
         say(found.explain())
         say(_longest(found))
         say(sizes_in_words(work))
+        say_own(own)
 
 
 def _sizes(work: Any) -> dict[str, Any]:

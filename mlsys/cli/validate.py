@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import FILE, WrongUsage, say, speak_plainly
+from mlsys.cli.common import FILE, WrongUsage, say, say_json, say_own, speak_plainly
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     the bias is of time, above zero where the models are too slow. "inside" is the part of the rows
     in their 80 % interval, and "width" the median of its upper over its lower end.
     """
+    from mlsys.models.own import own_numbers, with_own
     from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
 
@@ -54,17 +54,19 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
     found = compare(read_rows(data) if data else shipped_rows())
+    own = own_numbers(estimates=True)
     if csv_path is not None:
-        write_text(csv_path, csv_text(found.records()))
+        write_text(csv_path, csv_text(with_own(found.records(), own)))
     if figures is not None:
         from mlsys.viz.validation import save_all
 
         for path in save_all(found, figures):
             say(path, err=True)
     if as_json:
-        say(json.dumps(found.summary(), indent=1, ensure_ascii=False))
+        say_json(found.summary(), own)
     else:
         _print(found, shipped=data is None)
+        say_own(own)
 
 
 def _line(name: str, part: Score) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import DeviceFileError, UnknownNameError, did_you_mean
+from mlsys.faults import short
 from mlsys.hardware.device import Device
 from mlsys.hardware.find import find
 from mlsys.hardware.loader import load_device
@@ -58,7 +59,7 @@ class DeviceGroup:
             raise AttributeError(name)
         if name not in self._ids and name not in self._names:
             raise UnknownNameError(
-                f"Hardware.{self._name} has no device {name!r}. It has: {', '.join(sorted(self._names))}."
+                f"Hardware.{self._name} has no device {short(name)}. It has: {', '.join(sorted(self._names))}."
                 + did_you_mean(name, self._names)
             )
         device_id = self._ids.get(name) or self._names[name]
@@ -118,8 +119,11 @@ class Catalogue:
         self.Generic = DeviceGroup("Generic", folder / "generic")
         self.Arrays = DeviceGroup("Arrays", folder / "arrays")
         self.User = DeviceGroup("User", None)
+        self.__dict__["own"] = {}  # by id: the file that a device was loaded from, and whether it replaced one
         if users:
             self._load_folder(Path(users))
+
+    own: dict[str, tuple[str, bool]]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.__dict__ or not isinstance(value, DeviceGroup):
@@ -138,7 +142,9 @@ class Catalogue:
         group = self._group_of(name)
         if group is None:
             known = [known for group in self.groups for known in group._names]
-            raise UnknownNameError(f"no device {name!r}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}")
+            raise UnknownNameError(
+                f"no device {short(name)}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}"
+            )
         return group[name]
 
     def _group_of(self, name: str) -> DeviceGroup | None:
@@ -212,7 +218,9 @@ class Catalogue:
                     f"{path}: {name!r} already names {group._names[name]}. Choose another name, "
                     f"or give the file the id {group._names[name]} to replace that device"
                 )
-        (self._group_of(device.id) or self.User)._add(device)
+        home = self._group_of(device.id)
+        (home or self.User)._add(device)
+        self.own[device.id] = (str(path), home is not None and home is not self.User)
         return device
 
     def _load_folder(self, folder: Path) -> None:

@@ -61,7 +61,7 @@ def find(
     ['TPUv5p']
     """
     everything = list(devices)
-    wanted = precision_name(precision) if precision else None
+    wanted = None if precision is None else precision_name(precision)
     _one_of("kind", kind, {device.kind for device in everything})
     _one_of("vendor", vendor, {device.vendor for device in everything})
     for name, bound, unit in (("min_peak", min_peak, "FLOP/s"), ("min_bandwidth", min_bandwidth, "byte/s")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -25,12 +26,27 @@ _listeners: list[dict[str, Any]] = []
 _from_outside: dict[str, float] = {}
 
 
+def _factor(factor: float) -> float:
+    """Return what a fact is multiplied by, once it is known to be a finite number above zero.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < math.inf:
+        raise ValueError(
+            f"perturbed(): `factor` must be a finite number above zero, got {factor!r}. Write e.g. factor=1.01"
+        )
+    return factor
+
+
 def _factors_from_environment() -> None:
     """Read ``MLSYS_PERTURB="name=1.01,other=0.99"``: the what-if switch of the tests."""
     for item in filter(None, os.environ.get("MLSYS_PERTURB", "").split(",")):
         name, _, factor = item.rpartition("=")
         try:
-            _from_outside[name.strip()] = float(factor)
+            _from_outside[name.strip()] = _factor(float(factor))
         except ValueError:
             raise ValueError(
                 f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}'
@@ -225,8 +241,10 @@ def perturbed(name: str, factor: float) -> Iterator[None]:
 
     Holds in this thread; other threads go on with the facts as they are.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"perturbed(): `name` must be that of a fact, such as 'A100_80GB/power/tdp', got {name!r}")
     factors = _factors()
-    token = _whatifs.set({**factors, name: factors.get(name, 1.0) * factor})
+    token = _whatifs.set({**factors, name: factors.get(name, 1.0) * _factor(factor)})
     try:
         yield
     finally:

@@ -207,11 +207,14 @@ def _units() -> dict[str, str]:
 def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
+    from mlsys.hardware import Hardware
+    from mlsys.models.own import own_numbers
+
     try:
         release = version("mlsys")
     except PackageNotFoundError:
         release = "not installed"
-    return {
+    found = {
         "version": release,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "code": code_digest(),
@@ -219,3 +222,5 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
         "specification": spec.digest,
         "asked": json.dumps(spec.as_data(), ensure_ascii=False),
     }
+    own = own_numbers([Hardware[name] for name in sorted({point.target.device for point in points})], estimates=True)
+    return {**found, "own_numbers": "; ".join(own)} if own else found

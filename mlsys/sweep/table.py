@@ -245,6 +245,9 @@ class SweepTable:
 
     def csv(self) -> str:
         """Return the rows as CSV; an empty cell is no value."""
+        own = self.provenance.get("own_numbers", "")
+        if own:
+            return csv_text(({**row._asdict(), "own_numbers": own} for row in self), (*SweepRow._fields, "own_numbers"))
         return csv_text((row._asdict() for row in self), SweepRow._fields)
 
     def explain(self) -> str:

@@ -42,7 +42,9 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
             made = factory if isinstance(factory, torch.nn.Module) else factory()
     except TypeError as error:
         raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
-    except (Exception, SystemExit) as error:  # whatever the reader's own code raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the reader's own code raises
         raise ArgumentError(f"{model!r} makes no module: {_said(error)}") from error
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
@@ -73,7 +75,9 @@ def named_object(model: str) -> Any:
     sys.path.insert(0, "")
     try:
         place = importlib.import_module(home)
-    except (Exception, SystemExit) as error:  # whatever the reader's own module raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the reader's own module raises
         raise ArgumentError(
             f"{model!r}: cannot import {home!r}: {_said(error)}. Run it where that module is"
         ) from error

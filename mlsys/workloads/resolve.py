@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.faults import short
 from mlsys.frozen import FrozenDict
 from mlsys.precision import precision_name
 
@@ -119,7 +120,7 @@ def unknown_network(model: str) -> UnknownNameError:
 
     names = zoo.networks()
     return UnknownNameError(
-        f"unknown network {model!r}.{did_you_mean(model, names)} Give a name ({', '.join(names[:4])}, … "
+        f"unknown network {short(model)}.{did_you_mean(model, names)} Give a name ({', '.join(names[:4])}, … "
         f"{len(names)} in all), package.module:factory, a config.json or a .onnx file"
     )
 

@@ -42,7 +42,7 @@ def test_a_sweep_and_its_folder_shown_again(spec: Path) -> None:
     assert notes.splitlines()[-1] == "written: small.sweep/results.parquet, small.sweep/results.csv"
     assert run("--show", "small.sweep")[1] == output
     assert {path.name for path in Path("small.sweep").iterdir()} == {
-        *("pieces", "results.csv", "results.parquet", "sweep.json")
+        *(".lock", "SHA256SUMS", "pieces", "results.csv", "results.parquet", "sweep.json")
     }
     assert json.loads(Path("small.sweep/sweep.json").read_text())["units"]["bound_seconds"] == "s"
 

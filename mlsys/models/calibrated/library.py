@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 
+from mlsys.errors import UnreadableError
 from mlsys.files import Drafts, write_text
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text
@@ -29,6 +31,7 @@ __all__ = [
 
 _PLACE = Path(__file__).parent / "parameters.yaml"
 CALIBRATION = "MLSYS_CALIBRATION"
+_MAY_BE_ZERO = ("launch", "ramp", "hop")
 _MOST_BYTES = 1_000_000  # of a file of `mlsys calibrate`
 _MACHINES = Path(__file__).parent / "machines.yaml"
 # What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
@@ -69,8 +72,18 @@ def _calibration(name: str, _written: float) -> FrozenDict[str, FrozenDict[str, 
         read = yaml.safe_load(read_text(name, _MOST_BYTES))
         device, settings = read["device"], read["settings"]
         found = {setting: FrozenDict({str(device): Parameters(**values)}) for setting, values in settings.items()}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except UnreadableError:
+        raise
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
+    for setting, values in settings.items():
+        for field, value in values.items():
+            number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            if not number or value < 0 or (value == 0 and field not in _MAY_BE_ZERO):
+                raise ValueError(
+                    f"{name}: {setting}: `{field}` must be a finite number above zero, got {value!r}. "
+                    "Write the file anew with `mlsys calibrate mine.csv`"
+                )
     return FrozenDict(found)
 
 

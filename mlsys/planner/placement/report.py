@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlsys.files import csv_text
+from mlsys.models.own import with_own
 from mlsys.planner.placement.plan import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
 from mlsys.planner.placement.words import decimal_text
@@ -112,8 +114,10 @@ def record(result: PlanResult) -> dict[str, Any]:
     }
 
 
-def as_csv(result: PlanResult) -> str:
+def as_csv(result: PlanResult, own: Sequence[str] = ()) -> str:
     """Return one line for each stage of each placement."""
+    if own:
+        return csv_text(with_own(stage_rows(result), own), (*COLUMNS, "own_numbers"))
     return csv_text(stage_rows(result), COLUMNS)
 
 

@@ -1,0 +1,58 @@
+"""Whose numbers an answer rests on: devices, changed facts and calibrations that the reader brought."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["own_numbers", "with_own"]
+
+_KEY = "own_numbers"
+
+
+def own_numbers(twins: Iterable[Any] | None = None, *, estimates: bool = False) -> tuple[str, ...]:
+    """Return a sentence for everything that stands in for a number of the catalogue.
+
+    Parameters
+    ----------
+    twins
+        The devices of the answer; None for all.
+    estimates
+        Whether the answer has estimates, which a calibration changes.
+
+    Examples
+    --------
+    >>> own_numbers()
+    ()
+    """
+    from mlsys.hardware import Hardware
+    from mlsys.models.calibrated.library import CALIBRATION
+    from mlsys.provenance import active_whatifs
+
+    ids = None if twins is None else {twin.id for twin in twins}
+    told = [
+        f"{name} is as {origin} has it, not as the catalogue" if replaced else f"{name} is from {origin}"
+        for name, (origin, replaced) in sorted(Hardware.own.items())
+        if ids is None or name in ids
+    ]
+    told += [f"{fact} is multiplied by {factor:g} (MLSYS_PERTURB)" for fact, factor in active_whatifs()]
+    file = os.environ.get(CALIBRATION, "")
+    if estimates and file:
+        told.append(f"estimates of the machine that {file} is of are calibrated by it")
+    return tuple(told)
+
+
+def with_own(answer: Any, own: Sequence[str]) -> Any:
+    """Return the data of an answer, each record of it with whose numbers it rests on; as it is where all are ours.
+
+    Examples
+    --------
+    >>> with_own([{"a": 1}], ["a is from mine.yaml"])
+    [{'a': 1, 'own_numbers': 'a is from mine.yaml'}]
+    """
+    if not own:
+        return answer
+    if isinstance(answer, dict):
+        return {**answer, _KEY: "; ".join(own)}
+    return [{**record, _KEY: "; ".join(own)} for record in answer]
