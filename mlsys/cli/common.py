@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from mlsys.faults import short
 from mlsys.files import csv_text
 from mlsys.inputs import csv_records
 
@@ -286,7 +287,7 @@ def read_csv(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     missing = [name for name in columns if name not in heads]
     if missing:
         raise ValueError(
-            f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
+            f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
             f"The first line must name {', '.join(columns)}"
         )
     twice = sorted({name for name in heads if heads.count(name) > 1})

@@ -22,16 +22,37 @@ for line in sys.stdin.read().splitlines():
     print(line, "->", "as mine.yaml" in done.stdout.replace(sys.argv[1], ""), "power/tdp" in done.stdout)
 """
 FORMS = [
-    "analyze lenet5 --device T4", "analyze lenet5 --device T4 --json", "analyze lenet5 --device T4 --csv",
-    "compare lenet5 --devices A100,T4", "compare lenet5 --devices A100,T4 --json",
-    "compare lenet5 --devices A100,T4 --csv", "tiles lenet5 --device T4", "tiles lenet5 --device T4 --json", "tiles lenet5 --device T4 --csv",
-    "mapper gemm:8x8x8 --device T4", "mapper gemm:8x8x8 --device T4 --json", "memory lenet5 --device T4",
-    "memory lenet5 --device T4 --json", "memory lenet5 --device T4 --csv", "device T4", "devices T4",
-    "devices --kind GPU", "devices T4 --format json", "devices T4 --format csv", "sweep s.yaml", "sweep s.yaml --json",
-    "sweep s.yaml --csv", "sweep --show s.sweep --csv", "plan --profiles-from lenet5 --devices T4",
-    "plan --profiles-from lenet5 --devices T4 --format json", "plan --profiles-from lenet5 --devices T4 --format csv",
-    "plan --profiles-from lenet5 --devices T4 --format html", "compare lenet5 --devices A100 --json",
-]  # fmt: skip
+    "",
+    "analyze lenet5 --device T4",
+    "analyze lenet5 --device T4 --json",
+    "analyze lenet5 --device T4 --csv",
+    "compare lenet5 --devices A100,T4",
+    "compare lenet5 --devices A100,T4 --json",
+    "compare lenet5 --devices A100,T4 --csv",
+    "tiles lenet5 --device T4",
+    "tiles lenet5 --device T4 --json",
+    "tiles lenet5 --device T4 --csv",
+    "mapper gemm:8x8x8 --device T4",
+    "mapper gemm:8x8x8 --device T4 --json",
+    "memory lenet5 --device T4",
+    "memory lenet5 --device T4 --json",
+    "memory lenet5 --device T4 --csv",
+    "device T4",
+    "devices T4",
+    "devices --kind GPU",
+    "devices T4 --format json",
+    "devices T4 --format csv",
+    "sweep s.yaml",
+    "sweep s.yaml --json",
+    "sweep s.yaml --csv",
+    "sweep --show s.sweep --csv",
+    "plan --profiles-from lenet5 --devices T4",
+    "plan --profiles-from lenet5 --devices T4 --format json",
+    "plan --profiles-from lenet5 --devices T4 --format csv",
+    "plan --profiles-from lenet5 --devices T4 --format html",
+    "compare lenet5 --devices A100 --json",
+    "",
+][1:-1]
 
 
 @pytest.fixture(scope="module")

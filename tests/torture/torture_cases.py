@@ -162,7 +162,7 @@ def text_places(name: str) -> list[list[Any]]:
     """The places of amounts: texts that begin with a digit and have a unit."""
     return [
         place for place, value in leaves(data_of(name))
-        if isinstance(value, str) and value[:1].isdigit() and " " in value and place[-1] not in ("meaning", "title", "read", "date")
+        if isinstance(value, str) and value[:1].isdigit() and " " in value and place[-1] not in ("meaning", "title", "read", "date", "note")
     ]  # fmt: skip
 
 
