@@ -119,7 +119,7 @@ def write_claims() -> None:
         found = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
         if found:
             claims[path.relative_to(ROOT).with_suffix("").as_posix()] = found[-1]
-    (BUILD / "claims.json").write_text(json.dumps(claims), encoding="utf-8")
+    write_text(BUILD / "claims.json", json.dumps(claims), folders=True)
 
 
 def _is_cached(cache: Any, path: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_model, print_csv, progress, speak_plainly
+from mlsys.cli.common import QuantityType, complete_model, print_csv, progress, say, speak_plainly
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
 __all__ = ["edge"]
@@ -44,7 +44,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
         from mlsys.edge.config import example_config as data
         from mlsys.edge.schema import SCHEMA
 
-        click.echo(_yaml(data()) if example else json.dumps(SCHEMA, indent=1, ensure_ascii=False))
+        say(_yaml(data()) if example else json.dumps(SCHEMA, indent=1, ensure_ascii=False))
         return
     assert config is not None
     from mlsys.cli.edge_page import write_reports
@@ -53,14 +53,14 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
 
     read, folder = Config.load(config), _folder(config, output)
     if EdgeRun(read, folder).finished:
-        click.echo(f"{folder} holds all results of this configuration; nothing was done", err=True)
+        say(f"{folder} holds all results of this configuration; nothing was done", err=True)
         return
     EdgeRun(read, folder).check()
     with progress(range(len(read.variants)), "variants") as bar:
         steps = iter(bar)
         run(read, folder, write=write_reports, told=lambda done, count, variant: next(steps, None))
     _tell(read, folder)
-    click.echo(f"written: {folder}", err=True)
+    say(f"written: {folder}", err=True)
 
 
 @edge.command("report")
@@ -83,7 +83,7 @@ def report_command(config: Path, output: Path | None, kind: str) -> None:
         from mlsys.cli.edge_page import report_files
 
         name = "report.md" if kind == "markdown" else "report.html"
-        click.echo(report_files(read, found, machine_of(folder))[name].decode(), nl=False)
+        say(report_files(read, found, machine_of(folder))[name].decode(), nl=False)
         return
     points = points_of(read, found)
     if kind == "csv":
@@ -94,7 +94,7 @@ def report_command(config: Path, output: Path | None, kind: str) -> None:
             "machine": machine_of(folder),
             "points": [point.record(read) for point in points],
         }
-        click.echo(json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False))
+        say(json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         _tell(read, folder)
 
@@ -120,10 +120,10 @@ def _tell(config: Any, folder: Path) -> None:
     ]
     heads = ("variant", "clock", "right, %", "time, ms", "energy, mJ", "memory, MB")
     title = f"{config.name}: {accepted} of {len(points)} points accepted, {len(rows)} that no other beats"
-    click.echo(str(Table(title, heads, rows)))
+    say(str(Table(title, heads, rows)))
     causes = [point for point in points if point.measured.failed]
     for one in dict.fromkeys(f"{point.measured.variant}: {point.measured.failed}" for point in causes):
-        click.echo(f"not made: {one}")
+        say(f"not made: {one}")
 
 
 @edge.command("layers")
@@ -173,12 +173,12 @@ def layers_command(
             "totals_per_sample": {name: value / samples for name, value in totals.items()},
             "summary": [row.record() for row in summary],
         }
-        click.echo(json.dumps(report, indent=1, ensure_ascii=False))
+        say(json.dumps(report, indent=1, ensure_ascii=False))
         return
     heads = [name.replace("_", " ") for name in LAYER_COLUMNS]
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.record().values()] for row in rows]
-    click.echo(str(Table(f"{work.name}: {len(rows)} layers", heads, cells)))
-    click.echo(
+    say(str(Table(f"{work.name}: {len(rows)} layers", heads, cells)))
+    say(
         f"\nWeights and what layers make: {totals['bytes']:,} B; {totals['macs']:,} MAC. "
         f"For each sample of {samples}: {totals['bytes'] / samples:,.6g} B, {totals['macs'] / samples:,.6g} MAC."
     )
@@ -186,8 +186,8 @@ def layers_command(
         heads = [name.replace("_", " ") for name in SUMMARY_COLUMNS]
         shown = [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.record().values()]
                  for row in summary]  # fmt: skip
-        click.echo("\n" + str(Table("Bytes counted in three ways, over the time", heads, shown)))
-    click.echo(f"\n{sizes_in_words(work)}")
+        say("\n" + str(Table("Bytes counted in three ways, over the time", heads, shown)))
+    say(f"\n{sizes_in_words(work)}")
 
 
 @edge.command("clock")
@@ -229,16 +229,16 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
                  "power_mw": one.power.m_as("mW")} for one in read
             ],
         }  # fmt: skip
-        click.echo(json.dumps(report, indent=1))
+        say(json.dumps(report, indent=1))
         return
-    click.echo(f"static {found.static:.4g~P}, dynamic {found.dynamic:.4g~P} an inference")
+    say(f"static {found.static:.4g~P}, dynamic {found.dynamic:.4g~P} an inference")
     for point in read:
         leak = (found.static * point.time).to("mJ")
-        click.echo(
+        say(
             f"{point.clock.to('MHz'):.4g~P}: {point.time.to('ms'):.4g~P}, {point.energy.to('mJ'):.4g~P}, "
             f"{point.power:.3g~P}; static {leak:.3g~P}, {float(leak / point.energy):.0%}"
         )
-    click.echo(f"least energy of these: {best.scale * top.to('MHz'):.4g~P}, {law.energy(best):.4g~P}")
+    say(f"least energy of these: {best.scale * top.to('MHz'):.4g~P}, {law.energy(best):.4g~P}")
 
 
 def _power_point(text: str) -> Any:
@@ -283,7 +283,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
         if as_csv:
             print_csv(rows)
             return
-        click.echo(str(Table(*_beside_in_words(rows, int(macs)))))
+        say(str(Table(*_beside_in_words(rows, int(macs)))))
         return
     from mlsys.workloads import load
 
@@ -298,7 +298,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
     if as_csv:
         print_csv([{"network": work.name, **plain}])
         return
-    click.echo(
+    say(
         f"{work.name} in INT8: RAM {plain['total']:,} B, of it {plain['activations']:,} B for inputs and activations "
         f"(the least found: {plain['least']:,} B) and about {plain['persistent']:,} B for the runtime.\n"
         f"Flash about {plain['flash']:,} B, of it {plain['weights']:,} B of weights and biases.\n"
@@ -306,7 +306,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
         f"{npu.milliseconds:.3g} ms; SRAM {plain['npu_sram']:,} B. Weights are taken as not compressed."
     )
     if name is not None:
-        click.echo(_fits(name, plain))
+        say(_fits(name, plain))
 
 
 def _fits(name: str, plain: dict[str, int]) -> str:

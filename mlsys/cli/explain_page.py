@@ -14,6 +14,7 @@ from mlsys.explain.hypotheses import standard_claims
 from mlsys.explain.platforms import Platform, platform_of, published
 from mlsys.explain.summary import agreement, summary
 from mlsys.explain.whatif import what_ifs
+from mlsys.files import atomically
 from mlsys.tables import html_table
 
 __all__ = ["Picture", "operator_rows", "page", "pictures"]
@@ -273,6 +274,7 @@ def write_pictures(logs: Sequence[Log], folder: Path) -> tuple[list[Path], list[
             absent.append(f"{picture.file}.png: {picture.absent}")
             continue
         path = folder / f"{picture.file}.png"
-        picture.draw().savefig(path, dpi=300)
+        figure = picture.draw()
+        atomically(path, lambda draft, figure=figure: figure.savefig(draft, format="png", dpi=300))  # type: ignore[misc]
         written.append(path)
     return written, absent

@@ -22,7 +22,6 @@ for line in sys.stdin.read().splitlines():
     print(line, "->", "as mine.yaml" in done.stdout.replace(sys.argv[1], ""), "power/tdp" in done.stdout)
 """
 FORMS = [
-    "",
     "analyze lenet5 --device T4",
     "analyze lenet5 --device T4 --json",
     "analyze lenet5 --device T4 --csv",
@@ -51,8 +50,7 @@ FORMS = [
     "plan --profiles-from lenet5 --devices T4 --format csv",
     "plan --profiles-from lenet5 --devices T4 --format html",
     "compare lenet5 --devices A100 --json",
-    "",
-][1:-1]
+]
 
 
 @pytest.fixture(scope="module")
