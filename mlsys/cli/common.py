@@ -48,8 +48,8 @@ EXIT_CODES = {
     1: "refused: what was asked for cannot be done, and one line says why; claims diff --exit-code: something moved; "
     "compile-bench: the compiled model answers something else",
     2: "wrong usage: an option, a name of a file or their combination; compile-bench: any wrong question",
-    3: "answered, and the answer is no: plan: no placement meets the caps; explain guide: no platform is feasible; memory --buffers: proved not to fit; "
-    "compile-bench: it cannot be measured here",
+    3: "answered, and the answer is no: plan: no placement meets the caps; explain guide: no platform is feasible; "
+    "memory --buffers: proved not to fit; compile-bench: it cannot be measured here",
     4: "not known: memory --buffers found no offsets in --seconds, and no proof that there are none",
     130: "stopped by Ctrl-C; a sweep goes on when the same is run again",
 }

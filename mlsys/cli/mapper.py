@@ -187,7 +187,10 @@ def _layers(
     ]
     own = own_numbers([device])
     if as_json:
-        print_record([_as_data(item) | {"network": sizes} for item in mapped], own)
+        print_record([item.record() | {"network": sizes} for item in mapped], own)
+        return
+    if as_csv:
+        print_csv(map(_line, mapped), own=own)
         return
     if len(mapped) == 1:
         say(mapped[0].explain())
