@@ -8,7 +8,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON := $(BIN)/python
 STAMP := $(VENV)/.installed
-NOTEBOOKS = $(wildcard book/*.ipynb labs/*.ipynb)
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  \033[1mmake %-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -35,10 +34,7 @@ page: setup ## Build one page quickly: make page P=roofline
 test: setup ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
 	@bash tools/ensure_firmware.sh
-	@$(PYTHON) tools/book.py committed & book=$$!; $(MAKE) --no-print-directory lint; wait $$book
-	$(PYTHON) -m pytest -n auto --dist loadscope --no-loadscope-reorder -q
-	$(if $(NOTEBOOKS),$(PYTHON) -m pytest --nbval $(NOTEBOOKS) -n auto --dist loadscope -q \
-		--nbval-sanitize-with tests/notebooks/sanitize.cfg)
+	@$(PYTHON) tools/stages.py
 
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page, each number of each device
 	$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q

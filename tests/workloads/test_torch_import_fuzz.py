@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mlsys.mapping.fusion import fuse
 from mlsys.workloads import Workload
+from sampled import drawn
 
 NETWORKS = 300
 PARTS = 10  # so that several processes share them
@@ -155,10 +156,11 @@ def check_fusion(network: Workload) -> None:
         assert sum(access.bytes for access in writes) == kernel.counts.written, kernel
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_networks(part: int) -> None:
-    tried = 0
-    for seed in range(part, NETWORKS, PARTS):
+    tried, seeds = 0, drawn(range(part, NETWORKS, PARTS), 8, f"random networks {part}")
+    for seed in seeds:
         dice = random.Random(seed)
         dtype = dice.choice(DTYPES)
         with torch.device("meta"):
@@ -176,4 +178,4 @@ def test_random_networks(part: int) -> None:
         assert workload.parameters.m_as("param") == sum(parameter.numel() for parameter in network.parameters())
         assert all(operator.data.magnitude > 0 for operator in workload)
         check_fusion(workload)
-    assert tried > 0.8 * NETWORKS / PARTS
+    assert tried > 0.5 * len(seeds)
