@@ -13,7 +13,7 @@ import numpy as np
 from mlsys.door import checked_count, checked_number, nonnegative
 from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.models.result import Result
-from mlsys.planner.memory.liveness import graph_of
+from mlsys.planner.graphs import graph_of
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 

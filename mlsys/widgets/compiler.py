@@ -103,7 +103,7 @@ class CompilerLab(Lab):
         )
 
     def _more(self) -> tuple[Any, ...]:
-        self.here = MeasureHere(self._command, told_here, then=self._show_measured)
+        self.here = MeasureHere(self._command, told_beside, then=self._show_measured)
         words = (
             f"<p>The picture was measured on one machine. The button runs {_HERE} with a batch of {_HERE_BATCH} on the "
             "machine of this notebook, eager and compiled, with what you chose above; the picture then shows the same "
@@ -128,7 +128,7 @@ def _band(low: float, high: float) -> str:
     return f"More than {low:g}×" if high == math.inf else f"{low:g}× to {high:g}×"
 
 
-def told_here(record: dict[str, Any]) -> str:
+def told_beside(record: dict[str, Any]) -> str:
     """Return in a sentence what was measured on the reader's machine, beside the stored measurement."""
     mine = CompileResult.from_record(record)
     theirs, _ = stored(_HERE_CASE, mine.frozen)

@@ -11,9 +11,9 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.formatting import compact
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
+from mlsys.planner.graphs import graph_of
 from mlsys.planner.layout.formats import checked_layout
 from mlsys.planner.layout.problem import LayoutProblem, TrafficRule, members, turning_bytes
-from mlsys.planner.memory.liveness import graph_of
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 

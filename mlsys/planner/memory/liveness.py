@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.errors import ArgumentError
+from mlsys.planner.graphs import checked_order, graph_of
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["Buffer", "Liveness", "checked_order", "graph_of", "liveness"]
+__all__ = ["Buffer", "Liveness", "liveness"]
 
 IN_PLACE_KINDS = ("elementwise", "activation")
 _BYTE = ureg.Unit("byte")
@@ -125,43 +126,6 @@ def live_bytes(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], 
     np.add.at(change, np.asarray(first, np.int64), np.asarray(sizes, np.int64))
     np.subtract.at(change, np.asarray(last, np.int64) + 1, np.asarray(sizes, np.int64))
     return np.cumsum(change)[:-1]
-
-
-def graph_of(where: str, workload: Workload | OperatorGraph) -> OperatorGraph:
-    """Return the graph of a workload, or the graph itself."""
-    from mlsys.workloads.graph import OperatorGraph
-    from mlsys.workloads.workload import Workload
-
-    if not isinstance(workload, (OperatorGraph, Workload)):
-        raise ArgumentError(
-            f"{where}(): `workload` must be a captured network or an OperatorGraph, got {type(workload).__name__}. "
-            "Capture one with Workload.from_torch(model, example_inputs)"
-        )
-    graph = workload if isinstance(workload, OperatorGraph) else workload.graph
-    if not len(graph):
-        raise ArgumentError(f"{where}(): {graph.name!r} has no operators, so there is nothing to plan")
-    return graph
-
-
-def checked_order(where: str, graph: OperatorGraph, order: Sequence[int] | None) -> tuple[int, ...]:
-    """Return an order in which the operators can run, by default the graph's own, or refuse it."""
-    if order is None:
-        return tuple(range(len(graph)))
-    given = tuple(order)
-    if sorted(given) != list(range(len(graph))):
-        raise ArgumentError(
-            f"{where}(): `order` must name each of the operators 0 to {len(graph) - 1} once, got {len(given)} places. "
-            f"Write e.g. order=range({len(graph)})"
-        )
-    step = {operator: when for when, operator in enumerate(given)}
-    for operator in given:
-        for earlier in graph.waits_for(operator):
-            if step[earlier] > step[operator]:
-                raise ArgumentError(
-                    f"{where}(): `order` runs operator {operator} ({graph.operators[operator].name}) before operator "
-                    f"{earlier} ({graph.operators[earlier].name}), which it needs. Write e.g. order=range({len(graph)})"
-                )
-    return given
 
 
 @traced

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mlsys.door import checked_count
-from mlsys.planner.memory.liveness import graph_of, liveness
+from mlsys.planner.graphs import graph_of
+from mlsys.planner.memory.liveness import liveness
 from mlsys.units import Quantity
 
 if TYPE_CHECKING:

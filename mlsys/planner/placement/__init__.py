@@ -1,7 +1,8 @@
 """Placement: which device runs which stage of a pipeline or graph, what it costs, and what bars the rest."""
 
 from mlsys.planner.placement.example import example
-from mlsys.planner.placement.plan import GOALS, PlanResult, plan
+from mlsys.planner.placement.plan import GOALS, plan
+from mlsys.planner.placement.result import PlanResult
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.planner.placement.thermal import heating, sustained_rate
 

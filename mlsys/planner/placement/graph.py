@@ -16,7 +16,7 @@ from functools import cached_property
 
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.costs import Caps, Placed, StageCost, caps_of
-from mlsys.planner.placement.plan import PlanResult, Ranked
+from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, StageOption, exact
 from mlsys.planner.placement.words import cap_in_words
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -11,82 +10,15 @@ from typing import Any, Literal, get_args
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.chain import Found, Weights, search_chain
 from mlsys.planner.placement.costs import Caps, caps_of
+from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
 
-__all__ = ["GOALS", "PlanResult", "Ranked", "plan"]
+__all__ = ["GOALS", "plan"]
 
 Goal = Literal["latency", "efficiency", "balanced", "throughput"]
 Strategy = Literal["auto", "exact", "beam"]
 GOALS: tuple[str, ...] = get_args(Goal)
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """A placement and its score; lower is better."""
-
-    score: float
-    placed: Any
-
-
-@dataclass(frozen=True)
-class PlanResult:
-    """The best placements of a scenario for a goal.
-
-    Attributes
-    ----------
-    scenario, goal
-        What was asked.
-    strategy
-        ``"exact"`` or ``"beam"``: how the answer was found.
-    optimal
-        Whether it is proven that these are the best, in this order; for none, that there is none.
-    placements
-        The best first.
-    bound
-        A score that no placement beats; infinite if there is proven to be none.
-    binding
-        Where there is no placement: what bars all of them, in words.
-    labels
-        Partial placements that were looked at.
-    """
-
-    scenario: Scenario
-    goal: str
-    strategy: str
-    optimal: bool
-    placements: tuple[Ranked, ...]
-    bound: float
-    binding: tuple[str, ...] = ()
-    labels: int = 0
-    weight: float = 0.5
-
-    @property
-    def gap(self) -> float:
-        """How far the best placement may lie above the least score possible, as a share of it."""
-        if not self.placements or self.optimal:
-            return 0.0
-        return self.placements[0].score / self.bound - 1 if self.bound > 0 else float("inf")
-
-    @property
-    def best(self) -> Any:
-        """The best placement.
-
-        Raises
-        ------
-        ArgumentError
-            If there is none.
-        """
-        if not self.placements:
-            raise ArgumentError(f"PlanResult.best: no placement is allowed: {'; '.join(self.binding)}")
-        return self.placements[0].placed
-
-    @property
-    def why(self) -> tuple[str, ...]:
-        """What speaks for the best placement, in sentences."""
-        from mlsys.planner.placement.words import why
-
-        return why(self)
 
 
 def plan(

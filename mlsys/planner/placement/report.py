@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsys.files import csv_text
 from mlsys.models.own import with_own
-from mlsys.planner.placement.plan import PlanResult
+from mlsys.planner.placement.result import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
 from mlsys.planner.placement.words import decimal_text
 

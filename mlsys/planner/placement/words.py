@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mlsys.planner.placement.plan import PlanResult
+    from mlsys.planner.placement.result import PlanResult
     from mlsys.planner.placement.scenario import Scenario
 
 __all__ = ["cap_in_words", "decimal_text", "why"]
