@@ -129,9 +129,19 @@ def analyze(
 @calibration_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, one object for each device.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each device.")
+@click.option(
+    "--figure", type=click.Path(path_type=Path), help="Write the estimates with their ranges: .png, .svg, .pdf."
+)
 @speak_plainly
 def compare(
-    model: str, names: str, setting: str | None, fusion: bool, as_json: bool, as_csv: bool, **options: Any
+    model: str,
+    names: str,
+    setting: str | None,
+    fusion: bool,
+    as_json: bool,
+    as_csv: bool,
+    figure: Path | None,
+    **options: Any,
 ) -> None:
     """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
@@ -146,6 +156,8 @@ def compare(
 
     one_form(as_json, as_csv)
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    if figure is not None:
+        checked_picture(figure)
     if not wanted:
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
     precision = _PRECISION if options["precision"] is None else options["precision"]
@@ -154,6 +166,13 @@ def compare(
     kernels, samples = as_kernels_if(fusion, work), work.sizes.get("batch", 1)
     analyses = [analyse(twin, kernels, precision=precision, setting=setting, samples=samples) for twin in twins]
     own = own_numbers(twins, estimates=True)
+    if figure is not None:
+        from mlsys.viz.analysis import comparison_figure
+        from mlsys.viz.style import save_figure
+
+        with together() as files:
+            save_figure(comparison_figure(analyses), figure, files)
+        say(f"written: {figure}", err=True)
     if as_json or as_csv:
         lines = [_sized(analysis_summary(found, analyses[0]), work) for found in analyses]
         if as_json:

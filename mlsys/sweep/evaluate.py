@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mlsys.errors import ArgumentError
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.model import KernelTimes, Stack, kernel_times
+from mlsys.models.calibrated.ranges import range_of
 from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, Target, code_digest
 from mlsys.sweep.table import SweepRow
@@ -100,14 +101,17 @@ def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
     flops, moved, weights = (stack.total(kernels[name]) for name in ("flops", "moved", "weights"))
     rows = []
     for index, (found, point) in enumerate(able):
-        target, time = point.target, float(estimate[index])
+        target, time, least_time = point.target, float(estimate[index]), float(bound[index])
+        low, high = _range(target.setting or "", target.device, found.name)
         rows.append(
             _row(
                 point,
                 found.source,
-                bound_seconds=float(bound[index]),
+                bound_seconds=least_time,
                 bound_by=_CAUSES[bound_by[index]],
                 estimate_seconds=time,
+                low_seconds=max(low * time, least_time),
+                high_seconds=max(high * time, least_time),
                 held_by=_CAUSES[held_by[index]],
                 samples_per_second=point.case.batch / time,
                 flops=float(flops[index]),
@@ -132,6 +136,13 @@ def _parameters(target: Target, network: str) -> Array:
 @functools.lru_cache(maxsize=4096)
 def _of_network(setting: str, device: str, network: str, _own: tuple[float, ...]) -> Array:
     return parameters_of(setting, device, network)[0].vectorised()
+
+
+@functools.lru_cache(maxsize=4096)
+def _range(setting: str, device: str, network: str) -> tuple[float, float]:
+    """Return the interval that holds four measurements in five, as ``analyse`` does, in factors of the estimate."""
+    found = range_of(setting, device, network)
+    return found.low, found.high
 
 
 def _held(times: KernelTimes) -> NDArray[np.int64]:

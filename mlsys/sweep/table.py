@@ -37,6 +37,8 @@ class SweepRow(NamedTuple):
         Least time by the roofline.
     estimate_seconds, held_by
         Calibrated time, and the cause that holds most of it.
+    low_seconds, high_seconds
+        Between which times four measurements in five should lie; neither is below the bound.
     samples_per_second
         Batch over estimated time.
     flops, bytes, weight_bytes, operators
@@ -71,6 +73,8 @@ class SweepRow(NamedTuple):
     bound_seconds: float | None
     bound_by: str | None
     estimate_seconds: float | None
+    low_seconds: float | None
+    high_seconds: float | None
     held_by: str | None
     samples_per_second: float | None
     flops: float | None
@@ -95,7 +99,8 @@ class Column(NamedTuple):
 
 
 _UNITS = {
-    "sequence": "token", "image": "pixel", "bound_seconds": "s", "estimate_seconds": "s", "samples_per_second": "1/s",
+    "sequence": "token", "image": "pixel", "bound_seconds": "s", "estimate_seconds": "s", "low_seconds": "s",
+    "high_seconds": "s", "samples_per_second": "1/s",
     "flops": "FLOP", "bytes": "byte", "weight_bytes": "byte", "needed_bytes": "byte", "capacity_bytes": "byte",
     "design_energy_joules": "J", "price_usd": "USD",
 }  # fmt: skip
@@ -292,13 +297,14 @@ def label(row: SweepRow) -> str:
 
 
 def _best(found: SweepTable) -> Table:
-    heads = ("model", "device", "point", "estimate", "at least", "samples/s", "held by")
+    heads = ("model", "device", "point", "estimate", "80 % range", "at least", "samples/s", "held by")
     rows = [
         (
             row.model,
             row.device,
             label(row),
             f"{Q_(row.estimate_seconds, 's').to_compact():.3g}",
+            _range(row),
             f"{Q_(row.bound_seconds, 's').to_compact():.3g}",
             natural(row.samples_per_second or 0.0),
             row.held_by or "",
@@ -308,13 +314,20 @@ def _best(found: SweepTable) -> Table:
     return Table("Highest rate among what fits", heads, rows)
 
 
+def _range(row: SweepRow, samples: int = 1) -> str:
+    """Return the 80 % range of a time in words, over a number of samples."""
+    low, high = (Q_((end or 0.0) / samples, "s").to_compact() for end in (row.low_seconds, row.high_seconds))
+    return f"{low:.3g} to {high:.3g}"
+
+
 def _front(against: str, chosen: list[tuple[str, SweepRow]]) -> Table:
     unit, what = ("J", "J/sample at the design power") if against == "energy" else ("USD", "USD for the device")
     rows = []
     for model, row in chosen:
         time, cost = costs(row, against)
-        rows.append((model, row.device, label(row), f"{Q_(time, 's').to_compact():.3g}", natural(cost)))
+        rows.append((model, row.device, label(row), f"{Q_(time, 's').to_compact():.3g}", _range(row, row.batch),
+                     natural(cost)))  # fmt: skip
     title = "Neither faster for each sample nor cheaper is possible: time against " + (
         "energy" if unit == "J" else "price"
     )
-    return Table(title, ("model", "device", "point", "time/sample", what), rows)
+    return Table(title, ("model", "device", "point", "time/sample", "80 % range", what), rows)

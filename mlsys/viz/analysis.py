@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 from mlsys.viz.roofline import layer_scatter, roofs
-from mlsys.viz.style import COLORS, setup_plot
+from mlsys.viz.style import COLORS, apply_style, setup_plot
+from mlsys.viz.words import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,11 +63,56 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     return ax
 
 
+def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
+    """Draw the estimate of each analysis with its 80 % range, over a bar up to the least time.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    analyses
+        Of one network on several devices, or a single one.
+    """
+    apply_style(ax)
+    rows = range(len(analyses))
+    times = [[float(time.m_as("ms")) for time in (one.bound, one.estimate, *one.range)] for one in analyses]
+    bounds, estimates, lows, highs = zip(*times, strict=True)
+    ax.barh(rows, bounds, height=0.5, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"], label="at least (roofline)")
+    ax.hlines(rows, lows, highs, color=COLORS["OrangeLine"], linewidth=2.2, label="80 % range", zorder=3)
+    for ends in (lows, highs):
+        ax.plot(ends, rows, "|", color=COLORS["OrangeLine"], markersize=11, markeredgewidth=2, zorder=3)
+    ax.plot(estimates, rows, "D", color=COLORS["OrangeLine"], markeredgecolor="white", markersize=8, label="estimate",
+            zorder=4)  # fmt: skip
+    for row, (_, estimate, low, high) in enumerate(times):
+        said = f"{number(estimate)} ms ({number(low)} to {number(high)})"
+        ax.annotate(said, (high, row), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
+    ax.set_yticks(rows, [one.device for one in analyses])
+    wide = max(highs) > 30 * min(bounds)
+    ax.set(xlabel="time of one pass, ms", ylim=(len(analyses) - 0.5, -0.6), xscale="log" if wide else "linear")
+    ax.set_xlim(min(bounds) / 2 if wide else 0, max(highs) * (12 if wide else 1.6))
+    ax.grid(False, axis="y")
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=8.5)
+    return ax
+
+
+def comparison_figure(analyses: Sequence[Analysis]) -> Figure:
+    """Return a figure of the estimates of one network on several devices, with their 80 % ranges."""
+    first = analyses[0]
+    figure, ax, _, plt = setup_plot(figsize=(7.6, 1.6 + 0.45 * len(analyses)))
+    estimate_ranges(ax, analyses)
+    ax.set_title(f"{first.workload}, batch {first.samples}, {first.precision}", pad=26)
+    plt.close(figure)
+    return figure
+
+
 def analysis_figure(analysis: Analysis, device: Device) -> Figure:
-    """Return a figure of two panels: the layers under the roof, and their shares of the least time."""
-    figure, whole, _, plt = setup_plot(figsize=(7.2, 7.6))
+    """Return a figure of three panels: the layers under the roof, their shares of the least time, and the whole."""
+    figure, whole, _, plt = setup_plot(figsize=(7.2, 9.2))
     whole.remove()
-    upper, lower = figure.subplots(2, 1)
+    upper, lower, last = figure.subplots(3, 1, height_ratios=(4, 4, 1))
+    estimate_ranges(last, [analysis])
+    last.set_yticks([])
+    last.set_title("The whole", pad=24)
     estimates_under_roof(upper, analysis, device)
     upper.set_title("Calibrated estimate: every layer under the roof")
     layer_scatter(lower, analysis.roofline, float(analysis.ridge.m_as("FLOP/byte")))
@@ -78,11 +125,14 @@ def analysis_alt_text(analysis: Analysis) -> str:
     """Return what the figure shows, in words."""
     side = "above" if analysis.intensity >= analysis.ridge else "below"
     causes = ", ".join(f"{analysis.share_held_by(cause):.0%} by {cause}" for cause, _, _ in _CAUSES)
+    times = (analysis.bound, analysis.estimate, *analysis.range)
+    least, estimate, low, high = (number(time.m_as("ms")) for time in times)
     return (
         f"Roofline of {analysis.device} in {analysis.precision} with the {len(analysis.operators)} operators of "
         f"{analysis.workload}: as a whole {analysis.intensity.m_as('FLOP/byte'):.3g} FLOP/byte, {side} the ridge of "
         f"{analysis.ridge.m_as('FLOP/byte'):.3g}. Of the estimated time {causes}. Below: each operator's share of "
-        "the least time over its intensity."
+        f"the least time over its intensity, and the whole: at least {least} ms, estimated {estimate} ms, four "
+        f"measurements in five between {low} and {high} ms."
     )
 
 

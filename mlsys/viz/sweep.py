@@ -96,7 +96,12 @@ def cost_front(ax: Axes, found: SweepTable, model: str, against: str = "energy",
     ids = {row.id for row in front}
     other = [row for row in found if row.model == model and row.error is None and row.fits is not False]
     _scatter(ax, [row for row in other if row.id not in ids], against, COLORS["grid"], "o", "beaten in both")
-    _scatter(ax, list(front), against, CYCLE[0], MARKERS[1], f"front: {len(front)} points")
+    for row in front:
+        (_, cost), ends = costs(row, against), (row.low_seconds, row.high_seconds)
+        if cost is not None and None not in ends:
+            low, high = (float(end or 0.0) / row.batch for end in ends)
+            ax.hlines(cost, low, high, color=CYCLE[0], linewidth=1, zorder=2.5)
+    _scatter(ax, list(front), against, CYCLE[0], MARKERS[1], f"front: {len(front)} points, with their 80 % ranges")
     line = [costs(row, against) for row in front]
     if line:
         ax.step(*zip(*line, strict=True), where="post", color=CYCLE[0], linewidth=1.2, zorder=2)

@@ -186,6 +186,7 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
         found = analyse(Hardware[row.device], network, precision=case.precision, samples=case.batch)
         assert close(row.estimate_seconds, found.estimate.m_as("s"))
         assert close(row.bound_seconds, found.bound.m_as("s"))
+        assert all(map(close, (row.low_seconds, row.high_seconds), (end.m_as("s") for end in found.range)))
         assert close(row.flops, found.flops.m_as("FLOP")) and close(row.bytes, found.data.m_as("byte"))
         assert close(row.weight_bytes, found.weights.m_as("byte"))
         assert close(row.samples_per_second, found.rate.m_as("1/s"))

@@ -43,6 +43,10 @@ def test_the_front_is_drawn_where_the_table_has_it(found: SweepTable, against: s
     drawn = ax.collections[-1].get_offsets().tolist()
     assert drawn == [pytest.approx(list(point)) for point in front]
     assert len(ax.texts) == min(6, len(front))
+    whiskers = [lines.get_segments()[0] for lines in ax.collections if hasattr(lines, "get_segments")]
+    for row, ((low, _), (high, _)) in zip(found.pareto("resnet50", against), whiskers, strict=True):
+        assert (low, high) == pytest.approx((row.low_seconds / row.batch, row.high_seconds / row.batch))
+        assert low <= row.estimate_seconds / row.batch <= high
     plt.close("all")
 
 
