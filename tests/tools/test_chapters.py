@@ -1,0 +1,71 @@
+"""Every numbered chapter opens, closes and practises in the same way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pageparse import Directive, Page, parse
+from pages import ROOT
+
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+CHAPTERS = [ROOT / f"{one['file']}.md" for part in TOC["parts"] if part.get("numbered") for one in part["chapters"]]
+
+
+def read(path: Path) -> Page:
+    return parse(path)
+
+
+def exercises(page: Page) -> list[Directive]:
+    return [directive for directive in page.directives if directive.name == "exercise"]
+
+
+def between(page: Page, start: str, end: str) -> list[str]:
+    """Lines of prose between two headings."""
+    text = [line.text for line in page.prose]
+    return text[text.index(start) + 1 : next(at for at, line in enumerate(text) if line.startswith(end))]
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def page(request: pytest.FixtureRequest) -> Page:
+    return read(request.param)
+
+
+def test_the_book_has_its_chapters() -> None:
+    assert len(CHAPTERS) >= 15 and all(path.is_file() for path in CHAPTERS)
+
+
+def test_the_title_is_a_topic_and_a_question(page: Page) -> None:
+    title = next(line.text for line in page.prose if line.text.startswith("# "))
+    assert re.fullmatch(r"# [^:?]+: .+\?", title)
+
+
+def test_it_opens_in_one_minute_and_with_a_prediction(page: Page) -> None:
+    opening = [directive.argument for directive in page.directives if directive.name == "admonition"]
+    assert opening[:2] == ["In one minute", "Predict first"]
+
+
+def test_it_closes_with_a_summary_of_three_sentences(page: Page) -> None:
+    assert len(between(page, "## Summary", "## Your turn")) == 3
+
+
+def test_it_has_at_least_six_exercises_of_rising_difficulty(page: Page) -> None:
+    stars = [re.match(r"★{1,3}(?= \S)", one.argument) for one in exercises(page)]
+    assert all(stars), "each is marked with one to three stars and has a title"
+    marks = [len(mark[0]) for mark in stars if mark]
+    assert len(marks) >= 6 and marks == sorted(marks) and {1, 2, 3} == set(marks)
+
+
+def test_two_of_them_are_to_design_or_to_code_and_one_to_find_an_error(page: Page) -> None:
+    titles = [one.argument for one in exercises(page)]
+    assert sum(bool(re.match(r"★+ (Code|Design): ", title)) for title in titles) >= 2
+    assert any("*Find the error.*" in one.source for one in exercises(page))
+
+
+def test_every_exercise_has_its_solution(page: Page) -> None:
+    asked = [one.options["label"] for one in exercises(page)]
+    solved = [one.argument for one in page.directives if one.name in ("solution", "solution-start")]
+    assert solved == asked, "in the same order"
