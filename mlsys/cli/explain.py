@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +301,7 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
     if as_json:
         from mlsys.explain.summary import summary
 
-        told = {"logs": list(map(summary, logs)), "claims": [vars(one) for one in verdicts]}
+        told = {"logs": list(map(summary, logs)), "claims": [asdict(one) for one in verdicts]}
         say(json.dumps(told, indent=1, ensure_ascii=False))
         return
     _tell([(log, Path("-")) for log in logs], [], False)
@@ -338,7 +339,7 @@ def compare(
     found = _platforms(logs, published, rows)
     best = winners(found)
     if as_json:
-        told = {"platforms": [vars(row) | {"power_mw": row.power_mw} for row in found], "best": best}
+        told = {"platforms": [asdict(row) | {"power_mw": row.power_mw} for row in found], "best": best}
         say(json.dumps(told, indent=1, ensure_ascii=False))
     elif as_csv:
         print_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in found])
@@ -388,7 +389,7 @@ def _tell_portability(as_json: bool) -> None:
 
     found = leave_one_out(published_points())
     if as_json:
-        say(json.dumps([vars(one) | {"error": one.error} for one in found], indent=1))
+        say(json.dumps([asdict(one) | {"error": one.error} for one in found], indent=1))
         return
     for one in found:
         told = f"{one.time_ms:.4g} ms, {one.error:+.0%}" if one.error is not None else f"refused: {one.refused}"
@@ -427,7 +428,7 @@ def guide(logs: tuple[Path, ...], published: bool, rows: Path | None, as_json: b
         raise ValueError("\n".join(faults))
     told = best(found, wanted)
     if as_json:
-        say(json.dumps(vars(told) | {"wanted": told.wanted.asked}, indent=1, ensure_ascii=False))
+        say(json.dumps(asdict(told) | {"wanted": told.wanted.asked}, indent=1, ensure_ascii=False))
     else:
         say(f"{told.answer}\n")
         say(f"by {told.by}, checked in {told.cells} cells of limits\n\n{told.tree}\n")

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,7 @@ class Log:
             "platform": self.platform, "day": self.day, "protocol": dict(self.protocol),
             "environment": dict(self.environment), "rates": self.rates and dict(self.rates),
             "rates_reason": self.rates_reason, "energy": dict(self.energy), "counters": dict(self.counters),
-            "layer_times": dict(self.layer_times), "layers": [dict(vars(work)) for work in self.works],
+            "layer_times": dict(self.layer_times), "layers": [asdict(work) for work in self.works],
             "memory": self.memory and dict(self.memory),
             "output": None if self.output is None else [_short(value) for value in self.output],
             "malformed": list(self.malformed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -118,8 +119,9 @@ def test_the_turn_of_a_cycle_counter_at_216_mhz() -> None:
 def test_counters_of_the_kernel_grow_or_say_why_not() -> None:
     with PerfCounters(("page-faults", "cycles", "moonlight")) as counters:
         before = counters.read()
-        ballast = bytearray(8 << 20)
-        ballast[::4096] = b"x" * len(ballast[::4096])
+        with mmap.mmap(-1, 8 << 20) as fresh:
+            for place in range(0, len(fresh), mmap.PAGESIZE):
+                fresh[place] = 1
         grown = per_run(before, counters.read())
         assert counters.missing["moonlight"] == "unknown event"
         for name in ("page-faults", "cycles"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib.style
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from mlsys.errors import UnknownNameError
@@ -92,9 +93,8 @@ class ExplainScene(Scene):
             style: dict[str, Any] = {"va": "center", "fontsize": 9, "color": COLORS["primary"]}
             self._texts = {name: right.text(0, row, "", **style) for row, name in enumerate(_ROWS)}
             self._limit = right.axvline(0, color=COLORS["RedLine"], linestyle="--", linewidth=1.2, visible=False)
-            handles = [Patch(label=words, **self._dress(cause)) for cause, (_, _, words) in LOOKS.items()]
-            handles.append(self._limit)
-            self._limit.set_label("without it")
+            handles: list[Any] = [Patch(label=words, **self._dress(cause)) for cause, (_, _, words) in LOOKS.items()]
+            handles.append(Line2D([], [], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, label="without it"))
             self.figure.legend(
                 handles=handles, loc="lower center", bbox_to_anchor=(0.53, -0.005), ncols=5, fontsize=8.5, frameon=False
             )
