@@ -170,3 +170,64 @@ def test_closed_until_predicted(lab: Page) -> None:
     before = settled(lab, picture)
     lab.locator(".mlsys-lab .noUi-handle").first.press("ArrowRight")
     assert settled(lab, picture) == before
+
+
+KEYBOARD = "06-dataflow"  # its questions take radio buttons, sliders, a list and a number
+ACTIVE = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model.type)"
+IN_LAB = "() => Boolean(document.activeElement.closest('.mlsys-lab'))"
+
+
+def tab_to(lab: Page, wanted: str, most: int = 60) -> None:
+    """Press Tab until the focus is on what a selector names."""
+    for _ in range(most):
+        if lab.evaluate("(wanted) => document.activeElement.matches(wanted)", wanted):
+            return
+        lab.keyboard.press("Tab")
+    pytest.fail(f"Tab never reached {wanted}")
+
+
+@pytest.mark.parametrize("lab", [KEYBOARD], indirect=True)
+def test_keys_alone_lead_through_a_lab_and_never_leave_it(lab: Page) -> None:
+    radios = lab.locator(".mlsys-predict input[type=radio]")
+    radios.first.focus()
+    at, cells = lab.evaluate(ACTIVE), lab.evaluate(CELLS)
+    lab.keyboard.press("ArrowDown")
+    assert lab.evaluate(ACTIVE) == at, "an arrow key moved the notebook"
+    expect(radios.nth(1)).to_be_checked()
+
+    tab_to(lab, ".mlsys-lock")
+    lab.keyboard.press("Enter")
+    expect(lab.locator(".mlsys-lock").first).to_be_disabled()
+    expect(lab.locator(".mlsys-comparison").first).to_contain_text(".")
+    lab.wait_for_function(IN_LAB)  # locking closes the button that had the focus
+    assert lab.evaluate(ACTIVE) == at
+
+    picture = lab.locator(".mlsys-picture img").first
+    before = settled(lab, picture)
+    tab_to(lab, ".noUi-handle")
+    lab.keyboard.press("ArrowLeft")
+    expect(picture).not_to_have_attribute("src", before, timeout=PATIENCE)
+
+    tab_to(lab, ".mlsys-check input[type=text]", most=200)
+    lab.keyboard.type("mb 64")  # m and b are commands of the notebook
+    assert lab.evaluate(CELLS) == cells
+    assert lab.evaluate(ACTIVE) == at
+    expect(lab.locator(".mlsys-check input[type=text]").first).to_have_value("mb 64")
+
+
+@pytest.mark.parametrize("lab", [KEYBOARD], indirect=True)
+def test_after_a_restart_the_lab_says_that_it_is_dead_and_comes_back(lab: Page, folder: Path) -> None:
+    answer(lab.locator(".mlsys-predict").first)
+    lab.locator(".mlsys-lock").first.click()
+    expect(lab.locator(".mlsys-lock").first).to_be_disabled()
+    lab.wait_for_function(IDLE)
+    lab.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    expect(lab.locator(".mlsys-lab.jupyter-widgets-disconnected").first).to_be_visible(timeout=PATIENCE)
+    told = "() => getComputedStyle(document.querySelector('.jupyter-widgets-disconnected'), '::before').content"
+    assert "lost its kernel" in lab.evaluate(told)
+
+    lab.wait_for_function(READY)
+    lab.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    expect(lab.locator(".mlsys-lab.jupyter-widgets-disconnected")).to_have_count(0, timeout=PATIENCE)
+    expect(lab.locator(".mlsys-lock").first).to_be_disabled(timeout=PATIENCE)  # the prediction is still locked
