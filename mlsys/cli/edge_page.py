@@ -17,7 +17,7 @@ from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, csv_files, edge_advice, 
 from mlsys.files import write_bytes
 from mlsys.tables import html_table
 
-__all__ = ["page", "report_files", "write_reports"]
+__all__ = ["edge_page", "report_files", "write_reports"]
 
 
 def report_files(config: Config, measured: Sequence[Measured], machine: str) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def report_files(config: Config, measured: Sequence[Measured], machine: str) -> 
         figure.savefig(stream, format="png", metadata={"Software": None})
         found[name] = stream.getvalue()
     found["report.md"] = markdown(config, points, layers, summary, machine).encode()
-    found["report.html"] = page(config, points, layers, summary, machine, figures).encode()
+    found["report.html"] = edge_page(config, points, layers, summary, machine, figures).encode()
     return found
 
 
@@ -62,7 +62,7 @@ def write_reports(config: Config, measured: Sequence[Measured], folder: Path) ->
         write_bytes(folder / name, content)
 
 
-def page(
+def edge_page(
     config: Config,
     points: Sequence[EdgePoint],
     layers: Sequence[LayerRow],

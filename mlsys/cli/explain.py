@@ -225,10 +225,10 @@ def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None
     """Explain LOGS, the first one layer by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
     found = _read(logs)
     if page_file is not None:
-        from mlsys.cli.explain_page import page
+        from mlsys.cli.explain_page import explain_page
         from mlsys.explain.log import write_whole
 
-        write_whole(page_file, page(found, command=f"mlsys explain report {' '.join(map(str, logs))}"))
+        write_whole(page_file, explain_page(found, command=f"mlsys explain report {' '.join(map(str, logs))}"))
         say(f"written: {page_file}", err=True)
     if pictures is not None:
         _write_pictures(found, pictures)
@@ -272,7 +272,7 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
     import csv
     import io
 
-    from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_rows, write_pictures
+    from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_table, write_pictures
     from mlsys.explain import attribute
     from mlsys.explain.log import write_whole
 
@@ -281,7 +281,7 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
         stream = io.StringIO()
         writer = csv.DictWriter(stream, OPERATOR_COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(operator_rows(attribute(logs[0]), logs[0]))
+        writer.writerows(operator_table(attribute(logs[0]), logs[0]))
         write_whole(folder / "operators.csv", stream.getvalue())
         written.append(folder / "operators.csv")
     except ValueError as why:

@@ -17,7 +17,7 @@ from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
 from mlsys.tables import html_table
 
-__all__ = ["Picture", "operator_rows", "page", "pictures"]
+__all__ = ["Drawing", "explain_page", "operator_table", "pictures"]
 
 OPERATOR_COLUMNS = (
     "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "held_by",
@@ -25,7 +25,7 @@ OPERATOR_COLUMNS = (
 )  # fmt: skip
 
 
-class Picture:
+class Drawing:
     """A picture that can be drawn, or the reason why it cannot.
 
     Parameters
@@ -69,7 +69,7 @@ def _figure(draw: Callable[[Any], object], size: tuple[float, float], polar: boo
     return fig
 
 
-def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Picture]:
+def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     """Return every picture, those of the first log first; one that the data do not allow says why.
 
     Parameters
@@ -96,31 +96,31 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Picture]:
         return lambda: _figure(lambda ax: getattr(viz, name)(ax, *given), size, polar, panels)
 
     return [
-        Picture("waterfall", "Layer after layer", drawn("layer_waterfall", (8, 4.5), found),
+        Drawing("waterfall", "Layer after layer", drawn("layer_waterfall", (8, 4.5), found),
                 f"Waterfall of the layers of {log.name}: {shares}.", why),
-        Picture("attribution_sunburst", "By cause, then by layer", drawn("sunburst", (6.5, 5), found),
+        Drawing("attribution_sunburst", "By cause, then by layer", drawn("sunburst", (6.5, 5), found),
                 f"Two rings, causes inside and layers outside: {shares}.", why),
-        Picture("roofline", "Layers under the measured roof", drawn("layer_roofline", (7.5, 4.5), found),
+        Drawing("roofline", "Layers under the measured roof", drawn("layer_roofline", (7.5, 4.5), found),
                 f"Roofline of the measured rates with the layers of {log.name}.", why),
-        Picture("latency_timeline", "Every sample", drawn("latency_timeline", (8, 3.6), log),
+        Drawing("latency_timeline", "Every sample", drawn("latency_timeline", (8, 3.6), log),
                 f"Latencies of {log.name} in order; median {log.median:.4g} ms."),
-        Picture("energy_pie", "Energy by cause", drawn("energy_by_cause", (8, 2.2), found, mean),
+        Drawing("energy_pie", "Energy by cause", drawn("energy_by_cause", (8, 2.2), found, mean),
                 f"One bar of {mean:.3g} mJ by cause: {shares}.", no_energy or why),
-        Picture("memory_access_patterns", "Misses", drawn("miss_rates", (8, 3.6), log),
+        Drawing("memory_access_patterns", "Misses", drawn("miss_rates", (8, 3.6), log),
                 f"Share of accesses that missed, by layer of {log.name}.",
                 "" if counted else f"no accesses were counted: {log.counters['reason']}"),
-        Picture("optimization_timeline", "From one way of running it to the next", drawn("step_timeline", (9, 4), same),
+        Drawing("optimization_timeline", "From one way of running it to the next", drawn("step_timeline", (9, 4), same),
                 f"Medians: {told}.", "" if len(same) > 1 else "only one log of this network was given"),
-        Picture("hardware_comparison_radar", "Platforms, normalised to the best",
+        Drawing("hardware_comparison_radar", "Platforms, normalised to the best",
                 drawn("radar", (8, 4.5), full, polar=True), f"Radar of {listed}.",
                 "" if len(full) > 1 else "fewer than two platforms have time and energy"),
-        Picture("comparison_dashboard", "Platforms side by side",
+        Drawing("comparison_dashboard", "Platforms side by side",
                 drawn("dashboard", (12, 1.6 + 0.55 * len(rows)), rows, panels=4),
                 f"Bars of latency, energy, memory and spread of {len(rows)} platforms."),
     ]  # fmt: skip
 
 
-def operator_rows(found: Attribution, log: Log) -> list[dict[str, Any]]:
+def operator_table(found: Attribution, log: Log) -> list[dict[str, Any]]:
     """Return one row for each layer, as ``operators.csv`` has them."""
     works = {work.name: work for work in log.works}
     rows = []
@@ -135,7 +135,7 @@ def operator_rows(found: Attribution, log: Log) -> list[dict[str, Any]]:
     return rows
 
 
-def page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: str = "") -> str:
+def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: str = "") -> str:
     """Return the page: what was measured, where the time went, what could help, claims, platforms, and an appendix.
 
     Parameters
@@ -163,7 +163,7 @@ def page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: str = "")
         else:
             parts.append(f"<figure class='wide'>{inline_svg(picture.draw(), picture.alt)}</figure>")
     if found is not None:
-        cells = [[_cell(value) for value in row.values()] for row in operator_rows(found, log)]
+        cells = [[_cell(value) for value in row.values()] for row in operator_table(found, log)]
         parts.append(f"<div class='wide'>{html_table('Layers, in order', OPERATOR_COLUMNS, cells)}</div>")
         parts.append("<h2>What if</h2>" + _gains(found, log))
     verdicts = [(one.verdict, one.explain().partition(": ")[2]) for one in standard_claims(logs)]
