@@ -169,7 +169,7 @@ def recorded() -> tuple[Recorded, ...]:
     ['ad-autoencoder', 'ds-cnn', 'resnet8', 'vww-mobilenet-v1']
     """
     found = []
-    with files("mlsys.edge").joinpath("data/tiny.csv").open(encoding="utf-8", newline="") as stream:
+    with files("mlsys.edge").joinpath("data/tiny.csv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             found.append(
                 Recorded(

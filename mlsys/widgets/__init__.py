@@ -3,6 +3,7 @@
 from mlsys.widgets.amdahl import AmdahlLab
 from mlsys.widgets.compiler import CompilerLab
 from mlsys.widgets.dataflow import DataflowLab
+from mlsys.widgets.edge import ShrinkLab
 from mlsys.widgets.explain import ExplainLab
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.memory import MemoryLab
@@ -22,6 +23,7 @@ __all__ = [
     "MemoryLab",
     "PlacementLab",
     "RooflineLab",
+    "ShrinkLab",
     "SystolicLab",
     "TilingLab",
 ]

@@ -1,0 +1,82 @@
+"""A run that ships with the package, with the machine it was made on: what the page and the lab read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from mlsys.edge.config import Config
+from mlsys.edge.evaluate import Measured
+from mlsys.edge.points import EdgePoint, points_of
+
+__all__ = ["StoredRun", "packed", "stored_run"]
+
+_FILE, _DIGITS = "digits.json.gz", 4
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run: what was asked, what came of it, and where.
+
+    Attributes
+    ----------
+    config, measured, machine
+        As :func:`mlsys.edge.run.run` took and returned them; samples in four significant digits.
+    """
+
+    config: Config
+    measured: tuple[Measured, ...]
+    machine: str
+
+    def points(self, **changes: object) -> tuple[EdgePoint, ...]:
+        """Return every variant at every clock; ``changes`` to the configuration need no new measurement.
+
+        Parameters
+        ----------
+        changes
+            Keys of the configuration that only count what was measured: budgets, limits, clocks, power, reserve.
+        """
+        return points_of(Config({**self.config.data, **changes}), self.measured)
+
+
+@lru_cache(maxsize=1)
+def stored_run() -> StoredRun:
+    """Return the example configuration as it was run when this version was made.
+
+    Examples
+    --------
+    >>> found = stored_run()
+    >>> len(found.measured), found.config.network
+    (30, 'small-cnn')
+    """
+    raw = files("mlsys.edge").joinpath(f"data/{_FILE}").read_bytes()
+    kept = json.loads(gzip.decompress(raw))
+    return StoredRun(Config(kept["config"]), tuple(Measured(**one) for one in kept["measured"]), kept["machine"])
+
+
+def packed(run: StoredRun) -> bytes:
+    """Return the bytes of the file that :func:`stored_run` reads."""
+    rounded = [
+        replace(one, samples_ms=[float(f"{time:.{_DIGITS}g}") for time in one.samples_ms]) for one in run.measured
+    ]
+    kept = {"config": run.config.data, "machine": run.machine, "measured": [one.record() for one in rounded]}
+    return gzip.compress(json.dumps(kept, separators=(",", ":")).encode(), mtime=0)
+
+
+def main(config: str, folder: str) -> None:
+    """Store a finished run in the package: ``python -m mlsys.edge.stored digits.yaml digits-results``."""
+    from mlsys.edge.run import machine_of, measured_of
+
+    read = Config.load(config)
+    run = StoredRun(read, measured_of(read, folder), machine_of(Path(folder)))
+    (Path(__file__).parent / "data" / _FILE).write_bytes(packed(run))
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(*sys.argv[1:])
