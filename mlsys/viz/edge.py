@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from mlsys.edge.clock import ClockLaw
     from mlsys.edge.layers import LayerRow
     from mlsys.edge.points import EdgePoint
 
-__all__ = ["activation_bars", "edge_figures", "mac_bars", "tradeoff"]
+__all__ = ["activation_bars", "clock_curves", "edge_figures", "mac_bars", "tradeoff"]
 
 
 def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
@@ -111,6 +112,38 @@ def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None)
     ax.set_ylabel("right answers, %")
     ax.legend(fontsize=9)
     return ax
+
+
+def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float], float]]) -> Axes:
+    """Draw the energy of one inference over the clock, a line for each way in which the voltage follows.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    law
+        Time and energy of the inference.
+    voltages
+        By label: voltage over that of the reference for a clock over that of the reference, both at most 1.
+    """
+    from mlsys.edge.clock import Clock
+
+    scales = [0.2 + 0.01 * step for step in range(81)]
+    static = [1e3 * law.plain(Clock(min(scale, 1.0)))[1] for scale in scales]
+    ax.fill_between(scales, static, color=COLORS["RedL"], label="static", zorder=1)
+    for place, (label, follow) in enumerate(voltages.items()):
+        clocks = [Clock(min(scale, 1.0), follow(min(scale, 1.0))) for scale in scales]
+        energies = [1e3 * sum(law.plain(clock)[1:]) for clock in clocks]
+        color = CYCLE[place % len(CYCLE)]
+        ax.plot(scales, energies, color=color, linestyle=("-", "--", ":")[place % 3], label=label)
+        best = min(range(len(scales)), key=lambda at: energies[at])
+        ax.plot(scales[best], energies[best], MARKERS[place], color=color, markersize=9, markeredgecolor="white")
+    ax.set_xlim(scales[0], 1.02)
+    ax.set_ylim(0, None)
+    ax.set_xlabel("clock over the highest clock (marks: least energy)")
+    ax.set_ylabel("energy of one inference, mJ")
+    ax.legend(fontsize=9)
+    return apply_style(ax)
 
 
 def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: float) -> dict[str, tuple[Figure, str]]:

@@ -19,6 +19,7 @@ from mlsys.widgets import (
     MemoryLab,
     PlacementLab,
     RooflineLab,
+    ShrinkLab,
     SystolicLab,
     TilingLab,
 )
@@ -26,7 +27,10 @@ from mlsys.widgets.frames import frames_of
 from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
-KINDS = (AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab, PlacementLab, ExplainLab)
+KINDS = (
+    *(AmdahlLab, RooflineLab, MemoryLab, SystolicLab, TilingLab, DataflowLab, CompilerLab, PlacementLab),
+    *(ShrinkLab, ExplainLab),
+)
 _MADE: dict[type, object] = {}
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
 

@@ -48,7 +48,9 @@ class EdgeValues(TypedDict):
     reasons: tuple[str, ...]
 
 
-def chosen(cut: str, precision: str, clock: str = "full", budget: float = 100) -> tuple[EdgePoint, tuple[EdgePoint, ...]]:
+def chosen(
+    cut: str, precision: str, clock: str = "full", budget: float = 100
+) -> tuple[EdgePoint, tuple[EdgePoint, ...]]:
     """Return one point of the stored run, and all points at its clock, under a budget in kB.
 
     Raises

@@ -1,0 +1,81 @@
+"""Pictures of a network made smaller: what is drawn equals what was stored."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from mlsys.edge.layers import layer_stats
+from mlsys.edge.stored import packed, stored_run
+from mlsys.errors import UnknownNameError
+from mlsys.viz.edge import activation_bars, edge_figures, mac_bars
+from mlsys.viz.views.edge import CUTS, EdgeScene, edge_view
+from mlsys.workloads import load
+
+
+@pytest.fixture
+def axes():
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+def test_bars_are_the_layers(axes):
+    rows = layer_stats(load("small-cnn", batch=64))
+    mac_bars(axes, rows)
+    assert [bar.get_height() for bar in axes.patches] == [row.macs / 1e6 for row in rows]
+    axes.clear()
+    activation_bars(axes, rows)
+    assert [bar.get_height() for bar in axes.patches[:3]] == [3.211264, 1.605632, 0.00256]
+
+
+def test_three_figures_with_words():
+    rows = layer_stats(load("small-cnn"))
+    found = edge_figures(rows, stored_run().points(), 0.1)
+    assert set(found) == {"layerwise_activation_memory.png", "layerwise_macs.png", "precision_tradeoffs.png"}
+    assert "conv2d_1 has most" in found["layerwise_macs.png"][1]
+
+
+def test_bars_of_the_view_stack_to_its_numbers():
+    scene = EdgeScene()
+    view = scene.update(cut="50 % of channels cut", precision="int8-static", clock="half", budget=50)
+    for bars, name in zip(scene._bars, ("memory", "time", "energy"), strict=True):
+        assert sum(bar.get_width() for bar in bars) == pytest.approx(view.values[name])
+        assert bars[1].get_x() == pytest.approx(bars[0].get_width())
+    x, y = scene._ring.get_data()
+    assert (x[0], y[0]) == (view.values["memory"], 100 * view.values["accuracy"])
+
+
+def test_open_marks_are_those_above_the_budget_or_below_the_floor():
+    scene = EdgeScene()
+    scene.update(cut="as trained", precision="fp32", budget=50)
+    marks = [(line.get_xdata(), line.get_ydata()) for line in scene._full]
+    assert all(np.all(np.asarray(x) <= 50) and np.all(np.asarray(y) >= 95) for x, y in marks)
+    shown = sum(len(line.get_xdata()) for line in (*scene._full, *scene._open))
+    assert shown == len(stored_run().measured)
+
+
+def test_half_the_clock_doubles_the_core_and_leaves_memory():
+    full, half = (edge_view("as trained", "fp32", clock) for clock in ("full", "half"))
+    fixed = stored_run().measured[0].moved_bytes / 12.8e9 * 1e3
+    assert half.values["time"] - full.values["time"] == pytest.approx(full.values["time"] - fixed)
+
+
+@pytest.mark.parametrize("bad", [{"cut": "x"}, {"precision": "int4"}, {"clock": "double"}])
+def test_unknown_names_are_refused(bad):
+    with pytest.raises(UnknownNameError, match=next(iter(bad))):
+        edge_view(**{"cut": "as trained", "precision": "fp32", **bad})
+
+
+def test_stored_run_is_whole():
+    run = stored_run()
+    assert [one.variant for one in run.measured] == list(run.config.variants)
+    assert all(len(one.samples_ms) == 1000 and not one.failed for one in run.measured)
+    assert run.machine
+    assert packed(run) == packed(run)
+    whole = run.measured[0]
+    assert (whole.weight_bytes, whole.macs) == (81_960, 1_031_744)
+    dynamic = next(one for one in run.measured if one.precision == "int8-dynamic")
+    assert dynamic.weight_bytes == 34_920, "packed weights are counted"
+    assert {CUTS[name][0] for name in CUTS} == {one.method for one in run.measured}
