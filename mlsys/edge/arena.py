@@ -55,7 +55,7 @@ class ArenaEstimate:
     @property
     def total(self) -> Quantity:
         """Bytes of RAM: the block and what lies beside it."""
-        return self.activations + self.persistent
+        return self.activations + self.persistent  # type: ignore[no-any-return]
 
 
 def weighted(operator: Operator) -> tuple[int, int] | None:
@@ -105,7 +105,7 @@ def arena(work: Workload) -> ArenaEstimate:
     greedy = plan_memory(fused, inputs=True, strategy="breadth", alignment=grain)
     least = plan_memory(fused, inputs=True, alignment=grain)
     products = [sizes for operator in work.operators if (sizes := weighted(operator)) is not None]
-    convolved = sum(out for operator in work.operators if operator.kind == "conv2d" and (out := weighted(operator)[1]))  # type: ignore[index]
+    convolved = sum(operator.shape["out_channels"] for operator in work.operators if operator.kind == "conv2d")
     others = sum(_is_step(operator) for operator in work.operators)
     tensors, operators = 1 + 3 * len(products) + others, len(products) + others
     weights = sum(count + _BIAS * channels for count, channels in products)

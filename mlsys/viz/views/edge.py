@@ -155,13 +155,13 @@ class EdgeScene(Scene):
             (latency - fixed, fixed),
             (dynamic, static),
         )
-        for bars, text, parts in zip(self._bars, self._texts, stacks, strict=True):
+        for bars, text, most, parts in zip(self._bars, self._texts, _MOST, stacks, strict=True):
             left = 0.0
             for bar, size in zip(bars, parts, strict=True):
                 bar.set_x(left)
                 bar.set_width(size)
                 left += size
-            text.set_x(left + 0.012 * text.axes.get_xlim()[1])
+            text.set_x(left + 0.012 * most)
             text.set_text(f"{left:.3g}")
         self._limit.set_xdata([budget, budget])
         self._budget.set_xdata([budget, budget])
