@@ -88,16 +88,12 @@ class EdgeScene(Scene):
                 ax.grid(False)
                 for side in ("top", "right", "bottom"):
                     ax.spines[side].set_visible(False)
-                self._bars.append(
-                    [
-                        ax.add_patch(
-                            Rectangle(
-                                (0, 0.1), 0, 0.8, facecolor=COLORS[color], hatch=hatch, edgecolor="white", zorder=3
-                            )
-                        )
-                        for _, color, hatch in kinds
-                    ]
-                )
+                bars = []
+                for _, color, hatch in kinds:
+                    look = {"facecolor": COLORS[color], "hatch": hatch, "edgecolor": "white"}
+                    bars.append(Rectangle((0, 0.1), 0, 0.8, zorder=3, **look))  # type: ignore[arg-type]
+                    ax.add_patch(bars[-1])
+                self._bars.append(bars)
                 self._texts.append(
                     ax.text(
                         0, 0.5, "", va="center", fontsize=9.5, color=COLORS["primary"], zorder=6,
