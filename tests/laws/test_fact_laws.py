@@ -17,8 +17,11 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.models import roofline
 from mlsys.models.analysis import analyse
 from mlsys.models.architecture import architecture
+from mlsys.models.dataflow import nest_cost
+from mlsys.models.systolic import systolic
 from mlsys.models.tiling import Tiling, tile_sizes, tiled_gemm
-from mlsys.provenance import perturbed, recording
+from mlsys.planner.mapper import best_mapping
+from mlsys.provenance import perturbed, recording, unrecorded
 from mlsys.workloads import gemm, zoo
 
 # A rate, a room, a count: none makes a time longer than in proportion, nor shorter than that.
@@ -38,17 +41,50 @@ def tiling(device, batch: int, name: str):
     return tiled_gemm(device, gemm(64 * batch, 512, 512, device.headline), Tiling(min(edges[level], 64), level, 2))
 
 
+def on_an_array(device, batch: int, name: str):
+    return systolic(device, gemm(64 * batch, 768, 512, device.headline))
+
+
+@functools.cache
+def mapped(device_id: str, batch: int):
+    """The best mapping without any what-if: what is changed afterwards is the machine, not the mapping."""
+    device = Hardware[device_id]
+    with unrecorded():
+        return best_mapping(device, gemm(64 * batch, 768, 512, device.headline)).nest
+
+
+def with_a_mapping(device, batch: int, name: str):
+    return nest_cost(device, gemm(64 * batch, 768, 512, device.headline), mapped(device.id, batch))
+
+
 MODELS = {
     "roofline": lambda device, batch, name: roofline(device, network(name, batch, device.headline)),
     "tiling": tiling,
     "architecture": lambda device, batch, name: architecture(device, network(name, batch, device.headline)),
+    "systolic": on_an_array,
+    "mapping": with_a_mapping,
 }
+ARRAYS = (
+    "Gaudi2",
+    "Gaudi3",
+    "Inferentia2",
+    "TPUv1",
+    "TPUv2",
+    "TPUv3",
+    "TPUv4",
+    "TPUv4i",
+    "TPUv5e",
+    "TPUv5p",
+    "Trainium1",
+)
 
 
-def drawn(seed: int, count: int):
+def drawn(seed: int, count: int, model: str = ""):
     """Return devices and networks, drawn at random."""
     draw = random.Random(seed)
     devices = [device for device in Hardware if device.kind != "MCU"]
+    if model == "systolic":
+        devices = [Hardware[name] for name in ARRAYS]
     return [(draw.choice(devices), draw.choice(NETWORKS), draw.choice((1, 32))) for _ in range(count)]
 
 
@@ -59,7 +95,7 @@ SEED = int(os.environ["MLSYS_SEED"])
 def test_a_fact_moves_a_time_by_no_more_than_in_proportion(model: str) -> None:
     """Twice a rate halves a time at most, and never lengthens it; so for every fact that the model names."""
     tried = 0
-    for device, name, batch in drawn(SEED, 40):
+    for device, name, batch in drawn(SEED, 40, model):
         if tried >= 6:
             break
         try:
@@ -68,16 +104,22 @@ def test_a_fact_moves_a_time_by_no_more_than_in_proportion(model: str) -> None:
         except (ArgumentError, UnknownNameError):
             continue
         tried += 1
-        base = result.time.m_as("s")
+        base, spent = result.time.m_as("s"), result.figures.get("energy")
         for fact in sorted({fact.name for fact in result.facts} | set(read)):
             for factor in (0.5, 2.0):
                 with perturbed(fact, factor):
                     try:
-                        changed = MODELS[model](device, batch, name).time.m_as("s")
+                        again = MODELS[model](device, batch, name)
                     except (ArgumentError, UnknownNameError):
                         continue  # a room too small for the tile that was asked for
+                changed = again.time.m_as("s")
                 most = 2.0 * ROOM
                 assert 1 / most <= changed / base <= most, (f"seed {SEED}", device.id, name, batch, fact, factor)
+                if spent is not None:
+                    energy = (again.figures["energy"] / spent).m_as("")
+                    assert 1 / most <= energy <= most, (f"seed {SEED}", device.id, name, batch, fact, factor)
+                if fact.startswith("ENERGY_"):
+                    assert changed == base, "what an access costs takes no time"
                 if "/peaks/" in fact or "/bandwidth" in fact:
                     slower = changed / base if factor < 1 else base / changed
                     assert slower >= 1 / ROOM, (f"seed {SEED}: a faster part", device.id, name, batch, fact, factor)
@@ -88,7 +130,7 @@ def test_a_fact_moves_a_time_by_no_more_than_in_proportion(model: str) -> None:
 def test_a_result_names_every_fact_that_moves_it(model: str) -> None:
     """Of all that a device has on record, what the result does not name does not move it."""
     draw, tried = random.Random(SEED + 1), 0
-    for device, name, batch in drawn(SEED + 1, 40):
+    for device, name, batch in drawn(SEED + 1, 40, model):
         if tried >= 3:
             break
         try:
