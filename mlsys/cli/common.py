@@ -105,7 +105,8 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 EXTRAS = {
     "matplotlib": "viz", "mpl_toolkits": "viz", "torch": "torch", "transformers": "hf", "onnx": "onnx",
     "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
-    "sklearn": "edge", "torch_pruning": "edge",
+    "sklearn": "edge", "torch_pruning": "edge", "onnxruntime": "explain", "openvino": "explain",
+    "ai_edge_litert": "explain", "flatbuffers": "explain", "serial": "explain",
 }  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +84,10 @@ def run(
         backend = make()
         try:
             with progress(range(runs * iterations // 10), f"{backend.name} {subject.format}") as bar:
-                step = iter(bar)
+                step: Iterator[int] = iter(bar)
                 log = measure_backend(
                     backend, subject, iterations=iterations, warmup=warmup, runs=runs, threads=threads, cores=numbers,
-                    rates=not no_rates, tick=lambda step=step: next(step, None),
+                    rates=not no_rates, tick=partial(next, step, None),
                 )  # fmt: skip
         except BackendMissingError as error:
             absent.append({"backend": backend.name, "format": subject.format, "reason": str(error)})
@@ -241,7 +243,8 @@ def _read(paths: tuple[Path, ...]) -> list[Any]:
     from mlsys.errors import LogFileError, did_you_mean
     from mlsys.explain import read_log, stored_logs
 
-    found, faults = [], []
+    found: list[Any] = []
+    faults: list[str] = []
     for path in paths:
         text = str(path)
         try:
@@ -363,7 +366,8 @@ def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) 
     from mlsys.errors import LogFileError
     from mlsys.explain.platforms import platform_of, published, read_platforms
 
-    faults, found = [], []
+    faults: list[str] = []
+    found: list[Any] = []
     try:
         found += map(platform_of, _read(logs))
     except LogFileError as error:

@@ -87,7 +87,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     mean = sum(log.energies) / len(log.energies) if log.energies else 0.0
     no_energy = "" if log.energies else f"no energy was measured: {log.energy['reason']}"
     counted = any((sample.counters or {}).get("accesses") for sample in log.layers)
-    same = [one for one in logs if one.model == log.model]
+    same = [one for one in logs if (one.model, one.platform) == (log.model, log.platform)]
     told = ", ".join(f"{one.name} {one.median:.3g} ms" for one in same)
     full = [row for row in rows if row.latency_ms is not None and row.energy_mj is not None]
     listed = "; ".join(f"{row.platform} {row.latency_ms:.3g} ms {row.energy_mj:.3g} mJ" for row in full)

@@ -129,7 +129,8 @@ def unwrapped(values: Sequence[int], bits: int = 32) -> list[int]:
     >>> unwrapped([4294967290, 4294967295, 4])
     [4294967290, 4294967295, 4294967300]
     """
-    turn, total, found = 1 << bits, 0, []
+    turn, total = 1 << bits, 0
+    found: list[int] = []
     for place, value in enumerate(values):
         if not 0 <= value < turn:
             raise ArgumentError(f"unwrapped(): `values[{place}]` must fit into {bits} bits, got {value}")

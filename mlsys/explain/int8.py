@@ -30,7 +30,8 @@ class Grid:
 
     def to_int(self, values: Array) -> Array:
         """Return the nearest integers from −128 to 127."""
-        return np.clip(np.rint(values / self.scale) + self.zero, -128, 127).astype(np.int8)
+        found: Array = np.clip(np.rint(values / self.scale) + self.zero, -128, 127).astype(np.int8)
+        return found
 
     def to_real(self, values: Array) -> Array:
         """Return what integers stand for."""
@@ -160,7 +161,8 @@ def _applied(each: QuantizedLayer, x: Array) -> Array:
     layer = each.layer
     if layer.kind == "pool":
         total, count = x.astype(np.int64).sum(axis=(1, 2), keepdims=True), x.shape[1] * x.shape[2]
-        return (np.sign(total) * ((np.abs(total) + count // 2) // count)).astype(np.int8)
+        mean: Array = (np.sign(total) * ((np.abs(total) + count // 2) // count)).astype(np.int8)
+        return mean
     assert each.weight is not None and each.bias is not None and each.multiplier is not None and each.shift is not None
     centred, weight = x.astype(np.int64) - each.source.zero, each.weight.astype(np.int64)
     if layer.kind == "dense":
@@ -176,4 +178,5 @@ def _applied(each: QuantizedLayer, x: Array) -> Array:
     down = 31 - each.shift.astype(np.int64)
     scaled = (total * each.multiplier + (np.int64(1) << (down - 1))) >> down  # rounds halves upwards
     low = each.target.zero if layer.relu else -128
-    return np.clip(scaled + each.target.zero, max(low, -128), 127).astype(np.int8)
+    found: Array = np.clip(scaled + each.target.zero, max(low, -128), 127).astype(np.int8)
+    return found

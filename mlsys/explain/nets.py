@@ -110,7 +110,7 @@ class Net:
     @property
     def parameters(self) -> int:
         """Weights and biases."""
-        return sum(layer.weight.size + layer.bias.size for layer in self.layers if layer.weight is not None)  # type: ignore[union-attr]
+        return sum(part.size for layer in self.layers for part in (layer.weight, layer.bias) if part is not None)
 
     def only(self, place: int) -> Net:
         """Return one layer as a network of its own."""
@@ -232,7 +232,8 @@ def reference(net: Net, batch: Array) -> list[Array]:
 
 def _applied(layer: Layer, x: Array) -> Array:
     if layer.kind == "pool":
-        return x.mean(axis=(1, 2), keepdims=True)
+        mean: Array = x.mean(axis=(1, 2), keepdims=True)
+        return mean
     assert layer.weight is not None and layer.bias is not None
     weight = layer.weight.astype(np.float64)
     if layer.kind == "dense":
@@ -245,7 +246,8 @@ def _applied(layer: Layer, x: Array) -> Array:
             else np.einsum("nhwcij,oijc->nhwo", windows, weight)
         )
     y = y + layer.bias
-    return np.maximum(y, 0) if layer.relu else y
+    found: Array = np.maximum(y, 0) if layer.relu else y
+    return found
 
 
 def patches(layer: Layer, x: Array, fill: float) -> Array:
@@ -253,4 +255,5 @@ def patches(layer: Layer, x: Array, fill: float) -> Array:
     top, left, bottom, right = layer.pads
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
     view = np.lib.stride_tricks.sliding_window_view(padded, layer.kernel, axis=(1, 2))
-    return view[:, :: layer.stride[0], :: layer.stride[1]]
+    found: Array = view[:, :: layer.stride[0], :: layer.stride[1]]
+    return found

@@ -46,7 +46,8 @@ def works_of(subject: Subject) -> tuple[LayerWork, ...]:
     # A layer is a module without parts; what is called between modules stands by its own name.
     leaves = {name for name, part in subject.module.named_modules() if name and not list(part.children())}
     merged: dict[str, LayerWork] = {}
-    for one in Workload.from_torch(subject.module, subject.inputs).operators:
+    operators: tuple[Any, ...] = Workload.from_torch(subject.module, subject.inputs).operators
+    for one in operators:
         name = one.path if one.path in leaves else one.name
         old = merged.get(name, LayerWork(name, one.kind, 0, 0, 0, 0))
         weights = round(one.weights.m_as("byte"))

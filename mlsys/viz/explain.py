@@ -76,11 +76,11 @@ def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
     return ax
 
 
-def _cause_legend(ax: Axes, shares: Mapping[str, float]) -> None:
+def _cause_legend(ax: Axes, shares: Mapping[str, float], at: tuple[float, float] = (1.0, 1.0)) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(**_fill(cause), label=f"{LOOKS[cause][2]}: {shares[cause]:.0f} %") for cause in CAUSES]
-    ax.legend(handles=handles, fontsize=8, loc="upper right")
+    ax.legend(handles=handles, fontsize=8, loc="upper right", bbox_to_anchor=at)
 
 
 def sunburst(ax: Axes, found: Attribution) -> Axes:
@@ -116,8 +116,7 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
         textprops={"fontsize": 8}, wedgeprops={"width": 0.36, "edgecolor": "white", "linewidth": 0.8},
     )  # fmt: skip
     ax.set(aspect="equal")
-    _cause_legend(ax, shares)
-    ax.get_legend().set_bbox_to_anchor((1.42, 1.05))
+    _cause_legend(ax, shares, (1.42, 1.05))
     return ax
 
 

@@ -34,7 +34,7 @@ class Eager(Backend):
         self._output: Any = None
 
     def _run(self) -> None:
-        given = self._inputs
+        given: Any = self._inputs
         if isinstance(given, dict):
             self._output = self._call(**given)
         else:

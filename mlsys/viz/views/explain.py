@@ -118,9 +118,10 @@ class ExplainScene(Scene):
         return {"facecolor": COLORS[color], "edgecolor": "white", "hatch": hatch, "linewidth": 0.5}
 
     def _stack(self, ax: Axes, row: int) -> dict[str, Rectangle]:
-        return {
-            cause: ax.add_patch(Rectangle((0, row - 0.36), 0, 0.72, zorder=3, **self._dress(cause))) for cause in CAUSES
-        }
+        bars = {cause: Rectangle((0, row - 0.36), 0, 0.72, zorder=3, **self._dress(cause)) for cause in CAUSES}
+        for bar in bars.values():
+            ax.add_patch(bar)
+        return bars
 
     def update(self, *, name: str, cause: str = "memory", factor: float = 1.0) -> View:
         """Show one measurement, and one cause made faster; see :func:`explain_view`."""
