@@ -15,18 +15,20 @@ __all__ = ["Table", "html_table"]
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
     """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
-    head = "".join(f"<th scope='col'>{html.escape(head)}</th>" for head in heads)
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    texts = [[str(cell) for cell in row] for row in rows]
+    right = [_is_numeric(column) for column in zip(*texts, strict=True)] or [False] * len(heads)
+    head = "".join(_cell(text, to_right, "th scope='col'") for text, to_right in zip(heads, right, strict=True))
+    body = "".join("<tr>" + "".join(map(_cell, row, right)) + "</tr>" for row in texts)
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     classes = f"mlsys-table {kind}".strip()
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: object) -> str:
-    text = html.escape(str(value))
-    kind = " class='number'" if _is_number(str(value)) else ""
+def _cell(text: str, to_right: bool, tag: str = "td") -> str:
+    kind = " class='number'" if to_right or _is_number(text) else ""
     # Long names may break after a slash or an underscore, and nowhere else.
-    return f"<td{kind}>{text.replace('/', '/<wbr>').replace('_', '_<wbr>')}</td>"
+    shown = html.escape(text).replace("/", "/<wbr>").replace("_", "_<wbr>") if tag == "td" else html.escape(text)
+    return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"
 
 
 @dataclass(frozen=True)

@@ -208,8 +208,9 @@ def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence
                 ax.annotate(
                     result_label(result),
                     (x, y),
-                    xytext=(8, -3),
+                    xytext=(-8 if kind else 8, -3),
                     textcoords="offset points",
+                    ha="right" if kind else "left",
                     fontsize=8,
                     color=color,
                     bbox=_PLATE,

@@ -20,6 +20,7 @@ __all__ = ["bytes_by_pattern", "intensity_shift", "memory_passes", "speedup_by_c
 
 _FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
 _LINES = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine")
+_HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 
 
 def memory_passes(ax: Axes, operators: Sequence[str]) -> Axes:
@@ -202,7 +203,7 @@ def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
                     height=0.85,
                     color=fill,
                     edgecolor=edge,
-                    hatch="//" if number >= len(_FILLS) and name != "unfused" else None,
+                    hatch="" if name == "unfused" else _HATCHES[number % len(_HATCHES)],
                     label=None if name in seen else name,
                 )
                 seen.add(name)

@@ -119,8 +119,8 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     ax.set(
         xscale="log", yscale="log", xlabel="latency from load to use, ns", ylabel="bandwidth of the whole level, TB/s"
     )
-    left, right = ax.get_xlim()
-    ax.set_xlim(left / 1.1, right * 2.2)
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    ax.set(xlim=(left / 1.1, right * 2.2), ylim=(bottom / 1.25, top * 1.1))  # labels stay inside
     ax.legend(loc="upper right", fontsize=9)
     return ax
 

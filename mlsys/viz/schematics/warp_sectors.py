@@ -59,7 +59,7 @@ def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Qua
                     linewidth=0.7)  # fmt: skip
             ax.add_patch(_asked(asked * scale, floor, width * scale))
         share = f"{load.efficiency.m_as(''):.3g}"
-        said = f"{load.sectors} sectors move, {float(share) * 100:.3g}% of their bytes are asked for"
+        said = f"{load.sectors} sectors move, {float(share) * 100:.3g}% of them used"
         near = "neighbours" if stride == 1 else f"every {_ordinal(stride)} element"
         note(ax, 0, floor + 2.95, f"{near}: {said}", color=COLORS["primary"])
     note(ax, _WIDTH + 1.5, 2.27, "lanes")
