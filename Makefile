@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test mutants labs notebooks goldens captures lint bench colab clean
+.PHONY: help setup book pdf page test mutants torture labs notebooks goldens captures lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -38,6 +38,11 @@ test: setup ## Run all tests: style and types, the library, the notebooks, the b
 
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page, each number of each device
 	$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q
+
+torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, and fuzz
+	$(PYTHON) tests/torture/torture_run.py
+	$(PYTHON) tests/torture/torture_sweeps.py
+	MLSYS_TIMES=20 $(PYTHON) -m pytest -q tests/torture
 
 labs: setup ## Open the labs in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/labs $(if $(filter 0,$(shell id -u)),--allow-root)

@@ -30,11 +30,12 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mlsys.errors import ArgumentError, ArgumentUnitError
+from mlsys.faults import short
 from mlsys.provenance import Step
 from mlsys.units import DimensionalityError, Quantity, ureg
 
@@ -49,9 +50,45 @@ __all__ = [
     "fraction",
     "nonnegative",
     "positive",
+    "takes",
 ]
 
 _LARGEST = sys.float_info.max
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_ABSENT = object()
+
+
+def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
+    """Refuse arguments of another class; each is given as its class or classes, and what it is in words.
+
+    Examples
+    --------
+    >>> @takes(count=(int, "a whole number, such as 3"))
+    ... def twice(count):
+    ...     return 2 * count
+    >>> twice("3")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentError: twice(): `count` must be a whole number, such as 3, got '3'
+    """
+
+    def decorate(function: Function) -> Function:
+        names = tuple(inspect.signature(function).parameters)
+        places = [(names.index(name), name, *kind) for name, kind in kinds.items()]
+
+        @functools.wraps(function)
+        def checked(*args: Any, **named: Any) -> Any:
+            for place, name, kind, words in places:
+                value = args[place] if place < len(args) else named.get(name, _ABSENT)
+                if value is not _ABSENT and not isinstance(value, kind):
+                    raise ArgumentError(f"{function.__name__}(): `{name}` must be {words}, got {short(value)}")
+            return function(*args, **named)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class SweepFileError(ValueError):
     """A specification of a sweep is not acceptable; the message lists every fault with its place."""
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(given: object, known: Iterable[str]) -> str:
     """Return `` Did you mean 'A100'?`` when a known name is close, else an empty string.
 
     Examples
@@ -79,6 +79,8 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     >>> did_you_mean("A10O", ["A100", "H100"])
     " Did you mean 'A100'?"
     """
+    if not isinstance(given, str):
+        return ""
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
     return f" Did you mean {names[close[0]]!r}?" if close else ""

@@ -13,6 +13,8 @@ from mlsys.units import Quantity, Unit
 
 __all__ = ["check", "compact", "fmt", "fmt_percent", "natural"]
 
+_MOST_DIGITS = 50
+
 
 def fmt(
     quantity: Quantity | float,
@@ -55,6 +57,8 @@ def fmt(
         Raise `precision` (now 1), choose a smaller `unit`, or pass allow_zero=True
     """
     if unit is not None:
+        if not isinstance(unit, (str, Unit)):
+            raise ValueError(f"fmt(): `unit` must be a unit, such as 'GB/s', got {unit!r}")
         if not isinstance(quantity, Quantity):
             raise ValueError(
                 f"fmt(): `quantity` must be a quantity to be shown in {unit}, got the bare number {quantity!r}. "
@@ -66,6 +70,8 @@ def fmt(
     value = float(quantity.magnitude if isinstance(quantity, Quantity) else quantity)
     if not math.isfinite(value):
         raise ValueError(f"fmt(): `quantity` must be finite, got {value!r}.")
+    if isinstance(precision, bool) or not isinstance(precision, int) or not 0 <= precision <= _MOST_DIGITS:
+        raise ValueError(f"fmt(): `precision` must be a whole number from 0 to {_MOST_DIGITS}, got {precision!r}")
     text = f"{value:{',' if commas else ''}.{precision}f}"
     if value != 0 and not allow_zero and float(text.replace(",", "")) == 0:
         shown = f"{quantity:.6g~P}" if isinstance(quantity, Quantity) else f"{value:.6g}"

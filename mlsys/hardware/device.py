@@ -15,7 +15,7 @@ from typing import Any
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, OperatingPoint, known
+from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, OperatingPoint, known, refuse_forged
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, read
 from mlsys.units import Quantity
@@ -67,6 +67,12 @@ class Device:
     _active_power: Quantity | None = None
     points: tuple[OperatingPoint, ...] = ()
 
+    def __post_init__(self) -> None:
+        peaks = ((" ".join(key), value) for key, value in self._peaks.items())
+        single = ((name, getattr(self, name)) for name in ("_tdp", "_idle_power", "_price", "_node", "_active_power"))
+        given = (*peaks, *self._chip.items(), *((name, value) for name, value in single if value is not None))
+        refuse_forged(self.name, given)
+
     @property
     def generic(self) -> bool:
         """Whether this is a teaching profile: a machine that nobody sells, with assumed values."""
@@ -95,7 +101,7 @@ class Device:
         UnknownNameError
             If the device has no such peak; the message lists what it has.
         """
-        wanted = precision_name(precision or self.headline)
+        wanted = precision_name(self.headline if precision is None else precision)
         kind = sparsity or "dense"
         if wanted not in self.precisions:
             raise UnknownNameError(f"{self.name} has no {wanted} peak. It has: {', '.join(self.precisions)}")
@@ -138,7 +144,7 @@ class Device:
 
     def level(self, name: str | None = None) -> MemoryLevel:
         """Return a memory level by name; by default the main memory."""
-        wanted = name or self.main_memory
+        wanted = self.main_memory if name is None else name
         if wanted not in self.memory:
             raise UnknownNameError(
                 f"{self.name} has no memory level {wanted!r}. It has: {', '.join(self.memory)}."

@@ -67,6 +67,11 @@ def find(
     for name, bound, unit in (("min_peak", min_peak, "FLOP/s"), ("min_bandwidth", min_bandwidth, "byte/s")):
         if bound is not None:
             checked_number("find", name, bound, positive(unit), {})
+    if not isinstance(text, str):
+        raise ArgumentError(f"find(): `text` must be part of a name, got {text!r}")
+    for name, year in (("since", since), ("until", until)):
+        if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
+            raise ArgumentError(f"find(): `{name}` must be a year, such as 2020, got {year!r}")
     if since is not None and until is not None and since > until:
         raise ArgumentError(f"find(): `since` must not be after `until`, got {since} and {until}. Exchange them")
     tests: list[Callable[[Device], bool]] = [

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from mlsys.errors import UnknownNameError
+from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.provenance import read
 from mlsys.units import Quantity
 
-__all__ = ["Link", "MemoryLevel", "OperandPaths", "OperatingPoint", "known", "missing"]
+__all__ = ["Link", "MemoryLevel", "OperandPaths", "OperatingPoint", "known", "missing", "refuse_forged"]
 
 
 def known(owner: str, what: str, value: Quantity | None) -> Quantity:
@@ -22,6 +25,20 @@ def known(owner: str, what: str, value: Quantity | None) -> Quantity:
 def missing(owner: str, what: str) -> UnknownNameError:
     """Return the error of a value that ``owner`` has not on record."""
     return UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
+
+
+def refuse_forged(owner: str, values: Iterable[tuple[str, Any]]) -> None:
+    """Refuse amounts that no machine has, such as ``dataclasses.replace`` may put in the place of a fact.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not finite or not above zero.
+    """
+    for name, value in values:
+        number = getattr(value, "_magnitude", 1.0)
+        if not (isinstance(number, (int, float)) and 0 < number < math.inf):
+            raise ArgumentError(f"{owner}: `{name.lstrip('_')}` must be finite and above zero, got {value:~P}")
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,10 @@ class MemoryLevel:
     _write: Quantity | None = None
     _width: Quantity | None = None
     _units: Quantity | None = None  # what `instances` was counted from, where the file gives no count
+
+    def __post_init__(self) -> None:
+        given = ((name, value) for name, value in vars(self).items() if name[0] == "_" and value is not None)
+        refuse_forged(self.name, given)
 
     @property
     def capacity(self) -> Quantity:
@@ -143,6 +164,10 @@ class Link:
     kind: str
     _per_direction: Quantity | None
     _latency: Quantity | None
+
+    def __post_init__(self) -> None:
+        given = ((name, value) for name, value in vars(self).items() if name[0] == "_" and value is not None)
+        refuse_forged(self.name, given)
 
     @property
     def per_direction(self) -> Quantity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsys.door import checked_number, efficiency, nonnegative, positive
+from mlsys.door import checked_number, efficiency, nonnegative, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -35,6 +35,10 @@ def _base(name: str, value: Quantity) -> float:
     return float(checked_number("roofline", label, value, _WANTED[name], _FACTORS[name]))
 
 
+@takes(
+    device=(Device, "a device, such as Hardware.Cloud.A100"),
+    workload=((Operator, Network), "an operator or a network, such as gemm(64, 64, 64) or load('resnet50')"),
+)
 def roofline(
     device: Device,
     workload: Operator | Network,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mlsys.door import checked_count, checked_number, positive
+from mlsys.door import checked_count, checked_number, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.provenance import unrecorded
 from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
@@ -20,6 +20,7 @@ from mlsys.sweep.workers import evaluated, nothing, usual_jobs
 __all__ = ["load_results", "sweep"]
 
 
+@takes(spec=(SweepSpec, "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100'])"))
 def sweep(
     spec: SweepSpec,
     folder: str | Path | None = None,

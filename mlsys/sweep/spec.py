@@ -100,6 +100,8 @@ class SweepSpec:
     def __post_init__(self) -> None:
         data = {key: value for key, value in self.as_data().items() if value != []}
         found = [f"{'.'.join(map(str, place))}: {text}" for place, text in spec_faults(data, self.folder)]
+        axes = ("models", "devices", "batches", "precisions", "fusion")
+        found += [f"{name}: must have at least one entry" for name in axes if not listed(getattr(self, name))]
         if not found and self.points > MOST_POINTS:
             found = [_too_many(self)]
         if found:

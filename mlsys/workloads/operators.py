@@ -40,6 +40,9 @@ LAYER_NORM_OPERATIONS = FrozenDict(
 SOFTMAX_OPERATIONS = FrozenDict({"maximum": 1, "subtract": 1, "exponential": 1, "sum": 1, "divide": 1})
 
 
+_MOST_FLOP = 10**60  # beyond it a number is a slip, and floats run over
+
+
 def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = None) -> Operator:
     """Return a matrix product, (m × k) by (k × n).
 
@@ -57,11 +60,14 @@ def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = Non
     >>> gemm(32, 2048, 2048)
     <gemm gemm 32×2048×2048, fp16: 268.4 MFLOP, 8.651 MB, 31.03 FLOP/B>
     """
+    operations = formulas.gemm_macs(m, n, k).to("FLOP")
+    if operations.magnitude > _MOST_FLOP:
+        raise ArgumentError("gemm(): `m`, `n` and `k` come to more work than any machine does. Give smaller sizes")
     return Operator(
         name=name or f"gemm {m}×{n}×{k}",
         kind="gemm",
         precision=precision_name(precision),
-        operations=formulas.gemm_macs(m, n, k).to("FLOP"),
+        operations=operations,
         data=formulas.gemm_bytes(m, n, k, element_size(precision)),
         shape=FrozenDict({"m": m, "n": n, "k": k}),
     )
@@ -84,6 +90,8 @@ def dense(
     >>> print(f"{dense(1, 2048, 2048).intensity:.3f}")
     0.999 FLOP/B
     """
+    for argument, size in (("batch", batch), ("in_features", in_features), ("out_features", out_features)):
+        checked_count("dense", argument, size)
     name = name or f"dense {in_features}→{out_features}, batch {batch}"
     held = in_features * out_features
     product = gemm(batch, out_features, in_features, precision, name)

@@ -28,6 +28,7 @@ _BATCH_NAMES = ("batch", "batch_size", "N", "n")
 _SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
 _SIZES = ("batch", "sequence", "image")
 _MOST_AXES = 16
+_LONGEST = 1000  # letters of a name or a path
 
 
 def load(
@@ -90,6 +91,8 @@ def load(
     13.77 GB
     """
     name = str(model)
+    if len(name) > _LONGEST:
+        raise unknown_network(name)
     given: dict[str, Any] = {"batch": batch, "sequence": sequence, "image": image}
     given = {size: _checked(option.format(size), number) for size, number in given.items() if number is not None}
     form = None if precision is None else precision_name(precision)

@@ -181,23 +181,19 @@ def leaves(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[list[Any], 
 @cache
 def right(name: str) -> bytes:
     """Return a right file of its kind."""
-    from mlsys.planner.placement import example
-
     made = HERE / "right" / ("notebook.json" if name == "page.ipynb" else name)
     if made.is_file():
         return made.read_bytes()
     if name == "scenario.json":
-        return json.dumps(example()).encode()
+        return _printed("plan", "--example")
     if name == "scenario.yaml":
-        return yaml.safe_dump(example()).encode()
+        return yaml.safe_dump(json.loads(_printed("plan", "--example"))).encode()
     if name == "device.yaml":
         import mlsys.hardware
 
         return (Path(mlsys.hardware.__file__).parent / "data/cloud/T4.yaml").read_bytes()
     if name == "edge.yaml":
-        from mlsys.edge.config import example as edge
-
-        return yaml.safe_dump(edge()).encode()
+        return _printed("edge", "run", "--example")
     if name == "net.onnx":
         return _net()
     if name == "measured.csv":
@@ -211,6 +207,17 @@ def right(name: str) -> bytes:
         same = [line for line in lines[1:] if "A100" in line.split(",")[1]]
         return "".join([lines[0], *same[:12]]).encode()
     raise KeyError(name)
+
+
+def _printed(*words: str) -> bytes:
+    """Return what a command prints."""
+    from click.testing import CliRunner
+
+    from mlsys.cli import main
+
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout.encode()
 
 
 def data_of(name: str) -> Any:

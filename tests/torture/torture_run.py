@@ -248,23 +248,43 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
     return f"wrongly accepted: gives {repr(value)[:100]}", None, ""
 
 
+# Where the names come from that calls of the library use.
+_NAMES = {
+    "mlsys": "Hardware Q_", "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
+    "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyse",
+    "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",
+    "mlsys.models.tiling": "Tiling tiled_gemm", "mlsys.planner.mapper": "best_mapping best_two_level",
+    "mlsys.planner.memory": "fits_on plan_memory", "mlsys.planner.memory.fixed": "FixedBuffers",
+    "mlsys.planner.placement": "Scenario", "mlsys.precision": "PRECISIONS", "mlsys.provenance": "perturbed",
+    "mlsys.sweep": "SweepSpec sweep", "mlsys.units": "ureg", "mlsys.validation": "read_rows",
+    "mlsys.workloads": "dense gemm load", "mlsys.workloads.zoo": "network", "pathlib": "Path",
+}  # fmt: skip
+
+
 def _space() -> dict[str, Any]:
     """Return the names that calls of the library use."""
+    import importlib
+
+    import numpy as np
 
     import mlsys.formulas
-    from mlsys import Q_, Hardware
     from mlsys.frozen import FrozenDict
-    from mlsys.planner.memory import plan_memory
-    from mlsys.sweep import SweepSpec
-    from mlsys.workloads import gemm, load
 
-    a100 = Hardware.Cloud.A100
-    net = load("lenet5", precision="fp16")
+    space: dict[str, Any] = {"np": np}
+    for module, names in _NAMES.items():
+        space |= {name: getattr(importlib.import_module(module), name) for name in names.split()}
+    a100, quantity = space["Hardware"].Cloud.A100, space["Q_"]
+    net = space["load"]("lenet5", precision="fp16")
 
     def formula(name: str, argument: str, value: Any) -> Any:
         found = getattr(mlsys.formulas, name)
-        given = {other: _usual(spec, Q_) for other, spec in found.specs.items()}
+        given = {other: _usual(spec, quantity) for other, spec in found.specs.items()}
         return found(**{**given, argument: value})
+
+    def like(fact: Any, value: float) -> Any:
+        other = fact.__class__(value, fact.units)
+        other._origin = fact._origin
+        return other
 
     def forged(part: str, value: float) -> Any:
         from dataclasses import replace
@@ -275,14 +295,10 @@ def _space() -> dict[str, Any]:
         changed = replace(level, **{field: like(getattr(level, field), value)})
         return replace(a100, memory=FrozenDict({**a100.memory, a100.main_memory: changed}))
 
-    def like(fact: Any, value: float) -> Any:
-        other = fact.__class__(value, fact.units)
-        other._origin = fact._origin
-        return other
-
-    names = locals() | {"A": a100, "W": gemm(64, 64, 64), "N": net, "P": plan_memory(net), "Path": Path}
-    names["S"] = SweepSpec(models=["lenet5"], devices=["A100"])
-    return {name: value for name, value in names.items() if not name.startswith("_")}
+    return space | {
+        "A": a100, "W": space["gemm"](64, 64, 64), "N": net, "P": space["plan_memory"](net),
+        "S": space["SweepSpec"](models=["lenet5"], devices=["A100"]), "formula": formula, "forged": forged,
+    }  # fmt: skip
 
 
 def _usual(spec: Any, quantity: Any) -> Any:
@@ -323,11 +339,12 @@ def _kind(fault: str) -> str:
 def _main() -> Iterator[str]:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", default="", help="cases whose name holds this")
+    options.add_argument("--group", default="", help="cases of this command, or python")
     options.add_argument("--report", type=Path, help="write every verdict, as JSON lines")
     given = options.parse_args()
     import click
 
-    cases = [case for case in corpus() if given.only in case.id]
+    cases = [case for case in corpus() if given.only in case.id and (not given.group or case.group == given.group)]
     with (
         click.progressbar(length=len(cases), label="bad inputs", file=sys.stderr) as bar,
         open(given.report or os.devnull, "w", encoding="utf-8") as report,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.door import checked_count
+from mlsys.door import checked_count, takes
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import MachineView, view
@@ -35,6 +35,10 @@ _S = ureg.Unit("s")
 
 
 @traced
+@takes(
+    device=(Device, "a device, such as Hardware.Cloud.A100"),
+    network=(Network, "a network, such as load('resnet50')"),
+)
 def analyse(
     device: Device,
     network: Network,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mlsys.door import checked_number, nonnegative
+from mlsys.door import checked_number, nonnegative, takes
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -72,6 +72,10 @@ def _rows(network: Network) -> _Rows:
 
 
 @traced
+@takes(
+    device=(Device, "a device, such as Hardware.Cloud.A100"),
+    workload=((Operator, Network), "an operator or a network, such as gemm(64, 64, 64) or load('resnet50')"),
+)
 def architecture(
     device: Device,
     workload: Operator | Network,

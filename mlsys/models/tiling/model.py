@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mlsys.door import takes
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -54,6 +55,10 @@ class Tiling:
 
 
 @traced
+@takes(
+    device=(Device, "a device, such as Hardware.Cloud.A100"),
+    tiling=(Tiling, "a tiling, such as Tiling(96, 'L1')"),
+)
 def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
     """Return the time of a product whose tiles pass between main memory and one level.
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlsys.door import checked_number, positive
+from mlsys.door import checked_number, positive, takes
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.mapping.iteration import IterationSpace, iteration_space
@@ -135,6 +135,10 @@ def _count(number: int) -> str:
 
 
 @traced
+@takes(
+    device=((Device, Hierarchy), "a device, such as Hardware.Cloud.A100, or a Hierarchy"),
+    workload=((Operator, IterationSpace), "an operator, such as gemm(64, 64, 64), or an IterationSpace"),
+)
 def best_mapping(
     device: Device | Hierarchy,
     workload: Operator | IterationSpace,

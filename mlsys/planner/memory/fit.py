@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsys.door import checked_number, nonnegative
+from mlsys.door import checked_number, nonnegative, takes
 from mlsys.errors import ArgumentError
 from mlsys.formatting import compact
 from mlsys.hardware.device import Device
@@ -72,6 +72,10 @@ class MemoryFit:
 
 
 @traced
+@takes(
+    device=(Device, "a device, such as Hardware.Cloud.A100"),
+    plan=(MemoryPlan, "what plan_memory returns"),
+)
 def fits_on(plan: MemoryPlan, device: Device, *, reserved: Quantity | None = None) -> MemoryFit:
     """Return whether activations, inputs and weights of a plan fit the memories of a device.
 
