@@ -118,7 +118,7 @@ def test_a_fact_moves_a_time_by_no_more_than_in_proportion(model: str) -> None:
                 if spent is not None:
                     energy = (again.figures["energy"] / spent).m_as("")
                     assert 1 / most <= energy <= most, (f"seed {SEED}", device.id, name, batch, fact, factor)
-                if fact.startswith("ENERGY_"):
+                if fact.startswith("ENERGY_") and model != "architecture":  # which slows what draws too much power
                     assert changed == base, "what an access costs takes no time"
                 if "/peaks/" in fact or "/bandwidth" in fact:
                     slower = changed / base if factor < 1 else base / changed

@@ -146,8 +146,9 @@ class GpuTiling(TilingStrategy):
         waves = -(-tiles * split // self.units)
         seconds = waves * (2.0 * tm * tn * -(-product.k // split)) * self.units / peak
         seconds += work.beside / vector
-        drawn = self._inside(work, tm, tn)
-        feeding = self._from_outside(work, product, tm, tn, split)
+        # What a level hands on it has taken in, so that none inside moves less than those outside it.
+        feeding = np.maximum(self._from_outside(work, product, tm, tn, split), max(moved, default=0.0))
+        drawn = np.maximum(self._inside(work, tm, tn), feeding)
         seconds = np.maximum(seconds, drawn / self.speeds[-1])
         fetching = feeding / (self.speeds[-2] if moved else self.main_speed)
         seconds = np.maximum(seconds, fetching) if moved or overlap else seconds + fetching
