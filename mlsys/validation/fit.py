@@ -22,7 +22,7 @@ __all__ = ["PRIORS", "Fit", "Prior", "fit", "held_out", "predicted"]
 
 Array = NDArray[np.float64]
 # More parts than this are left out several at a time.
-MOST_FOLDS = 4
+MOST_FOLDS = 6
 # Sweeps that a machine's own factor is drawn towards one by.
 DRAWN = 1.0
 # Cases, and kernels, that one setting is fitted to at most; evenly spread over its sweeps.

@@ -75,13 +75,14 @@ _SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", 
 # no pool names gained nothing.
 POOLS: dict[str, Pool] = {
     "energy": Pool(r"^energy of ", ("machine", "network", "machine and software", "network and software")),
+    "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",)),  # one sweep a machine: nothing is told of it
     "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network")),
     "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network")),
     "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network")),
-    "networks on GPU": Pool(r" network on GPU$", (*_WHOLE, "machine and network")),
-    "training": Pool(r" training on ", (*_WHOLE, "machine and network")),
+    "wholes on GPU": Pool(
+        r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime")
+    ),
     "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network")),
-    "prompts": Pool(r" llm prefill on ", _WHOLE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _SHAPE),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
@@ -135,7 +136,7 @@ def pool_of(setting: str) -> str:
     Examples
     --------
     >>> pool_of("compiled network on GPU"), pool_of("an abacus")
-    ('networks on GPU', '')
+    ('wholes on GPU', '')
     """
     return next((name for name, pool in POOLS.items() if re.search(pool.settings, setting)), "")
 
@@ -175,6 +176,7 @@ def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
     """
     software = setting.rpartition(" on ")[0]
     found = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
+    found["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"
     if network:
         name = _network(network)
         found |= {"network": name, "network and software": f"{name}, {software}"}
@@ -182,7 +184,9 @@ def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
     return found
 
 
-_ABOUT_THE_MACHINE = (*_MACHINE, "machine and network")
+# What of a setting's name says what is done, after the name of the runtime that does it.
+_WORK = re.compile(r" (network|training|llm \w+)$")
+_ABOUT_THE_MACHINE = (*_MACHINE, "machine and network", "machine and runtime")
 
 
 def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True) -> Effect:

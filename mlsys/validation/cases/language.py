@@ -28,8 +28,10 @@ __all__ = ["decode", "generation", "language_model_of", "prefill", "serving"]
 
 # A server keeps this part of its memory for weights and cache, and this many sequences at most.
 _RUNTIMES = (
-    ("llama.cpp", "llama.cpp"), ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*eager", "eager"), ("MLC|Oct 2023", "early"),
+    ("llama.cpp.*2023", "early llama.cpp"), ("llama.cpp", "llama.cpp"), ("Megatron-LM", "Megatron"),
+    ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*eager", "eager"), ("MLC", "MLC"),
+    ("Oct 2023", "early"),
 )  # fmt: skip
 USABLE_MEMORY = 0.9
 MOST_SEQUENCES = 2048

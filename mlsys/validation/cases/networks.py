@@ -32,6 +32,9 @@ SQUAD_TOKENS = round(0.46 * 384)
 HALF_FULL = 0.5
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
 ONE_CORE = 12.8e9
+# Threads that share a layer wait for each other: of t threads, t / (1 + SERIAL (t - 1)) are at work on average, and
+# starting and joining them costs a launch more for so many threads.
+SERIAL, THREADS_A_LAUNCH = 0.04, 16.0
 
 
 def settled(row: Row) -> str:
@@ -101,9 +104,10 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     if share < 1:
         engine = engine.share(share, share)
     if threads:
-        part = min(1.0, int(threads.group(1)) / engine.units)
+        used = min(float(threads.group(1)), engine.units)
+        part = used / engine.units
         # Half of the cores already draw all that the memory gives, and one draws a good deal.
-        engine = engine.share(part, min(1.0, max(2 * part, ONE_CORE / engine.bandwidth)))
+        engine = engine.share(part / (1 + SERIAL * (used - 1)), min(1.0, max(2 * part, ONE_CORE / engine.bandwidth)))
     if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
     return twin.id, "CPU" if on_cpu else twin.kind, engine
@@ -155,6 +159,11 @@ def inference(row: Row) -> Case:
         seconds, inverse = seconds_each(row, batch * machines)
     if software == "Hailo":
         work = _on_chip(work)
+    threads = re.search(r"CPU (\d+) thread", row.workload)
+    if threads and int(threads.group(1)) > 1:
+        work = joined(
+            work, Work.of([Kernel(VECTOR, 0.0, 0.0, count=work.launches * int(threads.group(1)) / THREADS_A_LAUNCH)])
+        )
     way = f"{software}{_format_apart(software, kind, row, fmt)}"
     return Case(row, "network inference", f"{way} network on {kind}", twin, engine, work, seconds, inverse)
 

@@ -6,7 +6,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mlsys.workloads.zoo import classic, detection, encoders, mobile, other, recurrent, residual, segmentation, tiny
+from mlsys.workloads.zoo import (
+    classic,
+    detection,
+    encoders,
+    mobile,
+    other,
+    recurrent,
+    residual,
+    segmentation,
+    tiny,
+    yolo,
+)
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
 from mlsys.workloads.zoo.picture import Shape
@@ -135,6 +146,18 @@ _picture("ssd_mobilenet_v2", "SSD-MobileNet v2", _SSD, partial(detection.ssd_mob
 _picture("retinanet_resnext50", "RetinaNet-ResNeXt50 at 800",
          "Lin et al. 2017, ICCV; MLPerf Inference v2.1 (OpenImages)", detection.retinanet,
          "RetinaNet-ResNeXt50", "retinanet", side=800, family="detector")  # fmt: skip
+
+_YOLO = "Ultralytics, release {}: the layers of its configuration"
+for _size in yolo.SIZES:
+    _picture(f"yolov5{_size}", f"YOLOv5{_size} at 640", _YOLO.format("6 of YOLOv5"), partial(yolo.yolo_v5, size=_size),
+             side=640, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+    _picture(f"yolov8{_size}", f"YOLOv8{_size} at 640", _YOLO.format("8"), partial(yolo.yolo_v8, size=_size),
+             *(("YOLOv8-Detection",) if _size == "n" else ()), side=640, family="detector",
+             note="80 classes; boxes are not sorted out")  # fmt: skip
+    if _size != "n":
+        _picture(f"yolox_{_size}", f"YOLOX-{_size.upper()} at 640", "Ge et al. 2021, arXiv:2107.08430",
+                 partial(yolo.yolox, size=_size), side=640, family="detector",
+                 note="80 classes; boxes are not sorted out")  # fmt: skip
 
 _TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
 _picture("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", _TINY, tiny.ds_cnn, "KWS DS-CNN", "ds_cnn", "kws",

@@ -1,0 +1,190 @@
+"""Detectors that look once: YOLOv5, YOLOv8 and YOLOX, in the sizes of their makers."""
+
+from __future__ import annotations
+
+from mlsys.workloads.zoo.picture import Picture, Shape
+
+__all__ = ["SIZES", "yolo_v5", "yolo_v8", "yolox"]
+
+# Depth and width of each size, and the widest that version 8 lets it become; the largest is deeper elsewhere.
+SIZES: dict[str, tuple[float, float, int]] = {
+    "n": (0.33, 0.25, 1024),
+    "s": (0.33, 0.50, 1024),
+    "m": (0.67, 0.75, 768),
+    "l": (1.00, 1.00, 512),
+    "x": (1.00, 1.25, 512),
+}
+DEEPEST = {"x": 1.33}
+CLASSES = 80
+# Bins that version 8 tells each side of a box by.
+BINS = 16
+
+
+def _conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> None:
+    net.conv(name, out, kernel, stride, padding, act="silu")
+
+
+def _joined(net: Picture, *shapes: Shape) -> None:
+    """Move on to pictures laid side by side along their channels."""
+    net.shape = (sum(shape[0] for shape in shapes), *shapes[0][1:])
+
+
+def _csp(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
+    """Append a cross-stage partial block: two halves, one of them through bottlenecks of 1 × 1 and 3 × 3."""
+    into, half = net.shape, out // 2
+    _conv(net, f"{name} one", half)
+    one = net.shape
+    for place in range(repeats):
+        _conv(net, f"{name} bottleneck {place} a", half)
+        _conv(net, f"{name} bottleneck {place} b", half, 3)
+        if shortcut:
+            net.shortcut(f"{name} bottleneck {place}")
+    net.shape = into
+    _conv(net, f"{name} two", half)
+    _joined(net, one, one)
+    _conv(net, f"{name} three", out)
+
+
+def _csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
+    """Append version 8's block: two 3 × 3 a bottleneck, and the output of each is joined."""
+    half = out // 2
+    _conv(net, f"{name} in", 2 * half)
+    part = (half, *net.shape[1:])
+    for place in range(repeats):
+        net.shape = part
+        _conv(net, f"{name} bottleneck {place} a", half, 3)
+        _conv(net, f"{name} bottleneck {place} b", half, 3)
+        if shortcut:
+            net.shortcut(f"{name} bottleneck {place}")
+    _joined(net, *(part for _ in range(2 + repeats)))
+    _conv(net, f"{name} out", out)
+
+
+def _pooled(net: Picture, out: int) -> None:
+    """Append pooling at four scales, of 1, 5, 9 and 13 pixels."""
+    half = net.channels // 2
+    _conv(net, "pooling in", half)
+    part = net.shape
+    for _ in range(3):
+        net.pool(5, 1, 2)
+    _joined(net, part, part, part, part)
+    _conv(net, "pooling out", out)
+
+
+def yolo_v5(net: Picture, size: str) -> None:
+    """YOLOv5 release 6: three anchors a place, on grids of 8, 16 and 32 pixels."""
+    depth, width = DEEPEST.get(size, SIZES[size][0]), SIZES[size][1]
+
+    def wide(channels: int) -> int:
+        return int(channels * width)
+
+    def deep(repeats: int) -> int:
+        return max(1, round(repeats * depth))
+
+    _conv(net, "stem", wide(64), 6, 2, 2)
+    kept = []
+    for level, (channels, repeats) in enumerate(((128, 3), (256, 6), (512, 9), (1024, 3)), start=2):
+        _conv(net, f"down {level}", wide(channels), 3, 2)
+        _csp(net, f"stage {level}", wide(channels), deep(repeats))
+        kept.append(net.shape)
+    _pooled(net, wide(1024))
+    laterals = []
+    for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
+        _conv(net, f"lateral {level}", wide(channels))
+        laterals.append(net.shape)
+        net.upsample()
+        _joined(net, net.shape, earlier)
+        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
+    found = [net.shape]
+    for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
+        _conv(net, f"down again {level}", wide(channels), 3, 2)
+        _joined(net, net.shape, lateral)
+        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
+        found.append(net.shape)
+    for level, shape in enumerate(found, start=3):
+        net.shape = shape
+        net.conv(f"head {level}", 3 * (CLASSES + 5), 1, norm=False, act=None)
+
+
+def yolo_v8(net: Picture, size: str) -> None:
+    """YOLOv8: no anchors; boxes and classes have heads of their own, sides of boxes are told by bins."""
+    depth, width, widest = SIZES[size]
+
+    def wide(channels: int) -> int:
+        return int(min(channels, widest) * width)
+
+    def deep(repeats: int) -> int:
+        return max(1, round(repeats * depth))
+
+    _conv(net, "stem", wide(64), 3, 2)
+    kept = []
+    for level, (channels, repeats) in enumerate(((128, 3), (256, 6), (512, 6), (1024, 3)), start=2):
+        _conv(net, f"down {level}", wide(channels), 3, 2)
+        _csp_fast(net, f"stage {level}", wide(channels), deep(repeats))
+        kept.append(net.shape)
+    _pooled(net, wide(1024))
+    last = net.shape
+    for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
+        net.upsample()
+        _joined(net, net.shape, earlier)
+        _csp_fast(net, f"up {level}", wide(channels), deep(3), shortcut=False)
+        kept[level - 2] = net.shape
+    found = [net.shape]
+    for level, channels, lateral in ((4, 256, kept[2]), (5, 512, last)):
+        _conv(net, f"down again {level}", wide(channels), 3, 2)
+        _joined(net, net.shape, lateral)
+        _csp_fast(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
+        found.append(net.shape)
+    boxes, classes = max(16, found[0][0] // 4, 4 * BINS), max(found[0][0], min(CLASSES, 100))
+    for level, shape in enumerate(found, start=3):
+        for name, inner, outputs in (("boxes", boxes, 4 * BINS), ("classes", classes, CLASSES)):
+            net.shape = shape
+            _conv(net, f"{name} {level} a", inner, 3)
+            _conv(net, f"{name} {level} b", inner, 3)
+            net.conv(f"{name} {level}", outputs, 1, norm=False, act=None)
+
+
+def yolox(net: Picture, size: str) -> None:
+    """YOLOX (Ge et al. 2021): each pixel is one anchor, boxes and classes have heads of their own."""
+    depth, width = DEEPEST.get(size, SIZES[size][0]), SIZES[size][1]
+
+    def wide(channels: int) -> int:
+        return int(channels * width)
+
+    def deep(repeats: int) -> int:
+        return max(1, round(repeats * depth))
+
+    net.shape = (4 * net.channels, net.shape[1] // 2, net.shape[2] // 2)  # every second pixel becomes a channel
+    _conv(net, "stem", wide(64), 3)
+    kept = []
+    for level, (channels, repeats) in enumerate(((128, 3), (256, 9), (512, 9), (1024, 3)), start=2):
+        _conv(net, f"down {level}", wide(channels), 3, 2)
+        if level == 5:
+            _pooled(net, wide(channels))
+        _csp(net, f"stage {level}", wide(channels), deep(repeats), shortcut=level < 5)
+        kept.append(net.shape)
+    laterals = []
+    for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
+        _conv(net, f"lateral {level}", wide(channels))
+        laterals.append(net.shape)
+        net.upsample()
+        _joined(net, net.shape, earlier)
+        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
+    found = [net.shape]
+    for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
+        _conv(net, f"down again {level}", wide(channels), 3, 2)
+        _joined(net, net.shape, lateral)
+        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
+        found.append(net.shape)
+    for level, shape in enumerate(found, start=3):
+        net.shape = shape
+        _conv(net, f"head {level}", wide(256))
+        stem = net.shape
+        for name, outputs in (("classes", (CLASSES,)), ("boxes", (4, 1))):
+            net.shape = stem
+            _conv(net, f"{name} {level} a", wide(256), 3)
+            _conv(net, f"{name} {level} b", wide(256), 3)
+            inner = net.shape
+            for place, count in enumerate(outputs):
+                net.shape = inner
+                net.conv(f"{name} {level} {place}", count, 1, norm=False, act=None)

@@ -1,0 +1,49 @@
+"""YOLO networks have the parameters and the work that their makers publish."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlsys.workloads import load, zoo
+
+# Parameters to the last one, as the makers' configurations state them (release 8 counts 16 constants that turn bins
+# into sides), and GFLOP at 640 × 640 as their tables round them: ultralytics v8 configuration, YOLOv5 v6.0 README
+# and summaries, YOLOX README.
+EXACT = {
+    "yolov5n": (1_872_157, 4.5),
+    "yolov5s": (7_235_389, 16.5),
+    "yolov5m": (21_190_557, 49.0),
+    "yolov8n": (3_157_200 - 16, 8.7),
+    "yolov8s": (11_166_560 - 16, 28.6),
+    "yolov8m": (25_902_640 - 16, 78.9),
+    "yolov8l": (43_691_520 - 16, 165.2),
+    "yolov8x": (68_229_648 - 16, 257.8),
+}
+ROUNDED = {"yolov5x": (86.7, 205.7), "yolox_s": (9.0, 26.8), "yolox_m": (25.3, 73.8), "yolox_x": (99.1, 281.9)}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_parameters_are_those_of_the_configuration(name: str) -> None:
+    network = zoo.network(name, batch=1)
+    parameters, work = EXACT[name]
+    assert network.parameters.m_as("param") == parameters
+    assert network.flops.m_as("GFLOP") == pytest.approx(work, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_parameters_and_work_are_those_of_the_table(name: str) -> None:
+    network = zoo.network(name, batch=1)
+    millions, work = ROUNDED[name]
+    assert network.parameters.m_as("param") / 1e6 == pytest.approx(millions, abs=0.06)
+    assert network.flops.m_as("GFLOP") == pytest.approx(work, rel=0.01)
+
+
+def test_a_larger_picture_is_more_work_and_no_more_parameters() -> None:
+    small, large = (zoo.network("yolov8n", batch=1, image=side) for side in (320, 640))
+    assert large.flops == 4 * small.flops
+    assert large.parameters == small.parameters
+
+
+def test_the_one_door_knows_them() -> None:
+    assert load("YOLOv8n", batch=2).flops == 2 * load("yolov8n").flops
+    assert zoo.resolve("YOLOv8-Detection").name == "yolov8n"  # type: ignore[union-attr]
