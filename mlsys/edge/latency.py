@@ -110,17 +110,23 @@ def raw_samples(
         ("threads", threads, count()),
     ):
         checked_number("raw_samples", name, value, spec, {})
+    done = 0
+
+    def window() -> None:
+        nonlocal done
+        done += 1
+        if done % samples == 0 and done < samples * repeats:
+            for _ in range(warmup):
+                run()
+
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    found: list[float] = []
     try:
         with torch.inference_mode():
-            for _ in range(repeats):
-                for _ in range(warmup):
-                    run()
-                # no duration is too short: each sample is one call, never the mean of several
-                (timing,) = measure({"run": run}, repeats=samples, warmup=1, shortest=Q_(1.0, "ns"))
-                found += [1e3 * seconds for seconds in timing.samples]
+            for _ in range(warmup):
+                run()
+            # no duration is too short: each sample is one call, never the mean of several
+            (timing,) = measure({"run": run}, repeats=samples * repeats, warmup=1, shortest=Q_(1.0, "ns"), tick=window)
     finally:
         torch.set_num_threads(before)
-    return found
+    return [1e3 * seconds for seconds in timing.samples]

@@ -231,7 +231,7 @@ def test_second_run_does_nothing_and_another_configuration_is_refused(finished: 
 
 
 def test_reports_that_fail_leave_nothing_under_the_name(place: Path, tmp_path: Path) -> None:
-    one = {**SMALL, "pruning": {"structured": [0]}, "precisions": ["fp32"]}
+    one = {**SMALL, "pruning": {"structured": [0]}, "precisions": ["fp32"], "training": {"epochs": 0}}
 
     def breaks(*_: Any) -> None:
         raise OSError("disk full")
@@ -247,7 +247,8 @@ def test_reports_that_fail_leave_nothing_under_the_name(place: Path, tmp_path: P
 
 
 def test_broken_piece_is_made_again(place: Path, tmp_path: Path) -> None:
-    one = Config({**SMALL, "pruning": {"structured": [0]}, "precisions": ["fp32", "bf16"]})
+    two = {"precisions": ["fp32", "bf16"], "training": {"epochs": 0}}
+    one = Config({**SMALL, **two, "pruning": {"structured": [0]}})
     folder = tmp_path / "results"
 
     def stops(*_: Any) -> None:
