@@ -6,15 +6,13 @@ cells of the page glued, as they were run for this build.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.util import logging
-
-from bookindex import glued
 
 __all__ = ["filled", "setup"]
 
@@ -42,8 +40,10 @@ def fill(app: Any, doctree: nodes.document) -> None:
     waiting = [image for image in doctree.findall(nodes.image) if GLUE.search(image.get("alt", ""))]
     if not waiting:
         return
-    ran = Path(app.env.mystnb_config.output_folder) / f"{app.env.docname}.ipynb"
-    values = glued(nbformat.read(ran, as_version=4).cells)  # type: ignore[no-untyped-call]
+    # MyST-NB writes down what the cells of a page glued, from the run or from its cache, before it hands on the page.
+    glued = Path(app.env.mystnb_config.output_folder) / f"{app.env.docname}.glue.json"
+    outputs = json.loads(glued.read_text(encoding="utf-8")) if glued.exists() else {}
+    values = {name: output["data"]["text/plain"].strip("'") for name, output in outputs.items()}
     for image in waiting:
         try:
             image["alt"] = filled(image["alt"], values)

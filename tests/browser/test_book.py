@@ -129,6 +129,7 @@ def test_images_are_described_and_load(book: dict[str, Seen]) -> None:
             assert not re.search(r"\.(png|svg|jpe?g|gif)$|^[./]", alt), (
                 f"{address}: {alt!r} is a path, not a description"
             )
+            assert "{glue" not in alt, f"{address}: {alt!r} lacks a number"
             assert width > 0, f"{address}: {source[:80]} does not load"
 
 
