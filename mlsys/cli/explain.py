@@ -412,8 +412,16 @@ def _tell_portability(as_json: bool) -> None:
 @click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
 @click.option("--rows", type=_PATH, help="CSV of platforms.")
 @click.option("--json", "as_json", is_flag=True)
+@click.option("--markdown", type=_PATH, help="Also write tree and table into this file.")
 @speak_plainly
-def guide(logs: tuple[Path, ...], published: bool, rows: Path | None, as_json: bool, **limits: float | None) -> None:
+def guide(
+    logs: tuple[Path, ...],
+    published: bool,
+    rows: Path | None,
+    as_json: bool,
+    markdown: Path | None,
+    **limits: float | None,
+) -> None:
     """Choose a platform for a requirement, by a decision tree over feasible rows. INFEASIBLE ends with exit code 3."""
     from mlsys.explain.guide import INFEASIBLE, Requirement
     from mlsys.explain.guide import guide as best
@@ -431,6 +439,12 @@ def guide(logs: tuple[Path, ...], published: bool, rows: Path | None, as_json: b
     if faults or wanted is None:
         raise ValueError("\n".join(faults))
     told = best(found, wanted)
+    if markdown is not None:
+        from mlsys.explain.guide import as_markdown
+        from mlsys.explain.log import write_whole
+
+        write_whole(markdown, as_markdown(told, found))
+        say(f"written: {markdown}", err=True)
     if as_json:
         say(json.dumps(asdict(told) | {"wanted": told.wanted.asked}, indent=1, ensure_ascii=False))
     else:

@@ -18,7 +18,7 @@ import numpy as np
 from mlsys.errors import ArgumentError
 from mlsys.explain.platforms import BETTER, Platform
 
-__all__ = ["INFEASIBLE", "Guide", "Requirement", "feasible", "guide"]
+__all__ = ["INFEASIBLE", "Guide", "Requirement", "as_markdown", "feasible", "guide"]
 
 INFEASIBLE = "INFEASIBLE"
 _MOST_CELLS = 20_000
@@ -169,6 +169,31 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
         answer, wanted, "\n".join(_lines(tree, ladder)), said, {row.platform: misses(row, wanted) for row in rows},
         cells, " × ".join(known) or "latency_ms",
     )  # fmt: skip
+
+
+def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
+    """Return the answer, the tree and a table of all rows with what each misses, in Markdown."""
+    asked = ", ".join(
+        f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in told.wanted.asked.items()
+    )
+    heads = ("platform", *BETTER, "misses", "source")
+    lines = [
+        f"# Which platform for {asked}?",
+        "",
+        f"**{told.answer}**, by {told.by}.",
+        "",
+        "```text",
+        told.tree,
+        "```",
+        "",
+    ]
+    lines += [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+    for row in rows:
+        values = [getattr(row, name) for name in BETTER]
+        cells = [row.platform, *("not known" if value is None else f"{value:.6g}" for value in values)]
+        cells += ["; ".join(told.why[row.platform]) or "nothing", row.source]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join([*lines, ""])
 
 
 def _values(rows: Sequence[Platform], name: str) -> list[float]:

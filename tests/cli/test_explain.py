@@ -231,8 +231,10 @@ def test_guide_ends_with_three_where_nothing_is_feasible(tmp_path: Path) -> None
     words = ("guide", "--no-published", "--rows", rows)
     code, out, _ = call(*words, "--within", 50)
     assert code == 3 and out.startswith("INFEASIBLE") and "cpu: latency_ms 52 is above 50" in out
-    code, out, _ = call(*words, "--within", 52, "--json")
+    code, out, _ = call(*words, "--within", 52, "--json", "--markdown", tmp_path / "guide.md")
     assert code == 0 and json.loads(out)["answer"] == "cpu"
+    table = (tmp_path / "guide.md").read_text()
+    assert "**cpu**" in table and "if latency_ms allows 52:" in table and "| latency_ms 145 is above 52 |" in table
     assert call(*words, "--within", 150, "--memory", 600)[1].startswith("m7")
     told = faults("guide", "--within", -5, "--energy", 0, "--rows", tmp_path / "none.csv")
     assert len(told) == 3 and "none.csv: No such file" in told[2]
