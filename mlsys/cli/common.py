@@ -9,6 +9,7 @@ import math
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -291,7 +292,7 @@ def read_csv(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
             f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
             f"The first line must name {', '.join(columns)}"
         )
-    twice = sorted({name for name in heads if heads.count(name) > 1})
+    twice = sorted(name for name, times in Counter(heads).items() if times > 1)
     if twice:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
     for number, cells in records[1:]:

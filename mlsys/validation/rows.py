@@ -7,12 +7,15 @@ import gzip
 import io
 import math
 import re
+import zlib
+from collections import Counter
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
+from mlsys.faults import short
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import read_bytes
+from mlsys.inputs import MOST_BYTES, read_bytes
 
 __all__ = ["EXTRA", "Row", "cited_rows", "columns_of", "read_rows", "shipped_rows", "sources"]
 
@@ -128,7 +131,9 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """
     raw = read_bytes(path)
     try:
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
+        text = (_unpacked(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path}: not readable as gzip: {error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: wanted text in UTF-8, got byte {raw[error.start]:#04x} at {error.start}") from error
     reader = csv.reader(io.StringIO(text, newline=""))
@@ -148,16 +153,25 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     except csv.Error as error:
         column = _long_column(text, before, heads)
         raise ValueError(f"{path}: line {before + 1}{column}: {error}. A field holds at most 128 KiB") from error
-    twice = sorted({name for name in heads if heads.count(name) > 1})
+    twice = sorted(name for name, times in Counter(heads).items() if times > 1)
     if twice:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
     missing = [name for name in REQUIRED if name not in heads]
     if missing:
         raise ValueError(
-            f"{path}: columns missing: {', '.join(missing)}; found: {', '.join(heads) or 'none'}. "
+            f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
             f"The first line must name at least {', '.join(REQUIRED)}"
         )
     return heads, records
+
+
+def _unpacked(raw: bytes) -> bytes:
+    """Return what is packed, up to the size that a file may have: a small one may hold very much."""
+    with gzip.open(io.BytesIO(raw)) as stream:
+        found = stream.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise OSError(f"it holds more than {MOST_BYTES:,} bytes")
+    return found
 
 
 def _long_column(text: str, before: int, heads: list[str]) -> str:

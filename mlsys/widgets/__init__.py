@@ -1,5 +1,6 @@
 """The labs: predict, explore, check. The only code that knows ipywidgets."""
 
+import mlsys.widgets._needed  # noqa: F401
 from mlsys.widgets.amdahl import AmdahlLab
 from mlsys.widgets.compiler import CompilerLab
 from mlsys.widgets.dataflow import DataflowLab

@@ -1,0 +1,9 @@
+"""Says in one line what the labs need and how to install it, before anything of them is imported."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+for _part in ("ipywidgets", "matplotlib"):
+    if find_spec(_part) is None:
+        raise ModuleNotFoundError(f"the labs need {_part}. Type: pip install 'mlsys[labs]'", name=_part)
