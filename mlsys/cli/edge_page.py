@@ -132,7 +132,7 @@ def _row(point: EdgePoint) -> list[str]:
     energy, memory = point.objectives[2], point.memory / 1e6
     return [
         str(point.measured.variant),
-        f"{point.clock.scale:g}",
+        f"{point.clock.scale:g}" + (f" at {point.clock.voltage:g} V/V" if point.clock.voltage != 1 else ""),
         f"{100 * point.objectives[0]:.2f}",
         f"{times.p50:.4g}",
         *tails,

@@ -49,6 +49,7 @@ def example_config() -> dict[str, Any]:
         "reserve_mb": 0.02,
         "memory_budgets_mb": [0.05, 0.1, 0.15, 0.2],
         "active_memory_budget_mb": 0.1,
+        "advice": {"least_sram_share": 0.6, "most_sram_share": 0.8, "least_accepted": 0.5},
         "limits": {"accuracy": 0.95},
     }
 
@@ -250,6 +251,11 @@ class Config:
         """The same in bytes: of a budget with a decimal point the whole bytes nearest to it, so that equal is equal."""
         exact = float(self.data.get("active_memory_budget_mb", 1.0)) * 1e6
         return float(round(exact)) if abs(exact - round(exact)) < 1e-3 else exact
+
+    def advice(self, key: str) -> float:
+        """Return from where on the report gives advice."""
+        usual = {"least_sram_share": 0.6, "most_sram_share": 0.8, "least_accepted": 0.5}
+        return float(self._of("advice", key, usual[key]))
 
     def limit(self, key: str) -> float | None:
         """Return another budget that a variant must meet, in the unit of its name; None without one."""

@@ -155,6 +155,16 @@ SCHEMA: dict[str, Any] = {
                 _positive("", 1.0), "Budgets that are reported, MB of 10^6 byte.", [0.5, 1, 2, 5], 100
             ),
             "active_memory_budget_mb": _positive("The budget that a variant must meet, MB of 10^6 byte.", 1.0),
+            "advice": _mapping(
+                {
+                    "least_sram_share": _positive(
+                        "Share of a device's memory that a budget should take at least.", 0.6, 1
+                    ),
+                    "most_sram_share": _positive("And at most, so that stack and runtime have room.", 0.8, 1),
+                    "least_accepted": _from_zero("Accepted share below which budgets are called strict.", 0.5, 1),
+                },
+                what="From where on the report gives advice.",
+            ),
             "limits": _mapping(
                 {
                     "latency_ms": _positive("Median time of one inference at most, ms.", 10),

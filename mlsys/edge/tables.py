@@ -39,7 +39,6 @@ LIMITS = (
     "Power is given, not measured: energies rank variants on one machine and are no measurement.",
     "On a GPU, measure the peak instead: torch.cuda.max_memory_allocated counts what PyTorch holds.",
 )
-_FEW, _SHARE = 0.5, (0.6, 0.8)
 
 
 def tradeoffs(points: Sequence[EdgePoint]) -> list[dict[str, Any]]:
@@ -112,13 +111,14 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
     """Return what the numbers suggest, each sentence with the numbers it rests on."""
     accepted = [point for point in points if point.accepted]
     said = [f"{len(accepted)} of {len(points)} points meet every budget."]
-    if len(accepted) < _FEW * len(points):
+    few = config.advice("least_accepted")
+    if len(accepted) < few * len(points):
         causes: dict[str, int] = {}
         for point in points:
             for reason in point.reasons:
                 causes[reason.split()[0].rstrip(":")] = causes.get(reason.split()[0].rstrip(":"), 0) + 1
         most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda one: -one[1]))
-        said.append(f"That is less than half; the budgets may be stricter than meant. Points barred by: {most}.")
+        said.append(f"That is less than {few:.0%}; the budgets may be stricter than meant. Points barred by: {most}.")
     if accepted:
         least = min(point.memory for point in accepted) / 1e6
         room = config.active_budget.m_as("MB")
@@ -130,7 +130,7 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
     room = _sram(config)
     if room is not None:
         share = config.active_budget.m_as("byte") / room
-        low, high = _SHARE
+        low, high = config.advice("least_sram_share"), config.advice("most_sram_share")
         fit = "within" if low <= share <= high else "outside"
         said.append(
             f"The budget is {share:.0%} of the working memory of {config.device}, {fit} the {low:.0%} to {high:.0%} "

@@ -163,3 +163,20 @@ def test_example_of_the_command_can_be_run_as_it_is(tmp_path: Path) -> None:
     path.write_text(done.output)
     assert Config.load(path).data == example_config()
     assert CliRunner().invoke(main, ["edge", "run"]).exit_code == 1
+
+
+def test_advice_begins_where_the_configuration_says() -> None:
+    """The stored run accepts 40 of 60 points: fewer than three in four, more than one in two."""
+    from mlsys.edge.layers import summarize_hardware
+    from mlsys.edge.stored import stored_run
+    from mlsys.edge.tables import edge_advice
+    from mlsys.units import Q_
+    from mlsys.workloads import load
+
+    run = stored_run()
+    summary = summarize_hardware(load("small-cnn"), Q_(1, "ms"), Q_(12.8, "GB/s"))
+    usual = " ".join(edge_advice(run.config, run.points(), summary))
+    strict = Config({**run.config.data, "advice": {"least_accepted": 0.75}})
+    assert "40 of 60" in usual
+    assert "stricter" not in usual
+    assert "less than 75%" in " ".join(edge_advice(strict, run.points(), summary))
