@@ -88,7 +88,9 @@ class Waterfall:
         ax.set_xticks([])
         ax.grid(False)
         ax.spines["bottom"].set_visible(False)
-        self.bars = [ax.add_patch(Rectangle((0, row - 0.32), 0, 0.64, zorder=3)) for row in range(len(rows))]
+        self.bars = [Rectangle((0, row - 0.32), 0, 0.64, zorder=3) for row in range(len(rows))]
+        for bar in self.bars:
+            ax.add_patch(bar)
         self.texts = [ax.text(0, row, "", va="center", fontsize=9, color=COLORS["primary"]) for row in range(len(rows))]
         self.steps = [
             ax.plot([0, 0], [row - 0.32, row + 1.32], ":", color=COLORS["axis"], linewidth=1, zorder=2)[0]

@@ -72,7 +72,8 @@ class Roof:
         speed = f", {number(1000 * bandwidth)} GB/s" if self._with_bandwidth else ""
         self.name.set_text(f"{device_name(device)}: {number(peak)} {unit}{speed}")
         text, margin = f"ridge {number(ridge)}", 0.06
-        inches = self._axes.get_position().width * self._axes.figure.get_figwidth()
+        whole = self._axes.get_figure(root=True)
+        inches = self._axes.get_position().width * (whole.get_figwidth() if whole is not None else 0)
         if self.place == 0 and inches > 4:  # a narrow panel has no room for more
             text, margin = f"memory-bound  ←  {text}  →  compute-bound", 0.25
         width = right / left

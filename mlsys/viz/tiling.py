@@ -126,8 +126,8 @@ def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] 
     picture.cache.set_label(f"LRU cache of {cache_words:,} words, simulated")
     picture.buffer.set_label("managed buffer that holds three tiles")
     ax.set(yscale="log", xlabel="tile edge T, words", ylabel="words moved (misses)")
-    moved = [*picture.cache.get_ydata(), *picture.buffer.get_ydata()]
-    ax.set_ylim(1.6 * size**2, 4 * max(moved))
+    moved = max(float(np.max(line.get_ydata(), initial=0)) for line in (picture.cache, picture.buffer))
+    ax.set_ylim(1.6 * size**2, 4 * moved)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=2, fontsize=9)
     return ax
 

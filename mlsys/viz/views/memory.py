@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 import matplotlib.style
+import numpy as np
 from matplotlib.axes import Axes
 
 from mlsys.door import checked_count
@@ -49,8 +50,8 @@ class _Machine(InFlight):
 
     def put(self, state: _State) -> None:
         """Draw what the loads in flight move and use."""
-        x, y = self.moved.get_data()
-        self.useful.set_data(x, [rate * state.efficiency for rate in y])
+        x, y = np.asarray(self.moved.get_data(), float)
+        self.useful.set_data(x, y * state.efficiency)
         self.useful.set_visible(state.efficiency < 1)
         self.point.set_data([min(max(state.in_flight.m_as("kB"), _LEFT), _RIGHT)], [state.useful.m_as("GB/s")])
 
