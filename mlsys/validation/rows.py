@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
+from mlsys.amounts import parsed_number
 from mlsys.faults import short
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import MOST_BYTES, read_bytes
@@ -212,9 +213,11 @@ def _batch(text: str) -> None:
             raise ValueError(f"`batch` must be a whole number above zero, or empty where not stated, got {text!r}")
         return
     try:
-        number = float(found.group(1).rstrip(",."))
-    except ValueError:
-        return
+        number = float(found.group(1).rstrip(",.").replace(",", ""))
+        if "," in found.group(1).rstrip(","):
+            number = parsed_number(found.group(1).rstrip(",."))  # commas between thousands only
+    except ValueError as error:
+        raise ValueError(f"`batch` must be a whole number from 1 to 10⁹, got {text!r}") from error
     if not (1 <= number <= MOST_BATCH and number == math.floor(number)):
         raise ValueError(f"`batch` must be a whole number from 1 to 10⁹, got {text!r}")
 

@@ -129,8 +129,8 @@ def _readers() -> Iterator[Case]:
 
 
 def _codes_of_whole(whole: str, right: str) -> tuple[int, ...] | None:
-    """A notebook without cells has no claims, and that is an answer; a file of JSON may begin with spaces."""
-    return (1, 2)
+    """Return the codes of a content; a folder may hold notebooks, and then it is no mistake."""
+    return None if whole == "folder" and right == "page.ipynb" else (1, 2)
 
 
 def _wrong(right: str, place: list[Any], value: Any) -> tuple[int, ...] | None:

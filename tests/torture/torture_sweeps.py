@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-SPEC = "models: [alexnet, vgg16, bert-base, gpt2]\ndevices: [all]\nbatches: [1, 8, 32]\nprecisions: [fp16, int8]\n"
+SPEC = "models: [alexnet, gpt2]\ndevices: [all]\nbatches: [1, 8, 32]\nprecisions: [fp16, int8]\n"
 WAYS = ("kill", "kill with workers", "a worker dies", "full disk", "full disk with workers", "interrupt")
 
 
