@@ -124,9 +124,13 @@ def natural(value: float, digits: int = 3) -> str:
 
     Examples
     --------
+    >>> natural(math.inf), natural(math.nan)
+    ('∞', 'not a number')
     >>> [natural(x) for x in (153.016, 2039.0, 9.2, 0.00654, 3.12e14)]
     ['153', '2,039', '9.20', '0.00654', '3.12e+14']
     """
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(value, "not a number")
     if value == int(value) and abs(value) < 1e7:
         return f"{int(value):,}"
     size = abs(value)

@@ -67,6 +67,10 @@ class Device:
     _active_power: Quantity | None = None
     points: tuple[OperatingPoint, ...] = ()
 
+    def __hash__(self) -> int:
+        """Of what tells devices apart cheaply; equality still compares every value."""
+        return hash((self.id, self.name, self.profile, self.headline))
+
     def __post_init__(self) -> None:
         peaks = ((" ".join(key), value) for key, value in self._peaks.items())
         single = ((name, getattr(self, name)) for name in ("_tdp", "_idle_power", "_price", "_node", "_active_power"))

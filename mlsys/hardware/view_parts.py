@@ -5,6 +5,7 @@ Each field is read when it is asked for; see :mod:`mlsys.hardware.view`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -30,7 +31,7 @@ def _number(quantity: Quantity | None, unit: str) -> float | None:
     return fact_magnitude(quantity) * factor
 
 
-class Part:
+class Part(ABC):
     """A part of a machine whose fields are facts."""
 
     __slots__ = ()
@@ -38,12 +39,12 @@ class Part:
     UNITS: ClassVar[dict[str, str]] = {}
 
     @property
+    @abstractmethod
     def owner(self) -> str:
         """Whose fields these are, in words."""
-        raise NotImplementedError
 
-    def _stored(self, field: str) -> Quantity | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _stored(self, field: str) -> Quantity | None: ...
 
     def _field(self, field: str) -> Quantity | None:
         if field not in self.UNITS:

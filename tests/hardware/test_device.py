@@ -237,3 +237,11 @@ def test_copies_are_equal_and_usable_as_keys(a100: Device) -> None:
         assert twin.memory_bw.facts == a100.memory_bw.facts
     assert len({a100, Hardware.Cloud.A100, Hardware.Cloud.V100}) == 2
     assert_same_dimension(a100.chip("die_area"), "mm**2")
+
+
+def test_devices_that_are_equal_have_one_hash_and_one_that_differs_in_a_value_is_another() -> None:
+    device = Hardware.Cloud.A100
+    again = dataclasses.replace(device)
+    assert again == device and hash(again) == hash(device) and len({again, device}) == 1
+    other = dataclasses.replace(device, note="another")
+    assert other != device and len({other, device}) == 2
