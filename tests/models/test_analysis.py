@@ -18,6 +18,7 @@ from mlsys.models.calibrated import Stack, Work, calibrated_times, kernel_times,
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.roofline import roofline
+from mlsys.provenance import perturbed
 from mlsys.units import Q_
 from mlsys.workloads import Network, Workload, conv2d, elementwise, gemm
 from mlsys.workloads.zoo import network
@@ -265,3 +266,12 @@ def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
     work = kernels_of(net, None)
     assert isinstance(work, Work)
     assert work.launches == len(net)
+
+
+def test_a_network_on_one_device_leans_on_no_link() -> None:
+    """What is sent nowhere is not named, and a link of half the speed changes nothing."""
+    device, net = Hardware.Cloud.A100, network("resnet50", batch=2)
+    found = analyse(device, net)
+    assert not [fact.name for fact in found.facts if "/links/" in fact.name]
+    with perturbed("A100_80GB/links/NVLink/per_direction", 0.5):
+        assert analyse(device, net).estimate.magnitude == found.estimate.magnitude

@@ -141,7 +141,8 @@ def analyse(
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
     machine = view(device, precision)
-    engine = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
+    # A network on one device sends nothing, so that no link is read.
+    engine = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine, peers=False)
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
     engine = replace(engine, vector=min(engine.vector, engine.matmul))
     return TimingModel(

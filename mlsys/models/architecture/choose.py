@@ -73,6 +73,7 @@ def _suggested(device: Device) -> StrategyName:
         return "cpu"
     raise ArgumentError(
         f"strategy_for(): `device` {device.name} is of kind {device.kind} without a recorded array of multipliers, "
-        "and no strategy follows from that. Add `systolic_array: {rows, columns, count}` to its YAML file, or name one: "
+        "and no strategy follows from that. Add `systolic_array: {rows, columns, count}` to its YAML file, or name "
+        "one: "
         f"strategy='{'gpu' if any(level.scope == 'unit' for level in device.inner_levels) else 'cpu'}'"
     )

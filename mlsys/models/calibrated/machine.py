@@ -107,13 +107,15 @@ class Snapshot:
         )
 
 
-def snapshot(machine: MachineView) -> Snapshot:
+def snapshot(machine: MachineView, *, peers: bool = True) -> Snapshot:
     """Return what the calibrated model reads of a machine, for products in its precision.
 
     Parameters
     ----------
     machine
         A view; one of the vector unit leaves the matrix units idle, as FP32 code without TF32 does.
+    peers
+        Whether it speaks to others; if not, no link is read.
 
     Raises
     ------
@@ -160,7 +162,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         units=or_else(machine.units, 1.0, "1 unit"),
         clock=or_else(machine.clock, USUAL_CLOCK, f"a clock of {USUAL_CLOCK / 1e9:.0f} GHz"),
         power=or_else(machine.tdp, float("inf"), "no limit of power"),
-        link=max((link.bandwidth or 0.0 for link in machine.links), default=0.0),
+        link=max((link.bandwidth or 0.0 for link in machine.links), default=0.0) if peers else 0.0,
         array=float(machine.systolic_array.rows) if machine.systolic_array else 1.0,
         node=or_else(machine.node, USUAL_NODE, f"a process of {USUAL_NODE:.0f} nm"),
         bits=19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in]),
