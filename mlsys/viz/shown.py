@@ -64,7 +64,8 @@ def figure_digest(figure: Figure) -> str:
     digest = hashlib.sha256()
 
     def note(values: Any) -> None:
-        rounded = [f"{value:.6g}" for value in np.ravel(np.ma.filled(np.ma.asarray(values, float), np.nan))]
+        plain: list[float] = np.ma.filled(np.ma.asarray(values, float), np.nan).ravel().tolist()
+        rounded = [f"{value:.6g}" for value in plain]
         digest.update(" ".join(rounded).encode())
 
     for ax in figure.axes:
