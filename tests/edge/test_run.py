@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -266,21 +265,26 @@ def test_broken_piece_is_made_again(place: Path, tmp_path: Path) -> None:
 def test_goes_on_after_kill_9(place: Path, tmp_path: Path) -> None:
     config = tmp_path / "edge.yaml"
     config.write_text(yaml.safe_dump({**SMALL, "pruning": {"structured": [0]}, "training": {"epochs": 0}}))
-    command = [sys.executable, "-m", "mlsys", "edge", "run", str(config)]
+    killed = (
+        "import os, signal, sys\n"
+        "from mlsys.edge.config import Config\n"
+        "from mlsys.edge.run import run\n"
+        "def told(done, *_):\n"
+        "    if done == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "run(Config.load(sys.argv[1]), sys.argv[2], write=lambda *_: None, told=told)\n"
+    )
+    command = [sys.executable, "-c", killed, str(config), str(tmp_path / "edge-results")]
     environment = {**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     pieces = tmp_path / "edge-results.part" / "pieces"
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as started:
-        while not list(pieces.glob("*.json")) and started.poll() is None:
-            time.sleep(0.005)
-        started.send_signal(signal.SIGKILL)
-        started.wait()
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert not (tmp_path / "edge-results").exists()
     kept = {path.name: path.stat().st_mtime_ns for path in pieces.glob("*.json")}
-    assert 1 <= len(kept) < 4
+    assert len(kept) == 2
     made: list[int] = []
     read = Config.load(config)
     run(read, tmp_path / "edge-results", write=lambda *_: None, told=lambda done, *_: made.append(done))
-    assert len(made) == 4 - len(kept)
+    assert made == [2, 3]
     assert EdgeRun(read, tmp_path / "edge-results").finished
     for name, when in kept.items():
         assert (tmp_path / "edge-results" / "pieces" / name).stat().st_mtime_ns == when
