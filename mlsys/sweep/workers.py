@@ -80,13 +80,14 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
             pipe.send(waiting.popleft())
         busy = set(workers)
         while busy:
-            for pipe in wait(list(busy)):
-                place, columns, error = pipe.recv()  # type: ignore[union-attr]
+            ready: list[Any] = list(wait(list(busy)))
+            for pipe in ready:
+                place, columns, error = pipe.recv()
                 if error is not None:
                     raise error
                 yield place, columns
                 if waiting:
-                    pipe.send(waiting.popleft())  # type: ignore[union-attr]
+                    pipe.send(waiting.popleft())
                 else:
                     busy.discard(pipe)
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -105,6 +106,7 @@ def _work(pipe: Any) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             place, piece = pipe.recv()
+            answer: tuple[int, Any, Exception | None]
             try:
                 answer = (place, evaluate_points(piece), None)
             except Exception as error:
