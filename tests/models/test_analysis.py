@@ -236,7 +236,11 @@ def test_the_text_says_what_counts() -> None:
     ("change", "error", "text"),
     [
         ({"network": Network("none", ())}, ArgumentError, r"analyse\(\): `network` must have at least one operator"),
-        ({"network": "resnet50"}, ArgumentError, r"analyse\(\): `network` must be a Network, got 'resnet50'"),
+        (
+            {"network": "resnet50"},
+            ArgumentError,
+            r"`network` must be a network, such as load\('resnet50'\), got 'resnet50'",
+        ),
         ({"samples": 0}, ArgumentError, r"analyse\(\): `samples` must be a whole number >= 1, got 0"),
         ({"samples": True}, ArgumentError, r"`samples` must be a whole number >= 1, got True"),
         ({"precision": "fp61"}, UnknownNameError, "unknown precision 'fp61'"),
