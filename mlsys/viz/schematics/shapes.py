@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MUTED", "arrow", "box", "note"]
 
-MUTED = "#52606d"
+MUTED = COLORS["note"]
 """Ink of what is said beside the picture."""
 _LETTERS = 11.0
 
