@@ -37,9 +37,9 @@ def parsed_number(text: str) -> float:
 
     Examples
     --------
-    >>> number("2,039"), number("1.5e3")
+    >>> parsed_number("2,039"), parsed_number("1.5e3")
     (2039.0, 1500.0)
-    >>> number("19,5")
+    >>> parsed_number("19,5")
     Traceback (most recent call last):
         ...
     ValueError: '19,5' has a comma where no thousands end. Write 19.5, or 195 if it was to be grouped

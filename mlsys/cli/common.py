@@ -52,7 +52,7 @@ EXIT_CODES = {
     3: "answered, and the answer is no: plan: no placement meets the caps; explain guide: no platform is feasible; "
     "memory --buffers: proved not to fit; compile-bench: it cannot be measured here",
     4: "not known: memory --buffers found no offsets in --seconds, and no proof that there are none",
-    130: "stopped by Ctrl-C; a sweep goes on when the same is run again",
+    130: "stopped by Ctrl-C; a sweep or an edge run goes on when the same is run again",
 }
 """What a command ends with."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from mlsys.edge.config import Config
 from mlsys.edge.evaluate import Measured
 from mlsys.edge.points import EdgePoint, points_of
+from mlsys.files import write_bytes
 
 __all__ = ["StoredRun", "packed", "stored_run"]
 
@@ -73,7 +74,7 @@ def main(config: str, folder: str) -> None:
 
     read = Config.load(config)
     run = StoredRun(read, measured_of(read, folder), machine_of(Path(folder)))
-    (Path(__file__).parent / "data" / _FILE).write_bytes(packed(run))
+    write_bytes(Path(__file__).parent / "data" / _FILE, packed(run))
 
 
 if __name__ == "__main__":

@@ -120,10 +120,10 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
             faults.append(((*place, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
     headline = data.get("headline") if isinstance(data, dict) else None
     published = isinstance(data, dict) and data.get("profile") == "published model"
-    if peaks and headline in PRECISIONS and headline not in peaks:
+    if peaks and isinstance(headline, str) and headline in PRECISIONS and headline not in peaks:
         faults.append((("headline",), f"{headline!r} has no peak in this file"))
     main = data.get("main_memory", next(iter(memory))) if memory else None
-    if memory and main not in memory:
+    if memory and isinstance(main, str) and main not in memory:
         faults.append((("main_memory",), f"{main!r} is not a memory level of this file"))
     elif memory and not published and "bandwidth" not in (_mapping(memory, main) or {"bandwidth": None}):
         faults.append((("memory", main), "the main memory needs a bandwidth"))

@@ -76,7 +76,8 @@ def figure_digest(figure: Figure) -> str:
             for path in marks.get_paths():
                 note(path.vertices)
         for patch in ax.patches:
-            note(patch.get_path().vertices)
+            ends = getattr(patch, "_posA_posB", None)  # the path of an arrow depends on the size of the picture
+            note(patch.get_path().vertices if ends is None else ends)
             note(patch.get_patch_transform().get_matrix())
         for image in ax.images:
             note(image.get_array())

@@ -136,9 +136,10 @@ def test_pictures_by_their_customary_names(tmp_path: Path, monkeypatch: pytest.M
     """Drawn once at full size elsewhere; here only which files there are."""
     import matplotlib.figure
 
-    monkeypatch.setattr(
-        matplotlib.figure.Figure, "savefig", lambda self, path, dpi: Path(path).write_bytes(b"png%d" % dpi)
-    )
+    def drawn(self: object, path: Path, *, dpi: int, **_: object) -> None:
+        Path(path).write_bytes(b"png%d" % dpi)
+
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", drawn)
     code, _, err = call("report", EAGER, QUICK, "--pictures", tmp_path)
     assert code == 0
     assert {path.name for path in tmp_path.iterdir()} == {

@@ -67,7 +67,7 @@ def test_a_picture(spec: Path) -> None:
 
 
 def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = workers.evaluate
+    original = workers.evaluate_points
     done: list[int] = []
 
     def interrupted(points: list[object]) -> object:

@@ -547,7 +547,7 @@ class TestErrors:
 
     def test_a_machine_of_no_known_kind(self) -> None:
         with pytest.raises(
-            ArgumentError, match=r"strategy_for\(\): `device` .*Groq.* is an NPU without a recorded arr"
+            ArgumentError, match=r"strategy_for\(\): `device` .*Groq.* is of kind NPU without a recorded arr"
         ):
             strategy_for(Hardware.Cloud.GroqChip1)
 

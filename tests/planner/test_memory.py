@@ -452,7 +452,7 @@ def test_a_plan_for_the_streams_holds_and_needs_more() -> None:
             ArgumentError,
             "`reserved` must be a finite number >= 0 in byte",
         ),
-        (lambda: fits_on(plan_memory(fork()), "A100"), ArgumentError, "Write e.g. device=Hardware.Cloud.A100"),  # type: ignore[arg-type]
+        (lambda: fits_on(plan_memory(fork()), "A100"), ArgumentError, "must be a device, such as Hardware.Cloud.A100"),  # type: ignore[arg-type]
         (
             lambda: conflicts(plan_memory(chain(1, 1)), schedule_streams(fork(), Q_([1.0] * 5, "ms"))),
             ArgumentError,

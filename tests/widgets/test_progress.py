@@ -113,9 +113,9 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mlsys.widgets.state.tempfile.mkstemp", full)
+    monkeypatch.setattr("mlsys.files.tempfile.mkstemp", full)
     lab.predict(50)
-    assert lab.locked and "Not saved: No space left" in lab.message.value
+    assert lab.locked and "Not saved" in lab.message.value and "No space left" in lab.message.value
 
 
 @pytest.mark.parametrize("name, value", [("VOILA_REQUEST_URL", "http://x"), ("SERVER_SOFTWARE", "voila/0.5")])

@@ -108,7 +108,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             lambda: Workload.from_hf_config(tmp_path / "absent.json"),
             r"there is no file .* Names of models are not looked up",
         ),
-        (lambda: Workload.from_hf_config(tmp_path / "broken.json"), r"is not JSON"),
+        (lambda: Workload.from_hf_config(tmp_path / "broken.json"), r"not readable as JSON"),
         (lambda: Workload.from_hf_config(3), r"must be a transformers configuration, its dict, or the path"),
         (lambda: Workload.from_hf_config(SMALL, image=224), r"`image` was given, but GPT2Model takes input_ids"),
         (
