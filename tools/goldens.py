@@ -53,6 +53,12 @@ def device_lines(device: Any) -> Iterator[str]:
     yield f"{device.id}/headline = {device.headline}"
     if device.process_node:
         yield f"{device.id}/chip/node = {device.process_node}"
+    if device.operands:
+        for what in ("bits", "array"):
+            for name, number in getattr(device.operands, what).items():
+                yield f"{device.id}/operands/{what}/{name} = {number}"
+        for name, path in device.operands.paths.items():
+            yield f"{device.id}/operands/paths/{name} = {' > '.join(path)}"
     if device.systolic_array:
         yield f"{device.id}/chip/systolic_array = {' x '.join(map(str, device.systolic_array))}"
     for level in device.memory.values():
