@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from mlsys.cli.common import Commands, Finite, progress, say, speak_plainly
-from mlsys.files import atomically
+from mlsys.cli.explain_platforms import asked_logs, compare, guide
+from mlsys.files import atomically, csv_text, write_text
 
 __all__ = ["explain"]
 
-_INFEASIBLE = 3
 _PATH = click.Path(path_type=Path)
 
 
@@ -225,12 +225,13 @@ def import_(
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
     """Explain LOGS, the first one layer by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
-    found = _read(logs)
+    found = asked_logs(logs)
     if page_file is not None:
         from mlsys.cli.explain_page import explain_page
-        from mlsys.explain.log import write_whole
 
-        write_whole(page_file, explain_page(found, command=f"mlsys explain report {' '.join(map(str, logs))}"))
+        write_text(
+            page_file, explain_page(found, command=f"mlsys explain report {' '.join(map(str, logs))}"), folders=True
+        )
         say(f"written: {page_file}", err=True)
     if pictures is not None:
         _write_pictures(found, pictures)
@@ -238,54 +239,14 @@ def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None
         _tell_report(found, as_json)
 
 
-def _read(paths: tuple[Path, ...]) -> list[Any]:
-    """Return logs, of files and of those that are shipped; every fault of all is told."""
-    from mlsys.errors import LogFileError, did_you_mean
-    from mlsys.explain import read_log, stored_logs
-
-    found: list[Any] = []
-    faults: list[str] = []
-    for path in paths:
-        text = str(path)
-        try:
-            if text == "stored":
-                found += stored_logs().values()
-            elif text.startswith("stored:"):
-                name = text.removeprefix("stored:")
-                if name not in stored_logs():
-                    faults.append(f"{text}: there is no such log.{did_you_mean(name, stored_logs())}")
-                    continue
-                found.append(stored_logs()[name])
-            else:
-                found.append(read_log(path))
-        except LogFileError as error:
-            faults.append(str(error))
-    names = [(log.name, log.platform) for log in found]
-    faults += [
-        f"{name} on {platform} is there twice"
-        for name, platform in dict.fromkeys(names)
-        if names.count((name, platform)) > 1
-    ]
-    if faults:
-        raise LogFileError("\n".join(faults))
-    return found
-
-
 def _write_pictures(logs: list[Any], folder: Path) -> None:
-    import csv
-    import io
-
     from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_table, write_pictures
     from mlsys.explain import attribute
-    from mlsys.explain.log import write_whole
 
     written, absent = write_pictures(logs, folder)
     try:
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, OPERATOR_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(operator_table(attribute(logs[0]), logs[0]))
-        write_whole(folder / "operators.csv", stream.getvalue())
+        rows = operator_table(attribute(logs[0]), logs[0])
+        write_text(folder / "operators.csv", csv_text(rows, OPERATOR_COLUMNS))
         written.append(folder / "operators.csv")
     except ValueError as why:
         absent.append(f"operators.csv: {why}")
@@ -321,136 +282,5 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
         say(verdict.explain())
 
 
-@explain.command()
-@click.argument("logs", nargs=-1, type=_PATH)
-@click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
-@click.option("--rows", type=_PATH, help="CSV of further platforms.")
-@click.option("--portability", is_flag=True, help="Predict each published platform from the others.")
-@click.option("--json", "as_json", is_flag=True)
-@click.option("--csv", "as_csv", is_flag=True)
-@speak_plainly
-def compare(
-    logs: tuple[Path, ...], published: bool, rows: Path | None, portability: bool, as_json: bool, as_csv: bool
-) -> None:
-    """Lay platforms side by side: LOGS, published microcontrollers, rows of your own; name the best of each column."""
-    from mlsys.cli.common import print_csv
-    from mlsys.explain.platforms import COLUMNS, winners
-
-    if portability:
-        _tell_portability(as_json)
-        return
-    found = _platforms(logs, published, rows)
-    best = winners(found)
-    if as_json:
-        told = {"platforms": [asdict(row) | {"power_mw": row.power_mw} for row in found], "best": best}
-        say(json.dumps(told, indent=1, ensure_ascii=False))
-    elif as_csv:
-        print_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in found])
-    else:
-        wide = max(len(row.platform) for row in found)
-        say(f"{'platform':<{wide}}  {'ms':>10}  {'mJ':>9}  {'mW':>8}  {'kB':>8}  {'runs apart':>10}")
-        for row in found:
-            values = (row.latency_ms, row.energy_mj, row.power_mw, row.memory_kb)
-            cells = [("—" if v is None else f"{v:.4g}").rjust(w) for v, w in zip(values, (10, 9, 8, 8), strict=True)]
-            apart = "—" if row.between_runs is None else f"{row.between_runs:.1%}"
-            say(f"{row.platform:<{wide}}  {'  '.join(cells)}  {apart:>10}")
-        for name, platform in best.items():
-            say(f"best {name}: {platform}")
-
-
-def _known(value: Any) -> Any:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else value
-
-
-def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) -> list[Any]:
-    from mlsys.errors import LogFileError
-    from mlsys.explain.platforms import platform_of, published, read_platforms
-
-    faults: list[str] = []
-    found: list[Any] = []
-    try:
-        found += map(platform_of, _read(logs))
-    except LogFileError as error:
-        faults.append(str(error))
-    if rows is not None:
-        try:
-            found += read_platforms(rows)
-        except LogFileError as error:
-            faults.append(str(error))
-    if with_published:
-        found += published()
-    names = [row.platform for row in found]
-    faults += [f"{name!r} is there twice" for name in dict.fromkeys(names) if names.count(name) > 1]
-    if not found and not faults:
-        faults.append("nothing to compare: give LOGS, --rows, or --published")
-    if faults:
-        raise LogFileError("\n".join(faults))
-    return found
-
-
-def _tell_portability(as_json: bool) -> None:
-    from mlsys.explain.portability import leave_one_out, published_points
-
-    found = leave_one_out(published_points())
-    if as_json:
-        say(json.dumps([asdict(one) | {"error": one.error} for one in found], indent=1))
-        return
-    for one in found:
-        told = f"{one.time_ms:.4g} ms, {one.error:+.0%}" if one.error is not None else f"refused: {one.refused}"
-        say(f"{one.platform}, {one.network}: measured {one.measured_ms:.4g} ms; {told}")
-    errors = sorted(abs(one.error) for one in found if one.error is not None)
-    say(f"{len(errors)} of {len(found)} predicted; the middle error is {errors[len(errors) // 2]:.0%}")
-
-
-@explain.command()
-@click.argument("logs", nargs=-1, type=_PATH)
-@click.option("--within", "latency_ms", type=float, help="Milliseconds at most.")
-@click.option("--energy", "energy_mj", type=float, help="mJ at most.")
-@click.option("--memory", "memory_kb", type=float, help="kB at most.")
-@click.option("--accuracy", type=float, help="Percent at least.")
-@click.option("--cost", "cost_usd", type=float, help="US dollars at most.")
-@click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
-@click.option("--rows", type=_PATH, help="CSV of platforms.")
-@click.option("--json", "as_json", is_flag=True)
-@click.option("--markdown", type=_PATH, help="Also write tree and table into this file.")
-@speak_plainly
-def guide(
-    logs: tuple[Path, ...],
-    published: bool,
-    rows: Path | None,
-    as_json: bool,
-    markdown: Path | None,
-    **limits: float | None,
-) -> None:
-    """Choose a platform for a requirement, by a decision tree over feasible rows. INFEASIBLE ends with exit code 3."""
-    from mlsys.explain.guide import INFEASIBLE, Requirement
-    from mlsys.explain.guide import guide as best
-
-    faults: list[str] = []
-    wanted = None
-    try:
-        wanted = Requirement(**limits)
-    except ValueError as error:
-        faults.append(str(error))
-    try:
-        found = _platforms(logs, published, rows)
-    except ValueError as error:
-        faults.append(str(error))
-    if faults or wanted is None:
-        raise ValueError("\n".join(faults))
-    told = best(found, wanted)
-    if markdown is not None:
-        from mlsys.explain.guide import as_markdown
-        from mlsys.explain.log import write_whole
-
-        write_whole(markdown, as_markdown(told, found))
-        say(f"written: {markdown}", err=True)
-    if as_json:
-        say(json.dumps(asdict(told) | {"wanted": told.wanted.asked}, indent=1, ensure_ascii=False))
-    else:
-        say(f"{told.answer}\n")
-        say(f"by {told.by}, checked in {told.cells} cells of limits\n\n{told.tree}\n")
-        for name, why in told.why.items():
-            say(f"{name}: {'; '.join(why) or 'feasible'}")
-    if told.answer == INFEASIBLE:
-        sys.exit(_INFEASIBLE)
+explain.add_command(compare)
+explain.add_command(guide)

@@ -12,6 +12,7 @@ from mlsys.edge.clock import Clock, PowerPoint, split_energy
 from mlsys.edge.schema import FORMATS, faults
 from mlsys.errors import EdgeFileError
 from mlsys.faults import dotted
+from mlsys.hardware.document import read_faultless
 from mlsys.units import Q_, Quantity
 
 __all__ = ["Config", "EdgeVariant", "example_config"]
@@ -95,13 +96,7 @@ class Config:
         EdgeFileError
             If the file is unreadable or has faults; every fault is told with its line and place.
         """
-        from mlsys.hardware.document import Document
-
-        document = Document(Path(path), "configuration", EdgeFileError)
-        told = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
-        if told:
-            raise EdgeFileError("\n".join(told))
-        return cls(document.data)
+        return cls(read_faultless(Path(path), "configuration", EdgeFileError, faults))
 
     def _of(self, group: str, key: str, usual: Any) -> Any:
         return (self.data.get(group) or {}).get(key, usual)

@@ -183,7 +183,7 @@ class Workbench:
                 buffer_bytes=sizes.buffers,
                 activation_bytes=int(_plan(stored).peak.m_as("byte")),
                 moved_bytes=_moved(stored) - int(saved),
-                macs=int(work.macs.magnitude),
+                macs=int(work.macs.m_as("MAC")),
                 parameters=sizes.parameters,
                 nonzero=sizes.nonzero,
             )

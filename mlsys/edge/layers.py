@@ -208,7 +208,7 @@ def summarize_hardware(
     samples = int(checked_number("summarize_hardware", "batch", batch, count(), {}))
     most = None if peak is None else checked_number("summarize_hardware", "peak", peak, positive("FLOP/s"), {})
     rows = layer_stats(workload)
-    macs = int(workload.macs.magnitude)
+    macs = int(workload.macs.m_as("MAC"))
     traffic: Mapping[str, float] = {
         "once": sum(row.parameter_bytes + row.activation_bytes for row in rows),
         "operators": workload.data.m_as("byte"),

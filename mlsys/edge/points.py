@@ -166,7 +166,7 @@ def _at_each_clock(config: Config, one: Measured) -> list[EdgePoint]:
     for clock in config.clocks:
         raw = one.samples_ms and _slowed(one.samples_ms, fixed, clock.scale)
         times = latency_statistics(raw or [1e3 * law.plain(clock)[0]])
-        needed = float(memory.magnitude)
+        needed = float(memory.m_as("byte"))
         energy = 1e3 * sum(law.plain(clock)[1:])
         reasons = _reasons(config, one, needed, times.p50, energy)
         found.append(EdgePoint(one, clock, times, law, needed, violations, reasons))

@@ -17,8 +17,8 @@ from pathlib import Path
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends.base import BackendMissingError
 from mlsys.explain.int8 import QuantizedNet, quantized
-from mlsys.explain.log import write_whole
 from mlsys.explain.nets import net_of
+from mlsys.files import write_text
 
 __all__ = ["BOARDS", "build", "network_header", "simulated", "tools_missing"]
 
@@ -114,7 +114,7 @@ def build(source: Path, out: Path, *, board: str = "mps2-an386", net: str = "tin
         raise BackendMissingError(reason)
     if board not in BOARDS:
         raise ArgumentError(f"build(): `board` must be one of {', '.join(BOARDS)}, got {board!r}")
-    write_whole(out / "network.h", network_header(quantized(net_of(net))))
+    write_text(out / "network.h", network_header(quantized(net_of(net))), folders=True)
     command = ["make", "-C", str(source), f"BOARD={board}", f"NET={net}", f"OUT={out.absolute()}"]
     done = subprocess.run([*command, *(["DEBUG=1"] if debug else [])], capture_output=True, text=True)
     if done.returncode:
@@ -172,4 +172,4 @@ def _listening(process: subprocess.Popen[str], port: int, wait: float) -> None:
 
 
 if __name__ == "__main__":
-    write_whole(Path(sys.argv[2]), network_header(quantized(net_of(sys.argv[1]))))
+    write_text(Path(sys.argv[2]), network_header(quantized(net_of(sys.argv[1]))), folders=True)

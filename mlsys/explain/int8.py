@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.explain.nets import Layer, Net, inputs_of, net_of, patches, reference
+from mlsys.explain.nets import Layer, Net, inputs_of, layer_products, net_of, reference
 
 __all__ = ["Grid", "QuantizedLayer", "QuantizedNet", "quantized", "run_int8"]
 
@@ -165,16 +165,7 @@ def _applied(each: QuantizedLayer, x: Array) -> Array:
         return mean
     assert each.weight is not None and each.bias is not None and each.multiplier is not None and each.shift is not None
     centred, weight = x.astype(np.int64) - each.source.zero, each.weight.astype(np.int64)
-    if layer.kind == "dense":
-        total = (centred.reshape(len(x), -1) @ weight.T).reshape(len(x), 1, 1, -1)
-    else:
-        windows = patches(layer, centred, 0)
-        total = (
-            np.einsum("nhwcij,ijc->nhwc", windows, weight[0])
-            if layer.kind == "depthwise"
-            else np.einsum("nhwcij,oijc->nhwo", windows, weight)
-        )
-    total = total + each.bias
+    total = layer_products(layer, centred, weight) + each.bias
     down = 31 - each.shift.astype(np.int64)
     scaled = (total * each.multiplier + (np.int64(1) << (down - 1))) >> down  # rounds halves upwards
     low = each.target.zero if layer.relu else -128

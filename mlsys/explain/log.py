@@ -18,7 +18,7 @@ from mlsys.errors import LogFileError
 from mlsys.explain.schema import VERSION, line_faults, whole_faults
 from mlsys.files import write_text
 
-__all__ = ["Cold", "LayerWork", "Log", "Sample", "read_log", "read_logs", "write_whole"]
+__all__ = ["Cold", "LayerWork", "Log", "Sample", "read_log", "read_logs"]
 
 _MOST_BYTES = 200_000_000
 _P99_SAMPLES = 1000
@@ -207,16 +207,11 @@ class Log:
 
     def write(self, path: Path) -> None:
         """Write the log whole or not at all; folders are made."""
-        write_whole(path, "\n".join(self.lines()) + "\n")
+        write_text(path, "\n".join(self.lines()) + "\n", folders=True)
 
 
 def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_DIGITS}g}")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all, folders included."""
-    write_text(path, text, folders=True)
 
 
 def read_log(path: Path | str) -> Log:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mlsys.errors import UnknownNameError, did_you_mean
 
-__all__ = ["NETS", "Cost", "Layer", "Net", "idle_chain", "inputs_of", "net_of", "reference"]
+__all__ = ["NETS", "Cost", "Layer", "Net", "idle_chain", "inputs_of", "layer_products", "net_of", "reference"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -230,30 +230,43 @@ def reference(net: Net, batch: Array) -> list[Array]:
     return found
 
 
+def layer_products(layer: Layer, x: Array, weight: Array) -> Array:
+    """Return the sums of products of a layer without its bias, in the arithmetic of the arrays given.
+
+    Parameters
+    ----------
+    layer
+        A convolution, depthwise or not, or a dense layer.
+    x
+        ``(count, height, width, channels)``, padded with zeros where the layer pads.
+    weight
+        As the layer has them, in the number format of ``x``.
+    """
+    if layer.kind == "dense":
+        sums: Array = (x.reshape(len(x), -1) @ weight.T).reshape(len(x), 1, 1, -1)
+        return sums
+    windows = _windows(layer, x)
+    if layer.kind == "depthwise":
+        sums = np.einsum("nhwcij,ijc->nhwc", windows, weight[0])
+    else:
+        sums = np.einsum("nhwcij,oijc->nhwo", windows, weight)
+    return sums
+
+
 def _applied(layer: Layer, x: Array) -> Array:
     if layer.kind == "pool":
         mean: Array = x.mean(axis=(1, 2), keepdims=True)
         return mean
     assert layer.weight is not None and layer.bias is not None
-    weight = layer.weight.astype(np.float64)
-    if layer.kind == "dense":
-        y = (x.reshape(len(x), -1) @ weight.T).reshape(len(x), 1, 1, -1)
-    else:
-        windows = patches(layer, x, 0.0)
-        y = (
-            np.einsum("nhwcij,ijc->nhwc", windows, weight[0])
-            if layer.kind == "depthwise"
-            else np.einsum("nhwcij,oijc->nhwo", windows, weight)
-        )
-    y = y + layer.bias
+    y = layer_products(layer, x, layer.weight.astype(np.float64)) + layer.bias
     found: Array = np.maximum(y, 0) if layer.relu else y
     return found
 
 
-def patches(layer: Layer, x: Array, fill: float) -> Array:
+def _windows(layer: Layer, x: Array) -> Array:
     """Return the window of every output place: ``(count, height, width, channels, kh, kw)``."""
     top, left, bottom, right = layer.pads
-    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
     view = np.lib.stride_tricks.sliding_window_view(padded, layer.kernel, axis=(1, 2))
     found: Array = view[:, :: layer.stride[0], :: layer.stride[1]]
     return found

@@ -6,7 +6,7 @@ trees and files larger than :data:`MAX_BYTES` are refused before anything is bui
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import yaml
 from mlsys.errors import DeviceFileError, UnreadableError
 from mlsys.inputs import read_bytes
 
-__all__ = ["MAX_BYTES", "Document", "Place", "plain"]
+__all__ = ["MAX_BYTES", "Document", "Place", "plain", "read_faultless"]
 
 MAX_BYTES = 200_000
 _MAX_DEPTH = 12
@@ -135,3 +135,26 @@ def _scalar(event: Any) -> Any:
         return int(text) if kind.endswith("int") else float(text) if kind.endswith("float") else text
     except ValueError:
         return text
+
+
+def read_faultless(
+    path: Path, kind: str, error: type[ValueError], faults: Callable[[Any], Iterable[tuple[Place, str]]]
+) -> Any:
+    """Return what a YAML file says, or raise with every fault of it, each with its line and place.
+
+    Parameters
+    ----------
+    path
+        The file; JSON is YAML, too.
+    kind
+        What the file is, for messages.
+    error
+        What is raised where it cannot be read or has faults.
+    faults
+        Finds the faults of what it says.
+    """
+    document = Document(path, kind, error)
+    found = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
+    if found:
+        raise error("\n".join(found))
+    return document.data

@@ -22,7 +22,8 @@ from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_
 from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
-from mlsys.viz.systolic import SystolicAnimation, array_frame, energy_per_mac_bars, utilisation_teeth
+from mlsys.viz.systolic import array_frame, energy_per_mac_bars, utilisation_teeth
+from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
 from mlsys.viz.validation import error_bars, measured_against_predicted, validation_panels
 

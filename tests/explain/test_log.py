@@ -10,7 +10,8 @@ import pytest
 
 from mlsys.errors import LogFileError
 from mlsys.explain import Log, Sample, read_log, read_logs
-from mlsys.explain.log import parsed, write_whole
+from mlsys.explain.log import parsed
+from mlsys.files import write_text
 
 from .conftest import make_log
 
@@ -24,7 +25,7 @@ def test_round_trip(log: Log, tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
-        write_whole(tmp_path / "one.jsonl", "\ud800")
+        write_text(tmp_path / "one.jsonl", "\ud800", folders=True)
     assert not list(tmp_path.iterdir())
 
 

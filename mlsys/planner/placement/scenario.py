@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import ScenarioFileError, UnreadableError
+from mlsys.faults import dotted
+from mlsys.hardware.document import read_faultless
 from mlsys.inputs import read_text
 from mlsys.planner.placement.schema import scenario_faults
 
@@ -119,7 +121,7 @@ class Scenario:
     def __post_init__(self) -> None:
         found = scenario_faults(self.data)
         if found:
-            raise ScenarioFileError("\n".join(f"{_dotted(place)}{text}" for place, text in found))
+            raise ScenarioFileError("\n".join(f"{dotted(place)}{text}" for place, text in found))
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
@@ -132,13 +134,7 @@ class Scenario:
         """
         path = Path(path)
         if path.suffix.lower() in (".yaml", ".yml"):
-            from mlsys.hardware.document import Document
-
-            document = Document(path, "scenario", ScenarioFileError)
-            told = [*document.faults, *(document.located(*fault) for fault in scenario_faults(document.data))]
-            if told:
-                raise ScenarioFileError("\n".join(told))
-            return cls(document.data)
+            return cls(read_faultless(path, "scenario", ScenarioFileError, scenario_faults))
         try:
             text = read_text(path, _MOST_BYTES)
         except UnreadableError as error:
@@ -150,7 +146,7 @@ class Scenario:
             line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise ScenarioFileError(f"{path}{line}: not readable as JSON: {problem}") from None
-        told = [*doubles, *(f"{_dotted(place)}{text}" for place, text in scenario_faults(data))]
+        told = [*doubles, *(f"{dotted(place)}{text}" for place, text in scenario_faults(data))]
         if told:
             raise ScenarioFileError("\n".join(f"{path}: {line}" for line in told))
         return cls(data)
@@ -227,10 +223,6 @@ class Scenario:
     def ambient(self) -> Fraction:
         """Temperature around the chips, °C."""
         return exact(self.data.get("ambient_c", 25))
-
-
-def _dotted(place: tuple[Any, ...]) -> str:
-    return f"{'.'.join(map(str, place))}: " if place else ""
 
 
 def _mapping(pairs: list[tuple[str, Any]], doubles: list[str]) -> dict[str, Any]:

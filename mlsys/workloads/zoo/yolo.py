@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from mlsys.workloads.zoo.picture import Picture, Shape
 
 __all__ = ["SIZES", "yolo_v5", "yolo_v8", "yolox"]
@@ -71,6 +73,26 @@ def _pooled(net: Picture, out: int) -> None:
     _conv(net, "pooling out", out)
 
 
+def _up_and_down(
+    net: Picture, kept: Sequence[Shape], wide: Callable[[int], int], deep: Callable[[int], int]
+) -> list[Shape]:
+    """Append the path up to fine grids and down again, where grids of one size meet; return the three at its end."""
+    laterals = []
+    for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
+        _conv(net, f"lateral {level}", wide(channels))
+        laterals.append(net.shape)
+        net.upsample()
+        _joined(net, net.shape, earlier)
+        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
+    found = [net.shape]
+    for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
+        _conv(net, f"down again {level}", wide(channels), 3, 2)
+        _joined(net, net.shape, lateral)
+        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
+        found.append(net.shape)
+    return found
+
+
 def yolo_v5(net: Picture, size: str) -> None:
     """YOLOv5 release 6: three anchors a place, on grids of 8, 16 and 32 pixels."""
     depth, width = DEEPEST.get(size, SIZES[size][0]), SIZES[size][1]
@@ -88,19 +110,7 @@ def yolo_v5(net: Picture, size: str) -> None:
         _csp(net, f"stage {level}", wide(channels), deep(repeats))
         kept.append(net.shape)
     _pooled(net, wide(1024))
-    laterals = []
-    for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
-        _conv(net, f"lateral {level}", wide(channels))
-        laterals.append(net.shape)
-        net.upsample()
-        _joined(net, net.shape, earlier)
-        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
-    found = [net.shape]
-    for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
-        _conv(net, f"down again {level}", wide(channels), 3, 2)
-        _joined(net, net.shape, lateral)
-        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
-        found.append(net.shape)
+    found = _up_and_down(net, kept, wide, deep)
     for level, shape in enumerate(found, start=3):
         net.shape = shape
         net.conv(f"head {level}", 3 * (CLASSES + 5), 1, norm=False, act=None)
@@ -163,19 +173,7 @@ def yolox(net: Picture, size: str) -> None:
             _pooled(net, wide(channels))
         _csp(net, f"stage {level}", wide(channels), deep(repeats), shortcut=level < 5)
         kept.append(net.shape)
-    laterals = []
-    for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
-        _conv(net, f"lateral {level}", wide(channels))
-        laterals.append(net.shape)
-        net.upsample()
-        _joined(net, net.shape, earlier)
-        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
-    found = [net.shape]
-    for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
-        _conv(net, f"down again {level}", wide(channels), 3, 2)
-        _joined(net, net.shape, lateral)
-        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
-        found.append(net.shape)
+    found = _up_and_down(net, kept, wide, deep)
     for level, shape in enumerate(found, start=3):
         net.shape = shape
         _conv(net, f"head {level}", wide(256))

@@ -1,0 +1,233 @@
+"""A systolic array to step through: every cycle as a picture, in a page, in print, as GIF or HTML."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from mlsys.files import atomically, write_text
+from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
+from mlsys.provenance.shown import announce
+from mlsys.viz.style import COLORS
+from mlsys.viz.systolic import array_frame, plain_number
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["SystolicAnimation"]
+
+
+class SystolicAnimation:
+    """A small product running through an array: to step through, to play, to export.
+
+    Parameters
+    ----------
+    left, right
+        Operands, (m × k) and (k × n); small, for every value is drawn.
+    rows, columns
+        Places of the array.
+    dataflow, overlap
+        As in :func:`mlsys.models.systolic.simulate_array`.
+
+    Attributes
+    ----------
+    run
+        What the machine returned; nothing of the picture is made up.
+    alt
+        Text alternative of the whole.
+
+    Examples
+    --------
+    >>> animation = SystolicAnimation([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
+    >>> len(animation), animation.sentences[1]
+    (6, 'Cycle 2: 3 of 4 PEs multiply; 4 and 1 enter.')
+    """
+
+    def __init__(
+        self, left: npt.ArrayLike, right: npt.ArrayLike, rows: int, columns: int,
+        dataflow: str = "ws", overlap: str = "none",
+    ) -> None:  # fmt: skip
+        self.run = simulate_array(left, right, rows, columns, dataflow, overlap, record=True)
+        self.dataflow = dataflow
+        self.shape = rows, columns
+        self.sentences = tuple(_sentence(frame) for frame in self.run.frames)
+        busiest = max(int(frame.busy.sum()) for frame in self.run.frames)
+        share = self.run.activity.sum() / (self.run.cycles * rows * columns)
+        self.alt = (
+            f"Animation of a {rows} by {columns} array, {DATAFLOWS[dataflow]}, over {self.run.cycles} cycles: "
+            f"operands enter in a slanted line, at most {busiest} of {rows * columns} PEs multiply at once, "
+            f"and {share:.0%} of all chances to multiply are used."
+        )
+        self._pictures: list[Image] | None = None
+        announce("picture", type(self).__name__, lambda: hashlib.sha256(repr(self.sentences).encode()).hexdigest()[:12])
+
+    def __len__(self) -> int:
+        return len(self.run.frames)
+
+    def pictures(self) -> list[Image]:
+        """Return every frame as a picture, drawn once."""
+        if self._pictures is None:
+            import matplotlib.style
+
+            with matplotlib.style.context("default"):  # whatever the notebook has set
+                self._pictures = self._drawn()
+        return self._pictures
+
+    def _drawn(self) -> list[Image]:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from PIL import Image
+
+        rows, columns = self.shape
+        width, height = 1.15 * (columns + 0.95), 1.15 * (rows + 1.05)
+        figure = Figure(figsize=(max(width, 3.4), height + 0.4), dpi=130)
+        ax = figure.add_axes((0.02, 0.0, 0.96, height / (height + 0.4)))
+        canvas: Any = FigureCanvasAgg(figure)
+        pictures = []
+        for frame in self.run.frames:
+            array_frame(ax, self.run, frame, self.dataflow)
+            canvas.draw()
+            size = canvas.get_width_height()
+            picture = Image.frombuffer("RGBA", size, canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
+            pictures.append(picture.quantize(64))  # flat colours: few are enough, and files stay small
+        return pictures
+
+    def png(self, cycle: int) -> bytes:
+        """Return the frame of one cycle, counted from 0, as PNG."""
+        file = io.BytesIO()
+        self.pictures()[cycle].save(file, format="PNG", optimize=True)
+        return file.getvalue()
+
+    def strip(self, frames: int = 6, across: int = 3) -> bytes:
+        """Return the animation for paper as PNG: frames from the first to the last cycle, side by side.
+
+        Parameters
+        ----------
+        frames
+            How many at most; they lie evenly between the first cycle and the last.
+        across
+            How many to a row.
+
+        Examples
+        --------
+        >>> animation = SystolicAnimation([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
+        >>> animation.strip()[1:4]
+        b'PNG'
+        """
+        from PIL import Image
+
+        count = min(frames, len(self))
+        chosen = [
+            self.pictures()[round(at * (len(self) - 1) / max(1, count - 1))].convert("RGB") for at in range(count)
+        ]
+        width, height = chosen[0].size
+        strip = Image.new("RGB", (width * min(across, count), height * -(-count // across)), "white")
+        for at, picture in enumerate(chosen):
+            strip.paste(picture, (at % across * width, at // across * height))
+        file = io.BytesIO()
+        strip.quantize(64).save(file, format="PNG", optimize=True)
+        return file.getvalue()
+
+    def save_gif(self, path: str | Path, seconds: float = 0.9) -> Path:
+        """Write the animation as GIF, ``seconds`` for each cycle, the last one longer."""
+        first, *rest = self.pictures()
+        pause = [round(1000 * seconds)] * len(self)
+        pause[-1] *= 3
+        options: dict[str, Any] = {"append_images": rest, "duration": pause, "loop": 0}
+        return atomically(path, lambda draft: first.save(draft, format="GIF", save_all=True, **options))
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write a page that needs nothing else: no network, no library."""
+        page = (
+            '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width">\n'
+            f"<title>Systolic array, {DATAFLOWS[self.dataflow]}</title>\n<body>\n{self.html()}\n</body>\n</html>\n"
+        )
+        return write_text(path, page)
+
+    def html(self, start: int | None = None) -> str:
+        """Return the animation with its buttons as HTML: step, play, and a slider for the arrow keys.
+
+        It opens at cycle ``start``, by default the busiest, and does not move by itself.
+        """
+        busy = [int(frame.busy.sum()) for frame in self.run.frames]
+        shown = busy.index(max(busy)) if start is None else start
+        frames = []
+        for at, sentence in enumerate(self.sentences):
+            data = base64.b64encode(self.png(at)).decode("ascii")
+            hidden = "" if at == shown else " hidden"
+            frames.append(f'<img alt="{html.escape(sentence)}" src="data:image/png;base64,{data}"{hidden}>')
+        width = self.pictures()[0].size[0] // 1.3
+        sentences = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
+        return _PLAYER.format(
+            label=html.escape(self.alt), frames="".join(frames), last=len(self) - 1, shown=shown,
+            sentence=html.escape(self.sentences[shown]), sentences=sentences, width=f"{width:.0f}",
+            line=COLORS["BlueLine"], ink=COLORS["primary"],
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """Show the player where HTML is shown, and a strip of its frames where it is not, as on paper."""
+        picture = base64.b64encode(self.strip()).decode("ascii")
+        return {"text/html": self.html(), "image/png": picture, "text/plain": self.alt}
+
+
+def _sentence(frame: Frame) -> str:
+    rows, columns = frame.moving.shape
+    parts = [f"{int(frame.busy.sum())} of {rows * columns} PEs multiply"]
+    if frame.phase == "load" and not frame.entering:
+        parts = ["the next row of words is pushed in"]
+    for what, words in (("enter", frame.entering), ("leave", frame.leaving)):
+        if words:
+            values = [plain_number(value) for _, value in words]
+            listed = values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
+            parts.append(f"{listed} {what}{'s' if len(values) == 1 else ''}")
+    return f"Cycle {frame.cycle + 1}: {'; '.join(parts)}."
+
+
+# Frames are drawn by Python; the script only chooses which one is seen.
+_PLAYER = """<div class="mlsys-player" role="group" aria-label="{label}" style="max-width:{width}px">
+<style>
+.mlsys-player {{ text-align:left; color:{ink}; background:#fff; padding:.4em; border-radius:4px;
+  font:15px/1.5 sans-serif; }}
+.mlsys-player img {{ width:100%; height:auto; display:block; margin:0; background:#fff; }}
+.mlsys-player img[hidden] {{ display:none; }}
+.mlsys-player .mlsys-keys {{ display:flex; gap:.4em; align-items:center; flex-wrap:wrap; margin:.3em 0; }}
+.mlsys-player button {{ font:inherit; padding:.15em .7em; color:{ink}; background:#f3f6f9; border:1px solid #7b8794;
+  border-radius:4px; cursor:pointer; }}
+.mlsys-player input {{ flex:1 1 8em; accent-color:{line}; }}
+.mlsys-player :focus-visible {{ outline:3px solid {line}; outline-offset:2px; }}
+.mlsys-player p {{ margin:.2em 0; min-height:3em; }}
+</style>
+<div class="mlsys-frames">{frames}</div>
+<div class="mlsys-keys"><button type="button" data-step="-1">Back</button>
+<button type="button" data-play>Play</button><button type="button" data-step="1">Step</button>
+<input type="range" min="0" max="{last}" value="{shown}" aria-label="Cycle; the arrow keys step"></div>
+<p aria-live="polite">{sentence}</p>
+<details><summary>Every cycle in words</summary><ol style="list-style:none;padding:0">{sentences}</ol></details>
+<script>(function () {{
+  const root = document.currentScript.parentElement, frames = [...root.querySelectorAll("img")];
+  const slider = root.querySelector("input"), told = root.querySelector("p"), play = root.querySelector("[data-play]");
+  let timer = null;
+  function show(at) {{
+    frames.forEach((frame, index) => {{ frame.hidden = index !== at; }});
+    slider.value = at; told.textContent = frames[at].alt;
+  }}
+  function stop() {{ clearInterval(timer); timer = null; play.textContent = "Play"; }}
+  function move(by) {{ show((Number(slider.value) + by + frames.length) % frames.length); }}
+  slider.addEventListener("input", () => {{ stop(); show(Number(slider.value)); }});
+  root.querySelectorAll("[data-step]").forEach((button) =>
+    button.addEventListener("click", () => {{ stop(); move(Number(button.dataset.step)); }}));
+  play.addEventListener("click", () => {{
+    if (timer) {{ stop(); return; }}
+    if (Number(slider.value) === frames.length - 1) show(0);
+    play.textContent = "Pause";
+    timer = setInterval(() => {{ move(1); if (Number(slider.value) === frames.length - 1) stop(); }}, 900);
+  }});
+}})();</script>
+</div>"""
