@@ -26,7 +26,8 @@ def device(name: str) -> None:
     for quantity in twin.recorded():
         (fact,) = quantity.facts
         label = fact.name.removeprefix(f"{twin.id}/")
-        say(f"  {label:<34} {quantity!s:>16}  {fact.source} ({fact.date}; {fact.confidence})")
+        spread = f" ± {fact.uncertainty:g}" if fact.uncertainty else ""
+        say(f"  {label:<34} {quantity!s:>16}{spread:<7}  {fact.source} ({fact.date}; {fact.confidence})")
     say_own(own_numbers([twin]))
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
+from mlsys.hardware.parts import OperatingPoint
 from mlsys.tables import Table
 from mlsys.units import Quantity
 
-__all__ = ["COLUMNS", "comparison", "confidence", "levels", "listing", "records"]
+__all__ = ["COLUMNS", "comparison", "confidence", "groundwork", "levels", "listing", "records"]
 
 # What a listing shows of each device, and the unit it shows it in.
 COLUMNS = {
@@ -80,7 +81,56 @@ def comparison(devices: Sequence[Device]) -> Table:
     for name, unit in COLUMNS.items():
         if name != "peak":
             rows.append((f"{name}, {unit}", *(_shown(device.glance()[name], unit) for device in devices)))
+    for name, unit in _AT_WORK.items():
+        has = [_at_work(device)[name] for device in devices]
+        if any(value is not None for value in has):
+            rows.append((f"{name}, {unit}", *(_shown(value, unit) for value in has)))
     return Table("Dense peaks; main memory", ("", *(device.id for device in devices)), rows)
+
+
+# What placing and shrinking ask of a device besides its speed; few makers publish it.
+_AT_WORK = {"active": "W", "idle": "W", "price": "USD"}
+
+
+def _at_work(device: Device) -> dict[str, Quantity | None]:
+    return {"active": device._active_power, "idle": device._idle_power, "price": device._price}
+
+
+def groundwork(devices: Iterable[Device]) -> Table:
+    """Return power at work and at rest, price, clocks and links: a line for each device; ``~`` marks an assumption.
+
+    Parameters
+    ----------
+    devices
+        Devices to list.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> groundwork([Hardware.Edge.RaspberryPi4]).rows[0][:4]
+    ('RaspberryPi4', '5.89 W', '1.60 W', '35 USD')
+    """
+    rows = []
+    for device in devices:
+        points = "; ".join(f"{_told(one._clock)} at {_told(one._voltage)}" for one in _ends(device.points))
+        links = "; ".join(
+            f"{link.name} {_told(link._per_direction)}, {_told(link._latency)}" for link in device.links.values()
+        )
+        rows.append((device.id, *(_told(value) for value in _at_work(device).values()), points or "—", links or "—"))
+    heads = ("device", "at work", "at rest", "price", "slowest and fastest clock", "links, each direction")
+    return Table(f"{len(rows)} devices, ~ assumed", heads, rows)
+
+
+def _ends(points: Sequence[OperatingPoint]) -> Sequence[OperatingPoint]:
+    return points if len(points) < 2 else (points[0], points[-1])
+
+
+def _told(value: Quantity | None) -> str:
+    """Return a recorded value as written, to three digits, with a mark where it is assumed."""
+    if value is None:
+        return "—"
+    (fact,) = value.facts
+    return f"{'~' if fact.confidence == 'assumed' else ''}{natural(float(value.magnitude))} {value.units:~P}"
 
 
 def levels(devices: Sequence[Device]) -> Table:
@@ -194,11 +244,12 @@ def confidence(devices: Iterable[Device]) -> Table:
             field = {"peaks": "peak rate", "memory": f"memory {what}", "links": f"link {what}"}.get(section, what)
             counts.setdefault(field.replace("_", " "), Counter())[fact.confidence] += 1
     every = sum(counts.values(), Counter())
+    shown = [grade for grade in _GRADES if grade != "assumed" or every[grade]]
     rows = [
-        (field, *(grades[grade] for grade in _GRADES), grades.total())
+        (field, *(grades[grade] for grade in shown), grades.total())
         for field, grades in [*sorted(counts.items()), ("all", every)]
     ]
-    return Table("How well the values are known", ("field", *_GRADES, "all"), rows)
+    return Table("How well the values are known", ("field", *shown, "all"), rows)
 
 
-_GRADES = ("verified", "secondary", "derived", "unverified")
+_GRADES = ("verified", "secondary", "derived", "unverified", "assumed")

@@ -156,14 +156,28 @@ def _mapping(data: Any, key: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+# What makers seldom publish may be a named assumption in a real device, too: a source says it, a range comes along.
+_MAY_BE_ASSUMED = (("power", "active"), ("power", "idle"), ("power", "points"), ("price",), ("links",))
+
+
 def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Find values that are assumed in a real device, or quoted in one that is made up."""
+    """Find values assumed in a real device without a range or where none may be, or quoted in a made-up one."""
     teaching = isinstance(data, dict) and data.get("profile") == "teaching"
     for place, field in _fields(data, ()):
         source = _mapping(sources, field["source"])
         assumed = field.get("confidence", source.get("confidence")) == "assumed"
         if assumed and not teaching:
-            yield place, "a value may be assumed in a teaching profile only: say `profile: teaching`, or find a source"
+            if not any(place[: len(start)] == start for start in _MAY_BE_ASSUMED):
+                yield (
+                    place,
+                    "a value may be assumed in a teaching profile only, but for power, price and links: "
+                    "say `profile: teaching`, or find a source",
+                )
+            elif not field.get("uncertainty"):
+                yield (
+                    place,
+                    "what a real device assumes needs its range: add `uncertainty: 0.1`, in the unit of the value",
+                )
         if teaching and source and not assumed:
             yield place, "a value of a teaching profile is assumed: give it `confidence: assumed`"
 

@@ -30,7 +30,8 @@ class Fact:
     confidence
         ``verified`` (the source was read), ``secondary`` (a transcription was read),
         ``unverified`` (from memory, to be confirmed), ``derived``, ``defined`` or
-        ``assumed`` (made up for teaching).
+        ``assumed`` (made up for teaching, or a named assumption, whose ``source`` says it
+        and whose ``uncertainty`` is its range).
 
     Examples
     --------

@@ -484,7 +484,13 @@ def test_named_mutations_are_each_told_with_their_line(tmp_path: Path) -> None:
             text = "\n".join(lines)
         told = faults(tmp_path, text)
         for line, message in wanted:
-            assert any(message in said and line in (None, where) for where, said in told), (line, message, told)
+            # Two keys may be misspelt alike: the second is then a double before it is unknown.
+            either = (message, message.replace("unknown key", "duplicate key"))
+            assert any(line in (None, where) and any(one in said for one in either) for where, said in told), (
+                line,
+                message,
+                told,
+            )
         assert len(told) <= 2 * len(wanted) + 1, f"more faults than were made: {told}"
     assert not marker.exists(), "a tag was executed"
     assert sum(applied.values()) > 1.5 * FUZZED
