@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from mlsys.bench.compile import _arguments, _first_call, _largest_error, _memory_errors, _shapes
@@ -59,13 +59,13 @@ class PassResult:
     steps: tuple[PassStep, ...]
     error: float
 
-    @property
+    @cached_property
     def factors(self) -> tuple[Ratio, ...]:
         """What each pass is worth on top of those before it; the medians' ratios multiply to :attr:`total`."""
         pairs = zip(self.steps, self.steps[1:], strict=False)
         return tuple(ratio_of_medians(before.timing, after.timing) for before, after in pairs)
 
-    @property
+    @cached_property
     def total(self) -> Ratio:
         """All passes together against eager."""
         return ratio_of_medians(self.steps[0].timing, self.steps[-1].timing)

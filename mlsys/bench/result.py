@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from mlsys.bench.machine import Machine
@@ -68,7 +69,7 @@ class CompileResult:
         """Kernels that one compiled call launches."""
         return self.generated + self.library
 
-    @property
+    @cached_property
     def speedup(self) -> Ratio:
         """Median eager over median compiled time, with its 95 % interval."""
         return ratio_of_medians(self.eager, self.compiled)

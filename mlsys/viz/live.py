@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -83,13 +82,11 @@ class LiveFigure:
             self._canvas.restore_region(self._background)
 
     def _encoded(self) -> bytes:
-        from PIL import Image
+        import numpy as np
 
-        picture = Image.frombuffer("RGBA", self.pixels, self._canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
-        file = io.BytesIO()
-        # The pictures are flat colours: the fastest setting already makes them small.
-        picture.convert("RGB").save(file, format="PNG", compress_level=1)
-        return file.getvalue()
+        from mlsys.viz.png import png_bytes
+
+        return png_bytes(np.asarray(self._canvas.buffer_rgba()))
 
 
 def image_tag(png: bytes, alt: str, width: int, height: int) -> str:

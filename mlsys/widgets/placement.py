@@ -58,11 +58,11 @@ class PlacementLab(Lab):
         return ChoiceQuestion(
             "prediction",
             f"With an NPU of {MEMORY:,} MB the fastest plan starts on the GPU, runs four stages in a row on the NPU, "
-            f"and ends on the GPU: it changes device {whole.switches} times. Now the NPU has {_SMALL:,} MB, and one of "
-            "the four no longer fits. How often does the fastest plan change device?",
+            f"and ends on the GPU: it changes device {whole.switches} times. Now the NPU has {_SMALL:,} MB, and the "
+            "four no longer fit together. How often does the fastest plan change device?",
             f"{right} times, in {_ms(small)} against {_ms(whole)}: backbone and detection head stay on the "
-            "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than running the two "
-            "large stages on the GPU.",
+            "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than the NPU saves on the "
+            "detection head.",
             choices=tuple(
                 Choice(said, right=changes == right)
                 for changes, said in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
@@ -122,7 +122,7 @@ class PlacementLab(Lab):
             ),
             (
                 "A stage costs its run and the way its data take; only their sum can be compared.",
-                "A part that no longer fits changes the neighbours' places as well.",
+                "A stage that has to leave a device between two that stay costs two more transfers.",
                 "Time and energy part when moving is slow but cheap: say which one you want.",
             ),
         )

@@ -69,10 +69,7 @@ class RooflineLab(Lab):
     def _build(self) -> None:
         super()._build()
         self.controls["precision"] = replace(self.controls["precision"], known=_PRECISIONS)
-        self._quiet = True
-        self._offer_formats({"new": self.value("device")})
-        self._quiet = False
-        self.controls["device"].widget.observe(self._offer_formats, names="value")
+        self._offer_formats()
 
     def _prediction(self) -> Question:
         chip, right = Hardware.Cloud.A100, _first_compute_bound()
@@ -134,18 +131,24 @@ class RooflineLab(Lab):
             other=None if other == _NONE else self.machines[other],
         )
 
-    def _offer_formats(self, change: Any) -> None:
+    def _changed(self, change: Any) -> None:
+        if change["owner"] is self.controls["device"].widget:
+            self._offer_formats()
+        super()._changed(change)
+
+    def _offer_formats(self) -> None:
         """List the formats that the machine has; one that it lacks gives way to the nearest that it has."""
-        device, widget = self.machines[change["new"]], self.controls["precision"].widget
-        offered, now = [name for name in _PRECISIONS if name in device.precisions], widget.value
+        device, widget = self.machines[self.value("device")], self.controls["precision"].widget
+        had, now = offered(widget), widget.value
+        has = [name for name in _PRECISIONS if name in device.precisions]
+        if has == had:
+            return
         quiet, self._quiet = self._quiet, True
         try:
-            widget.options = [(name.upper(), name) for name in offered]
-            widget.value = now if now in offered else _nearest(now, offered)
+            widget.options = [(name.upper(), name) for name in has]
+            widget.value = now if now in has else _nearest(now, has)
         finally:
             self._quiet = quiet
-        if not quiet:
-            self._redraw()
 
     def _set(self, values: Mapping[str, Any]) -> None:
         # The machine first: it says which formats there are.

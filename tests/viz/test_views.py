@@ -233,8 +233,9 @@ def test_a_redraw_equals_a_drawing_from_scratch():
     buffer = io.BytesIO()
     fresh.figure.savefig(buffer, format="png", dpi=fresh.figure.dpi)
     other = pixels(buffer.getvalue())[..., :3]
-    assert other.shape == pixels(last).shape
-    assert (np.abs(other.astype(int) - pixels(last)).max(axis=2) > 8).mean() < 0.002
+    redrawn = pixels(last)
+    assert redrawn.shape == (*other.shape[:2], 4) and (redrawn[..., 3] == 255).all()
+    assert (np.abs(other.astype(int) - redrawn[..., :3]).max(axis=2) > 8).mean() < 0.002
 
 
 def test_the_same_state_gives_the_same_bytes():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.patches import PathPatch
 
 pytest.importorskip("ipywidgets")
 
@@ -53,15 +54,23 @@ def test_int8_was_slower_as_the_samples_say(lab: ExplainLab) -> None:
     assert longer == (question(lab, "int8").right_answer() == "It became longer")
 
 
+def drawn(shapes: dict[str, PathPatch], row: int | None = None) -> float:
+    """Return how wide the bars of one row are together, or those of all."""
+    found = 0.0
+    for shape in shapes.values():
+        for corners in shape.get_path().vertices.reshape(-1, 5, 2):
+            if row is None or corners[:4, 1].mean() == pytest.approx(row):
+                found += corners[1, 0] - corners[0, 0]
+    return float(found)
+
+
 def test_bars_fill_the_whole_and_amdahl_holds_in_every_state() -> None:
     scene = ExplainScene()
     for name in measurements():
         for cause in ("compute", "memory", "launch", "residual"):
             view = scene.update(name=name, cause=cause, factor=10.0)
-            whole = sum(bar.get_width() for bar in scene._wholes["measured"].values())
-            after = sum(bar.get_width() for bar in scene._wholes["after"].values())
-            layers = sum(bar.get_width() for stack in scene._bars.values() for bar in stack.values())
-            assert whole == pytest.approx(1) and layers == pytest.approx(1)
+            whole, after = (drawn(scene._wholes, row) for row in (0, 1))
+            assert whole == pytest.approx(1) and drawn(scene._layers) == pytest.approx(1)
             assert view.values["speedup"] == pytest.approx(1 / after)
             assert view.values["speedup"] <= view.values["limit"]
 
@@ -76,3 +85,48 @@ def test_the_button_runs_what_is_there_and_tells_what_is_not(lab: ExplainLab) ->
     alone = told_here({"logs": logs[:1], "absent": []})
     assert "The slowest takes" not in alone
     assert SimpleNamespace(**lab.here.__dict__)._begun.startswith("Started. Four runtimes")
+
+
+# --- words of questions, explanations and findings: each from the stored samples ---------------
+
+
+def test_the_slowest_and_the_fastest_are_what_they_are_called() -> None:
+    times = {name: log.median for name, log in measurements().items() if log.backend != "serial"}
+    assert max(times, key=times.__getitem__) == "eager, FP32" and min(times, key=times.__getitem__) == "litert, FP32"
+
+
+def test_both_answer_the_same_to_seven_digits() -> None:
+    slow, fast = (np.asarray(stored_logs()[f"ds-cnn fp32 {name}"].output) for name in ("eager", "litert"))
+    assert len(slow) and np.abs(slow - fast).max() <= 5e-7 * np.abs(slow).max()
+
+
+def test_what_is_left_lies_mostly_in_the_first_layer_and_the_depthwise_ones(lab: ExplainLab) -> None:
+    assert "five layers, the first and the four depthwise ones" in question(lab, "rest").solution
+    found = measured("eager, FP32")
+    left = {layer.name: layer.parts["residual"] for layer in found.layers}
+    five = [found.layers[0].name, *(name for name in left if name.startswith("dw"))]
+    assert len(five) == 5
+    assert sum(left[name] for name in five) > 0.75 * found.total * found.shares["residual"] / 100
+
+
+def test_the_whole_network_fits_into_a_small_cache_and_bytes_are_a_hundredth() -> None:
+    log = stored_logs()["ds-cnn fp32 eager"]
+    assert sum(work.weight_bytes for work in log.works) + max(w.read_bytes + w.write_bytes for w in log.works) < 256e3
+    assert measured("eager, FP32").shares["memory"] < 0.9
+
+
+def test_the_runs_of_each_lie_closer_together_than_the_two_formats_do() -> None:
+    plain, small = (stored_logs()[f"ds-cnn {name} litert"] for name in ("fp32", "int8"))
+    spread = max(max(log.run_medians) - min(log.run_medians) for log in (plain, small))
+    assert spread < small.median - plain.median
+
+
+def test_int8_takes_arithmetic_off_and_adds_more_than_that() -> None:
+    plain, small = measured("litert, FP32"), measured("litert, INT8")
+    before, after = (found.total * found.shares["compute"] / 100 for found in (plain, small))
+    assert after < before / 4 and small.total - after > plain.total - before + (before - after)
+
+
+def test_the_penalties_of_the_text_are_more_than_its_cycles(lab: ExplainLab) -> None:
+    assert 60_000 * 10 + 5_000 * 100 + 60_000 == 1_160_000 > 1_000_000
+    assert "1,160,000" in question(lab, "penalties").solution

@@ -74,3 +74,82 @@ def test_what_does_not_fit_is_said():
 
 def test_three_questions_are_for_the_page(lab):
     assert [item.name for item in lab._questions() if not item.in_app] == ["units", "each-fastest", "never-slower"]
+
+
+# --- words of questions and explanations ----------------------------------------------------
+
+ON_NPU = ("backbone", "neck", "detection head", "box filter")
+
+
+def profile(stage: str, device: str) -> dict[str, float]:
+    """Return what the example says of one stage on one device."""
+    return next(each for each in example()["stages"] if each["name"] == stage)["profiles"][device]
+
+
+def way(stage: str, start: str, end: str, link: float = 1.0) -> float:
+    """Return how long the output of a stage takes from one device to another, ms: 1 MB at 1 GB/s is 1 ms."""
+    data = example()
+    size = next(each for each in data["stages"] if each["name"] == stage)["output_mb"]
+    hop = next(each for each in data["links"] if (each["from"], each["to"]) == (start, end))
+    return float(hop["latency_ms"] + size / (hop["bandwidth_gb_s"] * link))
+
+
+def saved(stage: str) -> float:
+    """Return by how much the NPU is faster than the GPU for one stage, ms."""
+    return profile(stage, "gpu")["latency_ms"] - profile(stage, "npu")["latency_ms"]
+
+
+def devices(placed) -> list[str]:
+    return [stage.choice.device for stage in placed.stages]
+
+
+def test_the_whole_plan_begins_and_ends_on_the_gpu_with_four_stages_between():
+    assert devices(pipeline_of().best) == ["gpu"] * 2 + ["npu"] * 4 + ["gpu"]
+    assert [stage.stage for stage in pipeline_of().best.stages[2:6]] == list(ON_NPU)
+
+
+def test_the_four_no_longer_fit_together_and_the_head_pays_its_way():
+    room = [profile(stage, "npu")["memory_mb"] for stage in ON_NPU]
+    assert sum(room) > 1800 >= max(room)
+    assert way("neck", "gpu", "npu") + way("detection head", "npu", "gpu") < saved("detection head")
+
+
+def test_at_half_speed_the_npu_is_faster_for_no_stage():
+    for stage in ON_NPU:
+        assert 2 * profile(stage, "npu")["latency_ms"] > profile(stage, "gpu")["latency_ms"]
+
+
+def test_over_slow_links_two_transfers_cost_more_than_the_npu_saves(lab):
+    both = way("resize", "gpu", "npu", 1 / 32) + way("box filter", "npu", "gpu", 1 / 32)
+    assert both > sum(map(saved, ON_NPU))
+    assert set(devices(pipeline_of(link=1 / 32).best)) == {"gpu"}
+    late = (both - sum(map(saved, ON_NPU))) / sum(
+        profile(each["name"], "gpu")["latency_ms"] for each in example()["stages"]
+    )
+    assert f"{100 * late:.1f}%" in lab.questions["slow-links"].solution
+
+
+def test_the_npu_spends_less_on_each_stage_and_moving_is_cheap():
+    for stage in ON_NPU:
+        for other in ("cpu", "gpu"):
+            assert profile(stage, "npu")["energy_mj"] < profile(stage, other)["energy_mj"]
+    frugal = pipeline_of(link=1 / 32, goal="efficiency").best
+    assert devices(frugal) == devices(pipeline_of().best)
+    moved, waited = (
+        sum(float(s.transfer_energy) for s in frugal.stages),
+        sum(float(s.transfer_latency) for s in frugal.stages),
+    )
+    assert moved < 0.05 * float(frugal.energy) and waited > 0.5 * float(frugal.latency)
+
+
+def test_a_faster_npu_leaves_gpu_and_transfers_as_they_are():
+    one, four = pipeline_of().best, pipeline_of(npu=4.0).best
+    assert devices(one) == devices(four)
+    for before, after in zip(one.stages, four.stages, strict=True):
+        assert before.transfer_latency == after.transfer_latency
+        shrinks = 4 if before.choice.device == "npu" else 1
+        assert float(before.choice.latency) == pytest.approx(shrinks * float(after.choice.latency))
+
+
+def test_with_the_links_of_the_example_the_simple_rule_is_right():
+    assert pipeline_of().best.latency == pipeline_of().fastest.latency

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("ipywidgets")
 
 from mlsys.edge.stored import stored_run
+from mlsys.viz.views.edge import chosen
 from mlsys.widgets import ShrinkLab
 from mlsys.widgets.questions import ChoiceQuestion, NumberQuestion
 
@@ -59,3 +61,60 @@ def test_controls_reach_every_variant(lab: ShrinkLab) -> None:
             assert lab.view is not None
             seen.add((lab.view.values["memory"], lab.view.values["time"]))
     assert len(seen) == len(stored_run().measured)
+
+
+# --- words of questions, explanations and findings: each from the measured rows ---------------
+
+
+def row(method: str, level: float, precision: str):  # type: ignore[no-untyped-def]
+    found = [
+        one
+        for one in stored_run().measured
+        if (one.method, one.precision) == (method, precision) and one.level in (level, 0.0)
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def typical(one) -> float:  # type: ignore[no-untyped-def]
+    return float(np.median(one.samples_ms))
+
+
+def test_zeros_change_neither_bytes_nor_operations_and_cost_right_answers() -> None:
+    whole, holes = row("none", 0, "fp32"), row("unstructured", 0.9, "fp32")
+    assert (whole.macs, whole.weight_bytes, whole.activation_bytes) == (
+        holes.macs,
+        holes.weight_bytes,
+        holes.activation_bytes,
+    )
+    assert holes.nonzero < 0.2 * whole.nonzero and holes.sparse_bytes < whole.weight_bytes
+    assert holes.accuracy < whole.accuracy
+
+
+def test_the_sizes_of_the_three_layers_are_those_of_the_network() -> None:
+    assert row("none", 0, "fp32").macs == 16 * 9 * 784 + 32 * 16 * 9 * 196 + 1568 * 10
+    assert row("structured", 0.5, "fp32").macs == 8 * 9 * 784 + 16 * 8 * 9 * 196 + 784 * 10
+
+
+def test_static_int8_answers_as_well_in_a_quarter_of_the_bytes() -> None:
+    whole, small = row("none", 0, "fp32"), row("none", 0, "int8-static")
+    assert small.accuracy >= whole.accuracy
+    assert small.activation_bytes == whole.activation_bytes / 4 and small.weight_bytes < 0.26 * whole.weight_bytes
+
+
+def test_fp16_halves_the_bytes_and_takes_longer_all_the_same() -> None:
+    whole, half = row("none", 0, "fp32"), row("none", 0, "fp16")
+    assert half.activation_bytes == whole.activation_bytes / 2 and half.weight_bytes == whole.weight_bytes / 2
+    assert typical(half) > 1.2 * typical(whole) and np.percentile(half.samples_ms, 5) > typical(whole)
+
+
+def test_a_lower_clock_costs_energy_and_a_lower_voltage_saves_it() -> None:
+    full, half, low = (
+        sum(chosen("50 % of channels cut", "fp32", clock)[0].energies)
+        for clock in ("full", "half", "half, at 0.8 of the voltage")
+    )
+    assert low < full < half
+
+
+def test_half_of_the_weights_at_zero_is_no_faster() -> None:
+    assert typical(row("unstructured", 0.5, "fp32")) > 0.9 * typical(row("none", 0, "fp32"))

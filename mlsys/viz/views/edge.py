@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypedDict
 
 import matplotlib.style
@@ -61,10 +62,16 @@ def chosen(
     for what, name, known in (("cut", cut, CUTS), ("precision", precision, FORMATS), ("clock", clock, CLOCKS)):
         if name not in known:
             raise UnknownNameError(f"edge_view(): `{what}` must be one of {', '.join(known)}, got {name!r}")
-    scale, voltage = CLOCKS[clock]
-    points = stored_run().points(active_memory_budget_mb=budget / 1e3, clocks=[{"scale": scale, "voltage": voltage}])
+    points = _all_at(clock, budget)
     wanted = EdgeVariant(*CUTS[cut], precision)
     return next(point for point in points if point.measured.variant == wanted), points
+
+
+@lru_cache(maxsize=32)
+def _all_at(clock: str, budget: float) -> tuple[EdgePoint, ...]:
+    """Return every variant of the stored run at one clock, under one budget."""
+    scale, voltage = CLOCKS[clock]
+    return stored_run().points(active_memory_budget_mb=budget / 1e3, clocks=[{"scale": scale, "voltage": voltage}])
 
 
 class EdgeScene(Scene):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 
 from mlsys.errors import UnknownNameError
 from mlsys.explain import CAUSES, Attribution, Log, attribute, stored_logs
@@ -87,9 +89,10 @@ class ExplainScene(Scene):
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 5.6)
             left = self._panel((0.16, 0.33, 0.80, 0.60), names, "Layer after layer, as a share of the whole")
-            self._bars = {name: self._stack(left, row) for row, name in enumerate(names)}
+            self._rows = {name: row for row, name in enumerate(names)}
+            self._layers = self._stack(left)
             right = self._panel((0.16, 0.09, 0.80, 0.15), _ROWS, "The whole, before and after")
-            self._wholes = {name: self._stack(right, row) for row, name in enumerate(_ROWS)}
+            self._wholes = self._stack(right)
             style: dict[str, Any] = {"va": "center", "fontsize": 9, "color": COLORS["primary"]}
             self._texts = {name: right.text(0, row, "", **style) for row, name in enumerate(_ROWS)}
             self._limit = right.axvline(0, color=COLORS["RedLine"], linestyle="--", linewidth=1.2, visible=False)
@@ -98,8 +101,7 @@ class ExplainScene(Scene):
             self.figure.legend(
                 handles=handles, loc="lower center", bbox_to_anchor=(0.53, -0.005), ncols=5, fontsize=8.5, frameon=False
             )
-        bars = [bar for stack in (*self._bars.values(), *self._wholes.values()) for bar in stack.values()]
-        self.moving = (*bars, *self._texts.values(), self._limit)
+        self.moving = (*self._layers.values(), *self._wholes.values(), *self._texts.values(), self._limit)
 
     def _panel(self, place: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Axes:
         ax: Axes = self.figure.add_axes(place)
@@ -117,11 +119,12 @@ class ExplainScene(Scene):
         color, hatch, _ = LOOKS[cause]
         return {"facecolor": COLORS[color], "edgecolor": "white", "hatch": hatch, "linewidth": 0.5}
 
-    def _stack(self, ax: Axes, row: int) -> dict[str, Rectangle]:
-        bars = {cause: Rectangle((0, row - 0.36), 0, 0.72, zorder=3, **self._dress(cause)) for cause in CAUSES}
-        for bar in bars.values():
-            ax.add_patch(bar)
-        return bars
+    def _stack(self, ax: Axes) -> dict[str, PathPatch]:
+        """Return one shape a cause, for all of its bars: a hatch is drawn as slowly for a small one as for all."""
+        shapes = {cause: PathPatch(_boxes([]), zorder=3, **self._dress(cause)) for cause in CAUSES}
+        for shape in shapes.values():
+            ax.add_patch(shape)
+        return shapes
 
     def update(self, *, name: str, cause: str = "memory", factor: float = 1.0) -> View:
         """Show one measurement, and one cause made faster; see :func:`explain_view`."""
@@ -129,20 +132,13 @@ class ExplainScene(Scene):
             raise UnknownNameError(f"explain_view(): `cause` must be one of {', '.join(CAUSES)}, got {cause!r}")
         found = measured(name)
         log = measurements()[name]
-        left = 0.0
-        for row, parts in _parts(found).items():
-            for each, size in parts.items():
-                self._place(self._bars[row][each], left, size)
-                left += size
+        self._show(self._layers, {self._rows[row]: parts for row, parts in _parts(found).items()}, follow=True)
         share = {each: value / 100 for each, value in found.shares.items()}
         speedup, limit = amdahl(share[cause], factor), amdahl(share[cause], float("inf"))
-        for row in _ROWS:
-            left = 0.0
-            for each in CAUSES:
-                size = share[each] / (factor if row == "after" and each == cause else 1)
-                self._place(self._wholes[row][each], left, size)
-                left += size
-            self._texts[row].set_x(left + 0.015)
+        after = {each: size / (factor if each == cause else 1) for each, size in share.items()}
+        self._show(self._wholes, {0: share, 1: after})
+        for row, parts in zip(_ROWS, (share, after), strict=True):
+            self._texts[row].set_x(sum(parts.values()) + 0.015)
         self._texts["measured"].set_text(_time(found.total))
         self._texts["after"].set_text(f"{_time(found.total / speedup)}, {times(speedup)}")
         self._limit.set_xdata([1 / limit] * 2)
@@ -156,9 +152,27 @@ class ExplainScene(Scene):
         )
 
     @staticmethod
-    def _place(bar: Rectangle, left: float, width: float) -> None:
-        bar.set_x(left)
-        bar.set_width(width)
+    def _show(shapes: dict[str, PathPatch], rows: dict[int, dict[str, float]], follow: bool = False) -> None:
+        """Lay the parts of each row end to end; each row begins at zero, or where the one above ended."""
+        boxes: dict[str, list[tuple[float, int, float]]] = {cause: [] for cause in shapes}
+        left = 0.0
+        for row, parts in rows.items():
+            left = left if follow else 0.0
+            for cause, size in parts.items():
+                if size > 0:
+                    boxes[cause].append((left, row, size))
+                left += size
+        for cause, shape in shapes.items():
+            shape.set_path(_boxes(boxes[cause]))
+
+
+def _boxes(places: Iterable[tuple[float, int, float]]) -> Path:
+    """Return the bars at (left end, row, width) as one shape."""
+    bars = [
+        Path([(x, row - 0.36), (x + width, row - 0.36), (x + width, row + 0.36), (x, row + 0.36), (x, 0)], closed=True)
+        for x, row, width in places
+    ]
+    return Path.make_compound_path(*bars)
 
 
 def _time(milliseconds: float) -> str:

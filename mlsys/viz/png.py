@@ -1,0 +1,56 @@
+"""Pictures as PNG, written as fast as a slider moves.
+
+Pillow tries five filters on every line, which takes longer than drawing the line did. Charts are flat: what
+changed from one line to the next is nearly nothing, so that a single filter serves, in half of the time.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["png_bytes"]
+
+_UP = 2  # the filter that keeps each byte's difference from the byte above
+_TRUECOLOUR_WITH_ALPHA = 6
+
+
+def png_bytes(pixels: npt.NDArray[np.uint8]) -> bytes:
+    r"""Return a picture as PNG (ISO/IEC 15948), without loss.
+
+    Parameters
+    ----------
+    pixels
+        Height × width × 4 bytes: red, green, blue, opacity.
+
+    Raises
+    ------
+    ValueError
+        If they are not four bytes a pixel.
+
+    Examples
+    --------
+    >>> png_bytes(np.zeros((2, 3, 4), np.uint8))[:8]
+    b'\x89PNG\r\n\x1a\n'
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 4:
+        raise ValueError(
+            f"png_bytes(): `pixels` must be height × width × 4 of uint8, got {pixels.shape} of {pixels.dtype}. "
+            "Take a canvas's buffer_rgba()"
+        )
+    height, width, _ = pixels.shape
+    lines = np.ascontiguousarray(pixels).reshape(height, 4 * width)
+    filtered = np.empty((height, 1 + 4 * width), np.uint8)
+    filtered[:, 0] = _UP
+    filtered[0, 1:] = lines[0]  # above the first line all is zero
+    np.subtract(lines[1:], lines[:-1], out=filtered[1:, 1:])
+    head = struct.pack(">IIBBBBB", width, height, 8, _TRUECOLOUR_WITH_ALPHA, 0, 0, 0)
+    body = zlib.compress(filtered, 1)
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
