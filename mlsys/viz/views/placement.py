@@ -159,8 +159,8 @@ class PlacementScene(Scene):
                 self._numbers.append(said)
             self._bars, self._said = [], []
             for at in range(len(_NAMES)):
-                bar = Rectangle((0, at - 0.3), 0, 0.6, facecolor=CYCLE[0] if at == 0 else COLORS["grid"], edgecolor=COLORS["axis"],
-                                zorder=3)  # fmt: skip
+                fill = CYCLE[0] if at == 0 else COLORS["grid"]
+                bar = Rectangle((0, at - 0.3), 0, 0.6, facecolor=fill, edgecolor=COLORS["axis"], zorder=3)
                 bars.add_patch(bar)
                 self._bars.append(bar)
                 told = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
