@@ -68,7 +68,8 @@ class Workload(Network):
     views
         Nodes that only look at memory in another way, and so cost nothing.
     source
-        Who captured it: ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``, ``"hand"``.
+        Who captured it: ``"torch's dispatcher"``, ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``,
+        ``"hand"``.
     recipe
         Where the network comes from, in words: a paper and table, a file, a factory.
     sizes
