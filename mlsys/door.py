@@ -28,13 +28,13 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from mlsys.errors import ArgumentError, ArgumentUnitError
+from mlsys.errors import ArgumentError, ArgumentUnitError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.provenance import Step
 from mlsys.units import DimensionalityError, Quantity, ureg
@@ -42,6 +42,7 @@ from mlsys.units import DimensionalityError, Quantity, ureg
 __all__ = [
     "Argument",
     "at_least",
+    "checked_choice",
     "checked_count",
     "checked_number",
     "count",
@@ -57,6 +58,7 @@ _LARGEST = sys.float_info.max
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Choice = TypeVar("Choice", bound=str)
 _ABSENT = object()
 
 
@@ -174,6 +176,37 @@ def checked_count(where: str, name: str, value: Any) -> int:
     32
     """
     return int(checked_number(where, name, value, _COUNT, {}))
+
+
+def checked_choice(where: str, name: str, value: object, known: Iterable[Choice]) -> Choice:
+    """Return ``value`` if it is one of the names in ``known``, or raise with all of them.
+
+    A mapping says what each name means; for a ``Literal``, ``known`` is its ``get_args``.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is none of them.
+
+    Examples
+    --------
+    >>> checked_choice("plan", "goal", "latency", ("latency", "throughput"))
+    'latency'
+    >>> checked_choice("plan", "goal", "latenci", ("latency", "throughput"))
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnknownNameError: plan(): `goal` must be one of latency, throughput, got 'latenci'. ... 'latency'?
+    """
+    meanings = known if isinstance(known, Mapping) else dict.fromkeys(known)
+    for each in meanings:
+        if each == value:
+            return each
+    listed = ", ".join(
+        f"{each} ({meaning})" if isinstance(meaning, str) else each for each, meaning in meanings.items()
+    )
+    raise UnknownNameError(
+        f"{where}(): `{name}` must be one of {listed}, got {short(value)}.{did_you_mean(value, meanings)}"
+    )
 
 
 def _is_number(value: Any) -> bool:

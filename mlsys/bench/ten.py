@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from mlsys.bench.errors import MeasureError
 from mlsys.bench.timing import measure
+from mlsys.choices import Processor, TimedFormat
+from mlsys.door import checked_choice
 from mlsys.units import ureg
 
 __all__ = ["COLUMNS", "ten_measurements"]
@@ -28,8 +30,8 @@ _ROWS = {"cpu": (512, 1024), "cuda": (4096, 4096)}
 def ten_measurements(
     device: str,
     device_class: str,
-    on: str = "cpu",
-    precision: str = "fp32",
+    on: Processor = "cpu",
+    precision: TimedFormat = "fp32",
     tick: Callable[[], object] = lambda: None,
 ) -> list[dict[str, str]]:
     """Time five products, three additions, a softmax and a layer normalisation with PyTorch as it is.
@@ -54,19 +56,19 @@ def ten_measurements(
     Raises
     ------
     MeasureError
-        If PyTorch is not there, or has no such device or number format.
+        If PyTorch is not there, or finds no such device.
+    UnknownNameError
+        If ``on`` or ``precision`` is none of those.
     """
     try:
         import torch
     except ImportError as error:
         raise MeasureError("measure: PyTorch is not installed. Run: pip install torch") from error
-    if on not in _PRODUCTS:
-        raise MeasureError(f"measure: `on` must be cpu or cuda, got {on!r}")
+    checked_choice("ten_measurements", "on", on, get_args(Processor))
+    checked_choice("ten_measurements", "precision", precision, get_args(TimedFormat))
     if on == "cuda" and not torch.cuda.is_available():
         raise MeasureError("measure: PyTorch finds no GPU here. Write --on cpu, or install its CUDA or ROCm build")
-    kinds = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-    if precision not in kinds:
-        raise MeasureError(f"measure: `precision` must be one of {', '.join(kinds)}, got {precision!r}")
+    kinds: dict[TimedFormat, Any] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
     fixed: dict[str, Any] = {"device": on, "dtype": kinds[precision]}
     size = 4 if precision == "fp32" else 2
     m, n = _ROWS[on]

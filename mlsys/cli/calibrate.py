@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 
+from mlsys.choices import Processor, TimedFormat
 from mlsys.cli.common import FILE, complete_devices, say, speak_plainly
 from mlsys.files import csv_text, write_text
 
@@ -66,9 +68,9 @@ def calibrate(data: Path, out: Path) -> None:
 @click.command()
 @click.option("--device", "name", required=True, help="The twin of this machine.", shell_complete=complete_devices)
 @click.option(
-    "--on", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What PyTorch runs on."
+    "--on", type=click.Choice(get_args(Processor)), default="cpu", show_default=True, help="What PyTorch runs on."
 )
-@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@click.option("--precision", type=click.Choice(get_args(TimedFormat)), default="fp32", show_default=True)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -77,7 +79,7 @@ def calibrate(data: Path, out: Path) -> None:
     help="Where to write the rows.",
 )
 @speak_plainly
-def measure(name: str, on: str, precision: str, out: Path) -> None:
+def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None:
     """Take ten measurements of this machine for `mlsys calibrate`, in less than three minutes."""
     from mlsys.bench.ten import COLUMNS, ten_measurements
     from mlsys.hardware import Hardware

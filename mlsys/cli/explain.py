@@ -59,9 +59,10 @@ def run(
     Each backend is loaded, its first inference kept apart, warmed up and run 100 times or more, three times over. One
     log a backend and format, JSON lines, is written. A backend that cannot run is named with its reason.
     """
+    from mlsys.door import checked_choice
     from mlsys.explain.backends import BackendMissingError
     from mlsys.explain.protocol import LEAST, measure_backend
-    from mlsys.explain.subjects import subject_of
+    from mlsys.explain.subjects import FORMATS, subject_of
 
     faults = []
     if iterations < LEAST:
@@ -73,7 +74,7 @@ def run(
     subjects = []
     for each in asked:
         try:
-            subjects.append(subject_of(model, each, batch=batch))
+            subjects.append(subject_of(model, checked_choice("subject_of", "format", each, FORMATS), batch=batch))
         except (ValueError, LookupError, OSError) as error:
             faults.append(str(error))
     if faults:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from mlsys.choices import Objective
 from mlsys.cli.common import (
     FILE,
     Finite,
@@ -35,7 +36,11 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one line for each layer or row, as CSV.")
 @click.option("--device", "name", help="Device to map LAYER to.")
 @click.option(
-    "--objective", default="energy", show_default=True, help="traffic (of main memory), energy, latency or edp."
+    "--objective",
+    type=click.Choice(get_args(Objective)),
+    default="energy",
+    show_default=True,
+    help="What is made least; traffic is that of the main memory.",
 )
 @network_options("Number format; by default the headline format of the device.")
 @click.option("--levels", type=click.IntRange(min=1), default=2, show_default=True, help="Memories on the chip to use.")
@@ -44,7 +49,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly
 def mapper(
-    layer: str | None, rows: Path | None, as_csv: bool, name: str | None, objective: str,
+    layer: str | None, rows: Path | None, as_csv: bool, name: str | None, objective: Objective,
     levels: int, seconds: float | None, cache: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Find the best tiles and loop order of LAYER on a device, or of every row of a file.
@@ -66,13 +71,15 @@ def mapper(
 
 
 def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
-    from mlsys.planner.mapper import best_two_level
+    from mlsys.door import checked_choice
+    from mlsys.planner.mapper import TILE_SETS, best_two_level
 
     answers = []
     for number, row in enumerate(read_csv(path, _COLUMNS), start=2):
         try:
             m, n, k, capacity = (_whole(column, row[column]) for column in _COLUMNS[:4])
-            answers.append(_record(best_two_level(m, n, k, capacity, row["tile_set"].strip())))
+            tile_set = checked_choice("best_two_level", "tile_set", row["tile_set"].strip(), TILE_SETS)
+            answers.append(_record(best_two_level(m, n, k, capacity, tile_set)))
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     if as_json:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import click
+
+from mlsys.choices import Phase
 
 __all__ = ["as_kernels_if", "asked_network", "network_options", "sizes_in_words", "sizes_used", "split_options"]
 
@@ -23,7 +25,7 @@ def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[.
         click.option("--precision", help=precision),
         click.option(
             "--phase",
-            type=click.Choice(["prefill", "decode"]),
+            type=click.Choice(get_args(Phase)),
             help="Of a decoder language model of the catalogue.",
         ),
         click.option(

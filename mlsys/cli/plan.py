@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from mlsys.choices import Goal, Strategy
 from mlsys.cli.common import FILE, Finite, WrongUsage, checked_picture, say, speak_plainly
 from mlsys.files import write_text
 
@@ -23,7 +24,7 @@ _INFEASIBLE = 3
 @click.argument("scenario", required=False, type=FILE)
 @click.option(
     "--goal",
-    type=click.Choice(("latency", "efficiency", "balanced", "throughput")),
+    type=click.Choice(get_args(Goal)),
     default="latency",
     show_default=True,
 )
@@ -32,7 +33,7 @@ _INFEASIBLE = 3
 )
 @click.option("--weight", type=Finite(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
 @click.option("--switch-penalty", type=Finite(min=0), default=0.0, help="Added to the score for every switch.")
-@click.option("--strategy", type=click.Choice(("auto", "exact", "beam")), default="auto", show_default=True)
+@click.option("--strategy", type=click.Choice(get_args(Strategy)), default="auto", show_default=True)
 @click.option("--width", type=click.IntRange(min=1), default=64, show_default=True, help="Of the beam.")
 @click.option("--max-exact-states", type=click.IntRange(min=1), default=1_000_000, show_default=True)
 @click.option("--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True)

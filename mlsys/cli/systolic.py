@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from mlsys.choices import Convention, FoldOverlap, Stationary
 from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
 
 __all__ = ["systolic"]
@@ -21,9 +22,20 @@ _LARGEST = 10**12
 @click.argument("shape", nargs=-1, metavar="[M N K]")
 @click.option("--rows", "rows_file", type=FILE, help="CSV with one case a row.")
 @click.option("--array", "array", default="128x128", show_default=True, help="Rows x columns of the array.")
-@click.option("--dataflow", default="ws", show_default=True, help="What stays: ws, os or is.")
-@click.option("--convention", default="physical", show_default=True, help="Who counts: physical or scalesim.")
-@click.option("--overlap", default="none", show_default=True, help="How folds follow each other: none, load or full.")
+@click.option(
+    "--dataflow", type=click.Choice(get_args(Stationary)), default="ws", show_default=True, help="What stays."
+)
+@click.option(
+    "--convention", type=click.Choice(get_args(Convention)), default="physical", show_default=True, help="Who counts."
+)
+@click.option(
+    "--overlap",
+    "fold_overlap",
+    type=click.Choice(get_args(FoldOverlap)),
+    default="none",
+    show_default=True,
+    help="How folds follow each other.",
+)
 @click.option("--sram", default=_SRAM_KB, show_default=True, help="KiB of each buffer, where a row names none.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -32,9 +44,9 @@ def systolic(
     shape: tuple[str, ...],
     rows_file: Path | None,
     array: str,
-    dataflow: str,
-    convention: str,
-    overlap: str,
+    dataflow: Stationary,
+    convention: Convention,
+    fold_overlap: FoldOverlap,
     sram: int,
     as_csv: bool,
     as_json: bool,
@@ -53,7 +65,7 @@ def systolic(
         done = []
         for line, row in enumerate(cases, start=2):
             try:
-                done.append(row | _counted(row, convention, overlap, sram))
+                done.append(row | _counted(row, convention, fold_overlap, sram))
             except (ValueError, LookupError) as error:
                 raise ValueError(f"{rows_file}, line {line}: {error}") from error
         if as_json:
@@ -66,13 +78,13 @@ def systolic(
     height, _, width = array.lower().partition("x")
     sizes = {"M": shape[0], "N": shape[1], "K": shape[2], "array_rows": height, "array_cols": width}
     row = {"name": "x".join(shape), **sizes, "dataflow": dataflow}
-    found = row | _counted(row, convention, overlap, sram)
+    found = row | _counted(row, convention, fold_overlap, sram)
     if as_json:
         print_record(found)
     elif as_csv:
         print_csv([found])
     else:
-        say(_table(found, convention, overlap, sram))
+        say(_table(found, convention, fold_overlap, sram))
 
 
 def _whole(row: dict[str, str], name: str) -> int:
@@ -89,9 +101,10 @@ def _whole(row: dict[str, str], name: str) -> int:
     return whole
 
 
-def _counted(row: dict[str, str], convention: str, overlap: str, sram: int) -> dict[str, Any]:
+def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> dict[str, Any]:
     """Return the columns that are added to a row."""
-    from mlsys.models.systolic import count_systolic
+    from mlsys.door import checked_choice
+    from mlsys.models.systolic import DATAFLOWS, count_systolic
 
     m, n, k, height, width = (_whole(row, name) for name in ("M", "N", "K", "array_rows", "array_cols"))
     size = _whole(row, "word_bytes") if row.get("word_bytes") else 1
@@ -100,8 +113,8 @@ def _counted(row: dict[str, str], convention: str, overlap: str, sram: int) -> d
         column = f"{operand}_sram_kb"
         buffers[f"{operand}_words"] = (_whole(row, column) if row.get(column) else sram) * 1024 // size
     counts = count_systolic(
-        m, n, k, height, width, row["dataflow"].strip(),
-        convention=convention, overlap=overlap, **buffers, window=_window(row, k),
+        m, n, k, height, width, checked_choice("count_systolic", "dataflow", row["dataflow"].strip(), DATAFLOWS),
+        convention=convention, fold_overlap=fold_overlap, **buffers, window=_window(row, k),
     )  # fmt: skip
     found = {
         "total_cycles": counts.cycles,
@@ -138,14 +151,17 @@ def _percent(share: float) -> float | str:
     return "" if math.isnan(share) else 100 * share
 
 
-def _table(found: dict[str, Any], convention: str, overlap: str, sram: int) -> str:
+def _table(found: dict[str, Any], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> str:
     from mlsys.models.systolic import CONVENTIONS, DATAFLOWS
 
     head = (
         f"({found['M']} × {found['K']}) by ({found['K']} × {found['N']}) on {found['array_rows']} × "
         f"{found['array_cols']}, {DATAFLOWS[found['dataflow']]}"
     )
-    lines = [head, f"{convention}: {CONVENTIONS[convention]}; overlap {overlap}; buffers of {sram} KiB, 1 byte a word"]
+    lines = [
+        head,
+        f"{convention}: {CONVENTIONS[convention]}; overlap {fold_overlap}; buffers of {sram} KiB, 1 byte a word",
+    ]
     lines.append(f"  {'cycles':<28}{found['total_cycles']:>20,}")
     for name, label in (
         ("overall_util_pct", "utilisation"),

@@ -3,7 +3,7 @@
 Importing it loads no backend; measuring does.
 """
 
-from mlsys.explain.attribution import CAUSES, Attribution, LayerShare, attribute, attribute_times
+from mlsys.explain.attribution import CAUSES, Attribution, Cause, LayerShare, attribute, attribute_times
 from mlsys.explain.doubts import LIMITS, Limits, doubts
 from mlsys.explain.log import Cold, LayerWork, Log, Sample, read_log, read_logs
 from mlsys.explain.stored import stored_logs
@@ -12,6 +12,7 @@ __all__ = [
     "CAUSES",
     "LIMITS",
     "Attribution",
+    "Cause",
     "Cold",
     "LayerShare",
     "LayerWork",

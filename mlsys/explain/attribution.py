@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.explain.log import LayerWork, Log
 
-__all__ = ["CAUSES", "Attribution", "LayerShare", "attribute", "attribute_times"]
+__all__ = ["CAUSES", "Attribution", "Cause", "LayerShare", "attribute", "attribute_times"]
 
-CAUSES = ("compute", "memory", "launch", "residual")
+Cause = Literal["compute", "memory", "launch", "residual"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
 """Arithmetic at the machine's rate, bytes at its bandwidth, entering kernels, and what none of them explains."""
 _SAME = 0.98  # below it the timer of layers saw more than the whole
 _HELD = 0.5  # of a layer's time that a bound must explain to name it
@@ -51,7 +53,7 @@ class LayerShare:
     measured: float
     compute: float
     memory: float
-    parts: Mapping[str, float]
+    parts: Mapping[Cause, float]
     bound: str
     rate: float
     intensity: float
@@ -95,7 +97,7 @@ class Attribution:
     notes: tuple[str, ...]
 
     @property
-    def shares(self) -> dict[str, float]:
+    def shares(self) -> dict[Cause, float]:
         """Percent of the total by cause; they sum to 100."""
         found = {cause: sum(layer.parts[cause] for layer in self.layers) for cause in CAUSES}
         found["launch"] += self.entry
@@ -226,7 +228,7 @@ def attribute_times(
 
 def _share(work: LayerWork, measured: float, time: float, compute: float, memory: float, launch_s: float) -> LayerShare:
     """Split one layer's time: the ruling bound first, then a launch, then what is left."""
-    cause = "compute" if compute >= memory else "memory"
+    cause: Cause = "compute" if compute >= memory else "memory"
     least = max(compute, memory)
     parts = dict.fromkeys(CAUSES, 0.0)
     parts[cause] = min(time, least)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends.base import BackendMissingError
 from mlsys.explain.int8 import QuantizedNet, quantized
@@ -112,8 +113,7 @@ def build(source: Path, out: Path, *, board: str = "mps2-an386", net: str = "tin
     reason = tools_missing()
     if reason:
         raise BackendMissingError(reason)
-    if board not in BOARDS:
-        raise ArgumentError(f"build(): `board` must be one of {', '.join(BOARDS)}, got {board!r}")
+    checked_choice("build", "board", board, BOARDS)
     write_text(out / "network.h", network_header(quantized(net_of(net))), folders=True)
     command = ["make", "-C", str(source), f"BOARD={board}", f"NET={net}", f"OUT={out.absolute()}"]
     done = subprocess.run([*command, *(["DEBUG=1"] if debug else [])], capture_output=True, text=True)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, get_args
 
+from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends import Subject
 from mlsys.explain.nets import NETS, net_of
 
 __all__ = ["FORMATS", "subject_of"]
 
-FORMATS = ("fp32", "int8")
+SubjectFormat = Literal["fp32", "int8"]
+FORMATS: tuple[SubjectFormat, ...] = get_args(SubjectFormat)
 _FILES = (".onnx", ".tflite")
 _LEAST_BYTES = 16
 
 
-def subject_of(model: str, format: str = "fp32", *, batch: int = 1) -> Subject:
+def subject_of(model: str, format: SubjectFormat = "fp32", *, batch: int = 1) -> Subject:
     """Return what to measure.
 
     Parameters
@@ -35,8 +38,7 @@ def subject_of(model: str, format: str = "fp32", *, batch: int = 1) -> Subject:
     UnknownNameError
         If there is no such network.
     """
-    if format not in FORMATS:
-        raise ArgumentError(f"subject_of(): `format` must be one of {', '.join(FORMATS)}, got {format!r}")
+    checked_choice("subject_of", "format", format, FORMATS)
     if model.lower() in NETS:
         return Subject(model.lower(), format, net_of(model.lower()))
     path = Path(model)

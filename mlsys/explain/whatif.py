@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError
-from mlsys.explain.attribution import Attribution
+from mlsys.explain.attribution import Attribution, Cause
 from mlsys.explain.log import Log
 
 __all__ = ["Gain", "advice", "amdahl", "what_ifs"]
@@ -75,12 +75,12 @@ def amdahl(share: float, factor: float) -> float:
     return 1 / left if left > 0 else float("inf")
 
 
-def _touched(found: Attribution, causes: tuple[str, ...]) -> float:
+def _touched(found: Attribution, causes: tuple[Cause, ...]) -> float:
     shares = found.shares
     return min(1.0, max(0.0, sum(shares[cause] for cause in causes) / 100))
 
 
-def _gain(found: Attribution, change: str, causes: tuple[str, ...], factor: float, why: str) -> Gain:
+def _gain(found: Attribution, change: str, causes: tuple[Cause, ...], factor: float, why: str) -> Gain:
     share = _touched(found, causes)
     if share <= 0:
         return Gain(change, False, f"none of the time is spent on {' or '.join(causes)}")

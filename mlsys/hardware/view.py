@@ -9,9 +9,9 @@ something for granted instead says so in its assumptions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from mlsys.errors import UnknownNameError
+from mlsys.door import checked_choice
 from mlsys.hardware.device import Device
 from mlsys.hardware.view_parts import ArrayShape, LevelView, LinkView, Part
 from mlsys.precision import precision_name
@@ -242,6 +242,6 @@ def view(device: Device, precision: str | None = None, *, unit: Unit | None = No
     >>> list(seen)
     ['A100_80GB/memory/HBM/bandwidth']
     """
-    if unit is not None and unit not in _UNITS:
-        raise UnknownNameError(f"view(): `unit` must be one of {', '.join(_UNITS)} or None, got {unit!r}.")
+    if unit is not None:
+        checked_choice("view", "unit", unit, get_args(Unit))
     return MachineView(device, precision_name(precision or device.headline), unit)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlsys.door import Argument, checked_count, checked_number
+from mlsys.door import Argument, checked_choice, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 from mlsys.units import Q_, Quantity, ureg
@@ -32,7 +32,8 @@ SECTOR = Q_(32, "byte")
 
 _BYTES = Argument("byte", low=1, whole=True)
 _STRIDE = Argument("", low=0, whole=True)
-LAYOUTS = ("NCHW", "NHWC")
+Layout = Literal["NCHW", "NHWC"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def row_buffer(addresses: Sequence[int] | np.ndarray, row_size: Quantity) -> Row
     return RowAccesses(tuple(rows), tuple(hits))
 
 
-def layout_strides(channels: int, height: int, width: int, layout: str = "NCHW") -> tuple[int, int, int, int]:
+def layout_strides(channels: int, height: int, width: int, layout: Layout = "NCHW") -> tuple[int, int, int, int]:
     """Return how many elements apart neighbours along n, c, h and w lie, in that order.
 
     Parameters
@@ -226,8 +227,10 @@ def layout_strides(channels: int, height: int, width: int, layout: str = "NCHW")
 
     Raises
     ------
+    UnknownNameError
+        If the layout is another.
     ArgumentError
-        If the layout is another, or a size is no positive whole number.
+        If a size is no positive whole number.
 
     Examples
     --------
@@ -239,10 +242,6 @@ def layout_strides(channels: int, height: int, width: int, layout: str = "NCHW")
         checked_count(where, name, value)
         for name, value in (("channels", channels), ("height", height), ("width", width))
     )
-    if layout not in LAYOUTS:
-        raise ArgumentError(
-            f"{where}(): `layout` must be one of {', '.join(LAYOUTS)}, got {layout!r}. Write e.g. layout='NHWC'"
-        )
-    if layout == "NCHW":
+    if checked_choice(where, "layout", layout, LAYOUTS) == "NCHW":
         return c * h * w, h * w, w, 1
     return c * h * w, 1, w * c, c

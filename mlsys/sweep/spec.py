@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlsys.choices import Phase
 from mlsys.errors import SweepFileError
 from mlsys.sweep.devices import matching
 from mlsys.sweep.schema import listed, spec_faults
@@ -43,7 +44,7 @@ class Variant:
     source: str
     sequence: int | None
     image: int | None
-    phase: str | None
+    phase: Phase | None
     fused: bool
 
 
@@ -185,7 +186,7 @@ class SweepSpec:
         return tuple(found)
 
 
-def _source(name: str, phase: str | None) -> str:
+def _source(name: str, phase: Phase | None) -> str:
     from mlsys.workloads import zoo
 
     entry = None if ":" in name else zoo.resolve(name)

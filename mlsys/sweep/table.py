@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.files import csv_text
 from mlsys.formatting import natural
@@ -118,7 +119,8 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 COLUMNS = _columns()
-_AGAINST = {"energy": "design_energy_joules", "price": "price_usd"}
+Cost = Literal["energy", "price"]
+_COST_COLUMNS: dict[Cost, str] = {"energy": "design_energy_joules", "price": "price_usd"}
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ class SweepTable:
                     found[row.model] = row
         return tuple(found[model] for model in self.models if model in found)
 
-    def pareto(self, model: str, against: str = "energy") -> tuple[SweepRow, ...]:
+    def pareto(self, model: str, against: Cost = "energy") -> tuple[SweepRow, ...]:
         """Return the points of a model that no other beats in both time and cost, fastest first.
 
         Parameters
@@ -233,8 +235,7 @@ class SweepTable:
                 f"pareto(): no model {model!r} in this sweep.{did_you_mean(model, self.models)} "
                 f"It has: {', '.join(self.models)}"
             )
-        if against not in _AGAINST:
-            raise UnknownNameError(f"pareto(): `against` must be 'energy' or 'price', got {against!r}")
+        checked_choice("pareto", "against", against, get_args(Cost))
         usable = [
             (*costs(row, against), row)
             for row in self
@@ -260,10 +261,10 @@ class SweepTable:
         return _summary(self)
 
 
-def costs(row: SweepRow, against: str) -> tuple[Any, Any]:
+def costs(row: SweepRow, against: Cost) -> tuple[Any, Any]:
     """Return seconds for each sample, and joules for each sample or dollars; None where unknown."""
     time = None if row.estimate_seconds is None else row.estimate_seconds / row.batch
-    cost = getattr(row, _AGAINST[against])
+    cost = getattr(row, _COST_COLUMNS[against])
     return time, cost if cost is None or against == "price" else cost / row.batch
 
 
@@ -276,7 +277,7 @@ def _summary(found: SweepTable) -> str:
         "",
         repr(_best(found)),
     ]
-    for against in ("energy", "price"):
+    for against in get_args(Cost):
         rows = [(model, row) for model in found.models for row in found.pareto(model, against)]
         if rows:
             lines += ["", repr(_front(against, rows))]
@@ -320,7 +321,7 @@ def _range(row: SweepRow, samples: int = 1) -> str:
     return f"{low:.3g} to {high:.3g}"
 
 
-def _front(against: str, chosen: list[tuple[str, SweepRow]]) -> Table:
+def _front(against: Cost, chosen: list[tuple[str, SweepRow]]) -> Table:
     unit, what = ("J", "J/sample at the design power") if against == "energy" else ("USD", "USD for the device")
     rows = []
     for model, row in chosen:

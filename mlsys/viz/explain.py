@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlsys.explain.attribution import CAUSES, Attribution
+from mlsys.explain.attribution import CAUSES, Attribution, Cause
 from mlsys.explain.log import Log
 from mlsys.explain.platforms import BETTER, Platform, normalised
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
@@ -28,7 +28,7 @@ __all__ = [
     "sunburst",
 ]
 
-LOOKS = {
+LOOKS: dict[Cause, tuple[str, str, str]] = {
     "compute": ("BlueLine", "", "arithmetic"),
     "memory": ("OrangeLine", "//", "bytes"),
     "launch": ("VioletLine", "..", "entering kernels"),
@@ -41,7 +41,7 @@ _TITLES = {
 }  # fmt: skip
 
 
-def _fill(cause: str) -> dict[str, Any]:
+def _fill(cause: Cause) -> dict[str, Any]:
     color, hatch, _ = LOOKS[cause]
     return {"facecolor": COLORS[color], "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
 
@@ -59,9 +59,9 @@ def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
     apply_style(ax)
     names, left = [layer.name for layer in found.layers], 0.0
     rows = [layer.parts for layer in found.layers]
-    rest = {"launch": found.entry, "residual": found.between}
+    rest: dict[Cause, float] = {"launch": found.entry, "residual": found.between}
     if sum(rest.values()) > 0:
-        names, rows = [*names, "outside layers"], [*rows, dict.fromkeys(CAUSES, 0.0) | rest]
+        names, rows = [*names, "outside layers"], [*rows, {cause: rest.get(cause, 0.0) for cause in CAUSES}]
     for place, parts in enumerate(rows):
         for cause in CAUSES:
             if parts[cause] > 0:
@@ -76,7 +76,7 @@ def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
     return ax
 
 
-def _cause_legend(ax: Axes, shares: Mapping[str, float], at: tuple[float, float] = (1.0, 1.0)) -> None:
+def _cause_legend(ax: Axes, shares: Mapping[Cause, float], at: tuple[float, float] = (1.0, 1.0)) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(**_fill(cause), label=f"{LOOKS[cause][2]}: {shares[cause]:.0f} %") for cause in CAUSES]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlsys.formatting import natural
-from mlsys.sweep.table import SweepRow, SweepTable, costs, label
+from mlsys.sweep.table import Cost, SweepRow, SweepTable, costs, label
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple
     return tuple(order[:_MOST_DEVICES])
 
 
-def cost_front(ax: Axes, found: SweepTable, model: str, against: str = "energy", labels: int = 6) -> Axes:
+def cost_front(ax: Axes, found: SweepTable, model: str, against: Cost = "energy", labels: int = 6) -> Axes:
     """Draw the points of a network by time and cost, and the front that nothing beats in both.
 
     Parameters
@@ -118,7 +118,7 @@ def cost_front(ax: Axes, found: SweepTable, model: str, against: str = "energy",
     return ax
 
 
-def _scatter(ax: Axes, rows: Sequence[SweepRow], against: str, color: str, marker: str, name: str) -> None:
+def _scatter(ax: Axes, rows: Sequence[SweepRow], against: Cost, color: str, marker: str, name: str) -> None:
     points = [costs(row, against) for row in rows]
     known = np.array([point for point in points if None not in point], dtype=float).reshape(-1, 2)
     if len(known):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic import ArrayCounts, EnergyPerMac, Frame, Run, count_systolic
 from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
@@ -21,7 +22,7 @@ _LEVELS = {"DRAM": "OrangeLine", "SRAM": "VioletLine", "registers": "GreenLine",
 _HATCHES = {"DRAM": "", "SRAM": "//", "registers": "..", "arithmetic": ""}
 
 
-def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: str) -> Axes:
+def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: Stationary) -> Axes:
     """Draw what every processing element (PE) of an array holds at the end of one cycle.
 
     Parameters
@@ -102,7 +103,12 @@ def plain_number(value: float) -> str:
 
 
 def utilisation_teeth(
-    ax: Axes, side: int = 128, largest: int = 1024, rest: int = 4096, dataflow: str = "ws", overlap: str = "load"
+    ax: Axes,
+    side: int = 128,
+    largest: int = 1024,
+    rest: int = 4096,
+    dataflow: Stationary = "ws",
+    fold_overlap: FoldOverlap = "load",
 ) -> Axes:
     """Draw utilisation over each of the three sizes of a product, the other two held large.
 
@@ -116,7 +122,7 @@ def utilisation_teeth(
         Right edge.
     rest
         The two sizes that are not on the axis.
-    dataflow, overlap
+    dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.count_systolic`.
 
     Returns
@@ -125,7 +131,7 @@ def utilisation_teeth(
         Sizes along the array have teeth, one for each fold; the streamed one climbs smoothly.
     """
     sizes = teeth_axes(ax, side, largest)
-    counted = {name: over_size(name, sizes, (rest, rest, rest), side, dataflow, overlap) for name in "MNK"}
+    counted = {name: over_size(name, sizes, (rest, rest, rest), side, dataflow, fold_overlap) for name in "MNK"}
     curves: dict[bytes, list[str]] = {}  # two sizes along a square array give one curve
     for name, counts in counted.items():
         curves.setdefault(counts.utilisation.tobytes(), []).append(name)
@@ -146,11 +152,16 @@ def teeth_axes(ax: Axes, side: int, largest: int) -> npt.NDArray[np.int64]:
 
 
 def over_size(
-    name: str, sizes: npt.NDArray[np.int64], shape: tuple[int, int, int], side: int, dataflow: str, overlap: str
+    name: str,
+    sizes: npt.NDArray[np.int64],
+    shape: tuple[int, int, int],
+    side: int,
+    dataflow: Stationary,
+    fold_overlap: FoldOverlap,
 ) -> ArrayCounts:
     """Return the counts of products (M, N, K) of which one size runs, on a square array."""
     m, n, k = (sizes if each == name else size for each, size in zip("MNK", shape, strict=True))
-    return count_systolic(m, n, k, side, side, dataflow, overlap=overlap)
+    return count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
 
 
 def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from mlsys.choices import FoldOverlap, Stationary
 from mlsys.files import atomically, write_text
 from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
 from mlsys.provenance.shown import announce
@@ -32,7 +33,7 @@ class SystolicAnimation:
         Operands, (m × k) and (k × n); small, for every value is drawn.
     rows, columns
         Places of the array.
-    dataflow, overlap
+    dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.simulate_array`.
 
     Attributes
@@ -51,9 +52,9 @@ class SystolicAnimation:
 
     def __init__(
         self, left: npt.ArrayLike, right: npt.ArrayLike, rows: int, columns: int,
-        dataflow: str = "ws", overlap: str = "none",
+        dataflow: Stationary = "ws", fold_overlap: FoldOverlap = "none",
     ) -> None:  # fmt: skip
-        self.run = simulate_array(left, right, rows, columns, dataflow, overlap, record=True)
+        self.run = simulate_array(left, right, rows, columns, dataflow, fold_overlap, record=True)
         self.dataflow = dataflow
         self.shape = rows, columns
         self.sentences = tuple(_sentence(frame) for frame in self.run.frames)

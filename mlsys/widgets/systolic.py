@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlsys import Hardware
+from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, SystolicArray, count_systolic, energy_baselines
 from mlsys.units import Q_
 from mlsys.viz.views.systolic import SystolicScene
@@ -21,10 +22,10 @@ _SIDE, _WIDTH = 128, 1024
 
 
 def _layer(
-    batch: int, side: int = _SIDE, dataflow: str = "ws", overlap: str = "load", width: int = _WIDTH
+    batch: int, side: int = _SIDE, dataflow: Stationary = "ws", fold_overlap: FoldOverlap = "load", width: int = _WIDTH
 ) -> ArrayCounts:
     """Return the counts of a dense layer of the lab."""
-    return count_systolic(batch, width, _WIDTH, side, side, dataflow, overlap=overlap)
+    return count_systolic(batch, width, _WIDTH, side, side, dataflow, fold_overlap=fold_overlap)
 
 
 class SystolicLab(Lab):
@@ -101,7 +102,7 @@ class SystolicLab(Lab):
             k=self.value("k"),
             side=self.value("side"),
             dataflow=self.value("dataflow"),
-            overlap=self.value("overlap"),
+            fold_overlap=self.value("overlap"),
             along=self.value("along"),
         )
 
@@ -119,7 +120,7 @@ class SystolicLab(Lab):
                     f"At batch 1 {percent(one.utilisation)} of the array works, at batch 1,024 "
                     f"{percent(many.utilisation)}: rows fill it.",
                     "from mlsys.models.systolic import count_systolic\n"
-                    "count_systolic(1024, 1024, 1024, 128, 128, overlap='load').utilisation",
+                    "count_systolic(1024, 1024, 1024, 128, 128, fold_overlap='load').utilisation",
                 ),
                 Finding(
                     f"There an activation that is read is used {number(many.macs / many.sram.ifmap_reads)} times, once "
@@ -214,7 +215,7 @@ def _remedy() -> Question:
     cycles = {
         f"An array of {2 * _SIDE} × {2 * _SIDE}": _layer(1, side=2 * _SIDE).cycles,
         "Keeping the outputs in the PEs": _layer(1, dataflow="os").cycles,
-        "Letting folds overlap in everything": _layer(1, overlap="full").cycles,
+        "Letting folds overlap in everything": _layer(1, fold_overlap="full").cycles,
         "64 requests in one batch": _layer(64).cycles / 64,
     }
     hints = (

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlsys.choices import Phase
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.frozen import FrozenDict
@@ -38,7 +39,7 @@ def load(
     sequence: int | None = None,
     image: int | None = None,
     precision: str | None = None,
-    phase: Literal["prefill", "decode"] | None = None,
+    phase: Phase | None = None,
     sizes: Mapping[str, int] | None = None,
     shape: tuple[int, ...] | None = None,
     option: str = "`{}`",
@@ -207,7 +208,7 @@ def _from_factory(
     return workload if precision in (None, given.get("precision")) else _stored(workload, precision)
 
 
-def _from_catalogue(name: str, given: dict[str, int], precision: str, phase: str | None, option: str) -> Workload:
+def _from_catalogue(name: str, given: dict[str, int], precision: str, phase: Phase | None, option: str) -> Workload:
     from mlsys.workloads import zoo
 
     entry = zoo.resolve(name)
@@ -276,7 +277,7 @@ def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stu
     return workload if precision == captured_in else workload.stored_as(precision)
 
 
-def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: str | None) -> Workload:
+def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
     from mlsys.workloads.workload import Workload
 
     if entry.image and entry.free_image:
@@ -296,7 +297,9 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: st
     )
 
 
-def _changed(name: str, sizes: Mapping[str, int], precision: str, phase: Any, changes: Mapping[str, int]) -> Workload:
+def _changed(
+    name: str, sizes: Mapping[str, int], precision: str, phase: Phase | None, changes: Mapping[str, int]
+) -> Workload:
     for size in changes:
         if size not in sizes:
             raise UnknownNameError(
@@ -306,7 +309,7 @@ def _changed(name: str, sizes: Mapping[str, int], precision: str, phase: Any, ch
     return load(name, **chosen, precision=precision, phase=phase)
 
 
-def _in_format(name: str, sizes: Mapping[str, int], phase: Any, precision: str) -> Workload:
+def _in_format(name: str, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:
     chosen: dict[str, Any] = dict(sizes)
     return load(name, **chosen, precision=precision, phase=phase)
 

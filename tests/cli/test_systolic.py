@@ -98,14 +98,25 @@ def test_no_utilisation_is_an_empty_cell(tmp_path: Path) -> None:
         ((8, 8, "x"), "`K` must be a whole number >= 1, got 'x'"),
         ((8, 8, 8, "--array", "8x0"), "`array_cols` must be a whole number >= 1, got '0'"),
         ((8, 8, 8, "--array", "8"), "`array_cols` must be a whole number >= 1, got ''"),
-        ((8, 8, 8, "--dataflow", "rs"), "unknown dataflow 'rs'"),
-        ((8, 8, 8, "--convention", "theirs"), "unknown convention 'theirs'"),
     ],
 )
 def test_errors_are_one_line(arguments: tuple, words: str) -> None:
     code, text = run(*arguments)
     assert code == (2 if words.startswith("give") else 1)
     assert words in text and len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--dataflow", "rs", "'rs' is not one of 'ws', 'os', 'is'"),
+        ("--convention", "theirs", "'theirs' is not one of 'physical', 'scalesim'"),
+        ("--overlap", "some", "'some' is not one of 'none', 'load', 'full'"),
+    ],
+)
+def test_a_choice_lists_what_there_is(option: str, value: str, words: str) -> None:
+    code, text = run(8, 8, 8, option, value)
+    assert code == 2 and words in text
 
 
 @pytest.mark.parametrize(

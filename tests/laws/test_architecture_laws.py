@@ -65,7 +65,7 @@ def seconds(result: ArchitectureResult) -> float:
 @settings(max_examples=120)
 def test_no_operator_beats_the_roofline_nor_the_design_power(case: tuple[Device, Operator], overlap: bool) -> None:
     device, operator = case
-    found = architecture(device, operator, overlap=overlap)
+    found = architecture(device, operator, Mapping(overlap=overlap))
     assert seconds(found) >= roofline(device, operator, Mapping(overlap=overlap)).time.m_as("s") * ALMOST
     if device._tdp is not None:
         assert found.spent.m_as("J") <= device.tdp.m_as("W") * seconds(found) / ALMOST
@@ -75,7 +75,7 @@ def test_no_operator_beats_the_roofline_nor_the_design_power(case: tuple[Device,
 @given(cases(), st.booleans())
 def test_parts_sum_to_the_whole(case: tuple[Device, Operator], overlap: bool) -> None:
     device, operator = case
-    found = architecture(device, operator, overlap=overlap, launch_overhead=Q_(1, "us"))
+    found = architecture(device, operator, Mapping(overlap=overlap), launch_overhead=Q_(1, "us"))
     assert math.isclose(sum(part.m_as("s") for part in found.parts.values()), seconds(found), rel_tol=1e-12)
     energy = sum(part.m_as("J") for part in found.energy.values())
     assert math.isclose(energy, found.spent.m_as("J"), rel_tol=1e-12)
@@ -170,4 +170,7 @@ def test_a_chain_of_equal_operators_takes_as_long_as_one_as_often(case: tuple[De
 @given(cases(profiles))
 def test_waiting_for_every_block_never_saves_time(case: tuple[Device, Operator]) -> None:
     device, operator = case
-    assert seconds(architecture(device, operator)) <= seconds(architecture(device, operator, overlap=False)) / ALMOST
+    assert (
+        seconds(architecture(device, operator))
+        <= seconds(architecture(device, operator, Mapping(overlap=False))) / ALMOST
+    )

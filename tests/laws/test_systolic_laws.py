@@ -20,7 +20,7 @@ A_HAIR = 1 + 1e-9
 
 @given(shapes, dataflows, overlaps)
 def test_no_array_multiplies_more_than_it_has_places(shape: tuple, dataflow: str, overlap: str) -> None:
-    counts = count_systolic(*shape, dataflow, overlap=overlap)
+    counts = count_systolic(*shape, dataflow, fold_overlap=overlap)
     assert 0 < counts.utilisation <= counts.mapping_efficiency * A_HAIR <= A_HAIR
     assert counts.compute_utilisation <= counts.mapping_efficiency * A_HAIR
     assert counts.cycles * shape[3] * shape[4] >= counts.macs
@@ -28,7 +28,7 @@ def test_no_array_multiplies_more_than_it_has_places(shape: tuple, dataflow: str
 
 @given(shapes, dataflows)
 def test_overlap_helps_and_leaves_the_work_alone(shape: tuple, dataflow: str) -> None:
-    none, load, full = (count_systolic(*shape, dataflow, overlap=overlap) for overlap in ("none", "load", "full"))
+    none, load, full = (count_systolic(*shape, dataflow, fold_overlap=overlap) for overlap in ("none", "load", "full"))
     assert none.cycles >= load.cycles >= full.cycles
     assert none.sram == load.sram == full.sram and none.register_writes == full.register_writes
 
@@ -46,8 +46,8 @@ def test_keeping_inputs_is_keeping_weights_of_the_product_turned_around(shape: t
     """C = A·B is Cᵀ = Bᵀ·Aᵀ: M and N change places, and so do the operands."""
     m, n, k, rows, columns = shape
     inputs, weights = (
-        count_systolic(*shape, "is", overlap=overlap),
-        count_systolic(n, m, k, rows, columns, overlap=overlap),
+        count_systolic(*shape, "is", fold_overlap=overlap),
+        count_systolic(n, m, k, rows, columns, fold_overlap=overlap),
     )
     assert inputs.cycles == weights.cycles and inputs.register_writes == weights.register_writes
     assert inputs.sram.ifmap_reads == weights.sram.filter_reads

@@ -397,11 +397,10 @@ class TestRun:
 
     def test_without_overlap_blocks_are_moved_first(self) -> None:
         operator = gemm(512, 512, 512, "fp32")
-        found = architecture(GENERIC.CPU, operator, overlap=False)
+        found = architecture(GENERIC.CPU, operator, Mapping(overlap=False))
         moving = found.moved["DRAM"] / GENERIC.CPU.memory_bw
         assert found.parts["exposed memory"].m_as("s") == pytest.approx(moving.m_as("s"))
         assert found.time > architecture(GENERIC.CPU, operator).time
-        assert architecture(GENERIC.CPU, operator, Mapping(overlap=False)).time == found.time
 
     def test_fewer_bytes_and_kernels_of_a_fused_network(self) -> None:
         for device in GENERIC:
@@ -552,7 +551,9 @@ class TestErrors:
             strategy_for(Hardware.Cloud.GroqChip1)
 
     def test_an_unknown_strategy(self) -> None:
-        with pytest.raises(UnknownNameError, match=r"unknown strategy 'gpv'. Known: cpu, gpu, tpu, kpu. Did you mean"):
+        with pytest.raises(
+            UnknownNameError, match=r"`strategy` must be one of cpu, gpu, tpu, kpu, got 'gpv'\. Did you mean"
+        ):
             architecture(GENERIC.GPU, gemm(8, 8, 8, "fp32"), strategy="gpv")
 
     def test_a_strategy_of_another_device(self) -> None:

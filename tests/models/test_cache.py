@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mlsys import formulas
-from mlsys.errors import ArgumentError, ArgumentUnitError
+from mlsys.errors import ArgumentError, ArgumentUnitError, UnknownNameError
 from mlsys.models.access import layout_strides, strided_access, warp_access
 from mlsys.models.cache import (
     MOST_ACCESSES,
@@ -398,7 +398,7 @@ def test_layouts_are_torchs(shape: tuple[int, int, int]) -> None:
         (lambda: conv2d_trace(1, 1, 1, 2, 5, WORD, padding=0), ArgumentError, r"`kernel` of 5 does not fit into 2"),
         (
             lambda: conv2d_trace(1, 1, 1, 4, 3, WORD, layout="NCWH"),
-            ArgumentError,
+            UnknownNameError,
             r"`layout` must be one of NCHW, NHWC",
         ),
         (lambda: strided_trace(10**9, 1, WORD), ArgumentError, r"1,000,000,000 accesses"),

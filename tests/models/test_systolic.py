@@ -267,7 +267,7 @@ def test_attention_is_two_products_for_each_head() -> None:
 
 
 def test_a_network_is_the_sum_of_its_operators() -> None:
-    result = systolic(Hardware.Cloud.TPUv4, zoo.network("resnet50", batch=8, precision="bf16"), overlap="full")
+    result = systolic(Hardware.Cloud.TPUv4, zoo.network("resnet50", batch=8, precision="bf16"), fold_overlap="full")
     assert len(result.children) == 54
     assert_quantity_close(sum((child.time for child in result.children), Q_(0.0, "s")), result.time)
     assert_quantity_close(sum(result.parts.values(), Q_(0.0, "s")), result.time)
@@ -293,17 +293,21 @@ def test_sizes_that_are_no_sizes(size: object, place: int) -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown dataflow 'wss'\. Known: ws \(weight-stationary\).*'ws'\?"):
+    with pytest.raises(
+        UnknownNameError, match=r"`dataflow` must be one of ws \(weight-stationary\).*got 'wss'.*'ws'\?"
+    ):
         count_systolic(8, 8, 8, 8, 8, "wss")
-    with pytest.raises(UnknownNameError, match="unknown convention 'scale-sim'.*Did you mean 'scalesim'"):
+    with pytest.raises(
+        UnknownNameError, match="`convention` must be one of .*got 'scale-sim'.*Did you mean 'scalesim'"
+    ):
         count_systolic(8, 8, 8, 8, 8, convention="scale-sim")
-    with pytest.raises(UnknownNameError, match="unknown overlap 'some'"):
-        systolic(SystolicArray(8, 8), gemm(8, 8, 8), overlap="some")
+    with pytest.raises(UnknownNameError, match="`fold_overlap` must be one of none .*got 'some'"):
+        systolic(SystolicArray(8, 8), gemm(8, 8, 8), fold_overlap="some")
 
 
 def test_scalesim_neither_overlaps_nor_shares() -> None:
-    with pytest.raises(ArgumentError, match="`overlap` must be 'none' where SCALE-Sim counts, got 'full'"):
-        count_systolic(8, 8, 8, 8, 8, convention="scalesim", overlap="full")
+    with pytest.raises(ArgumentError, match="`fold_overlap` must be 'none' where SCALE-Sim counts, got 'full'"):
+        count_systolic(8, 8, 8, 8, 8, convention="scalesim", fold_overlap="full")
     with pytest.raises(ArgumentError, match="SCALE-Sim counts one array, got 8"):
         systolic(Hardware.Cloud.TPUv4, gemm(8, 8, 8, "bf16"), convention="scalesim")
 

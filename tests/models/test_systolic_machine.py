@@ -36,7 +36,7 @@ def buffers(rng: np.random.Generator, most: int) -> dict[str, int | None]:
 
 def assert_closed_forms(run: Run, case: tuple, moved: object, sizes: dict[str, int | None]) -> None:
     *shape, dataflow, overlap = case
-    counts = count_systolic(*shape, dataflow, overlap=overlap, **sizes)
+    counts = count_systolic(*shape, dataflow, fold_overlap=overlap, **sizes)
     assert run.cycles == counts.cycles, case
     assert run.sram == counts.sram, case
     assert run.register_writes == counts.register_writes, case
@@ -151,9 +151,9 @@ def test_what_the_machine_refuses(run: object) -> None:
         run(good, np.ones((2, 3)), 2, 2)
     with pytest.raises(ArgumentError, match="`rows` must be a whole number >= 1, got 0"):
         run(good, good, 0, 2)
-    with pytest.raises(UnknownNameError, match="unknown dataflow 'rs'"):
+    with pytest.raises(UnknownNameError, match="`dataflow` must be one of ws .*got 'rs'"):
         run(good, good, 2, 2, "rs")
-    with pytest.raises(UnknownNameError, match="unknown overlap 'all'"):
+    with pytest.raises(UnknownNameError, match="`fold_overlap` must be one of none .*got 'all'"):
         run(good, good, 2, 2, "ws", "all")
 
 

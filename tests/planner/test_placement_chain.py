@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mlsys.errors import ArgumentError, ScenarioFileError
+from mlsys.errors import ArgumentError, ScenarioFileError, UnknownNameError
 from mlsys.planner.placement import Scenario, example, plan
 from mlsys.planner.placement.report import as_csv, plan_text, record
 
@@ -291,7 +291,7 @@ def test_throughput_equals_enumeration() -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(
-        ArgumentError, match="`goal` must be one of latency, efficiency, balanced, throughput, got 'fast'"
+        UnknownNameError, match="`goal` must be one of latency, efficiency, balanced, throughput, got 'fast'"
     ):
         plan(example(), "fast")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="`top` must be a whole number from 1, got 0"):

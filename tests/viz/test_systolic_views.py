@@ -126,7 +126,7 @@ def test_teeth_begin_behind_each_multiple_of_the_side(ax) -> None:
 
 
 def test_a_rectangular_sweep_has_a_curve_for_each_size(ax) -> None:
-    utilisation_teeth(ax, side=16, largest=64, rest=200, dataflow="os", overlap="none")
+    utilisation_teeth(ax, side=16, largest=64, rest=200, dataflow="os", fold_overlap="none")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["over M or N", "over K"]
 
 
@@ -150,10 +150,10 @@ def test_bars_end_at_their_sums(ax) -> None:
 @pytest.mark.parametrize("overlap", ["none", "load", "full"])
 def test_the_point_lies_on_the_curve(along: str, overlap: str) -> None:
     scene = SystolicScene()
-    view = scene.update(m=100, n=129, k=300, side=32, dataflow="ws", overlap=overlap, along=along)
+    view = scene.update(m=100, n=129, k=300, side=32, dataflow="ws", fold_overlap=overlap, along=along)
     (x,), (y,) = scene._point.get_data()
     curve = dict(zip(*scene._used.get_data(), strict=True))
-    counts = count_systolic(100, 129, 300, 32, 32, overlap=overlap)
+    counts = count_systolic(100, 129, 300, 32, 32, fold_overlap=overlap)
     assert x == {"M": 100, "N": 129, "K": 300}[along]
     assert y == pytest.approx(100 * counts.utilisation) == pytest.approx(curve[x])
     assert f"{counts.cycles:,} cycles" in view.summary and view.summary in view.alt
@@ -174,5 +174,5 @@ def test_reuse_is_said_in_words() -> None:
 
 
 def test_a_size_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="no size 'L'"):
+    with pytest.raises(UnknownNameError, match="`along` must be one of M, N, K, got 'L'"):
         systolic_view(along="L")

@@ -41,7 +41,7 @@ def test_it_is_closed_until_the_prediction_is_locked(lab: SystolicLab) -> None:
 
 
 def test_the_right_prediction_is_the_computed_one(lab: SystolicLab) -> None:
-    share = count_systolic(1, 1024, 1024, 128, 128, overlap="load").utilisation
+    share = count_systolic(1, 1024, 1024, 128, 128, fold_overlap="load").utilisation
     assert share < 0.01
     assert lab.prediction.judge("Less than a hundredth")[0]
 
@@ -73,7 +73,7 @@ def test_answers_are_what_the_model_says(opened: SystolicLab) -> None:
         "saving",
         "multiples",
     ]
-    share = 100 * count_systolic(512, 1024, 1024, 128, 128, overlap="load").utilisation
+    share = 100 * count_systolic(512, 1024, 1024, 128, 128, fold_overlap="load").utilisation
     assert opened.questions["streamed"].judge(share) == (True, opened.questions["streamed"].solution)
     assert share == pytest.approx(66.7, abs=0.05)
     assert not opened.questions["streamed"].judge(80)[0]

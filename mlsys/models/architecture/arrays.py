@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from mlsys.choices import FoldOverlap, Stationary
 from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, fewest_words, footprint
@@ -27,7 +28,7 @@ class ArrayTiling(TilingStrategy):
     at which the array reaches the peak of the precision.
     """
 
-    dataflow: ClassVar[str] = ""
+    dataflow: ClassVar[Stationary]
 
     @cached_property
     def array(self) -> tuple[int, int, int]:
@@ -66,14 +67,14 @@ class ArrayTiling(TilingStrategy):
         peak, vector = self.rates(work.precision)
         rows, columns, arrays = self.array
         clock = peak / (2.0 * rows * columns * arrays)
-        overlap = "full" if self.mapping.overlap else "none"
+        fold_overlap: FoldOverlap = "full" if self.mapping.overlap else "none"
         counts: list[ArrayCounts] = []
         cycles, waves = 0, 0
         for m, n, k, copies in work.pair:
             cut = replace(folds(m, n, k, rows, columns, self.dataflow), copies=copies)
-            counts.append(physical_counts(cut, overlap))
+            counts.append(physical_counts(cut, fold_overlap))
             rounds = -(-cut.count // arrays)
-            cycles += (rounds - 1) * cut.step(overlap) + cut.fold_cycles
+            cycles += (rounds - 1) * cut.step(fold_overlap) + cut.fold_cycles
             waves += rounds
         computing = cycles / clock + work.beside / vector
         if product.n < NARROWEST and product.copies > 1:  # the elements beside the array may be quicker
@@ -152,7 +153,7 @@ class TpuTiling(ArrayTiling):
     """
 
     name: ClassVar[str] = "tpu"
-    dataflow: ClassVar[str] = "ws"
+    dataflow: ClassVar[Stationary] = "ws"
 
     def beside(self, peak: float) -> float:
         """Return one operation for each column of the arrays in a cycle, FLOP/s."""
@@ -223,7 +224,7 @@ class KpuTiling(ArrayTiling):
     """
 
     name: ClassVar[str] = "kpu"
-    dataflow: ClassVar[str] = "os"
+    dataflow: ClassVar[Stationary] = "os"
 
     def beside(self, peak: float) -> float:
         """Return one operation for each element in a cycle, FLOP/s."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.door import checked_choice
+from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.mapping import Mapping
@@ -16,8 +17,12 @@ from mlsys.models.architecture.plan import TilingStrategy
 __all__ = ["STRATEGIES", "StrategyName", "strategy_for"]
 
 StrategyName = Literal["cpu", "gpu", "tpu", "kpu"]
-
-STRATEGIES: dict[str, type[TilingStrategy]] = {one.name: one for one in (CpuTiling, GpuTiling, TpuTiling, KpuTiling)}
+STRATEGIES: dict[StrategyName, type[TilingStrategy]] = {
+    "cpu": CpuTiling,
+    "gpu": GpuTiling,
+    "tpu": TpuTiling,
+    "kpu": KpuTiling,
+}
 
 
 def strategy_for(
@@ -54,12 +59,9 @@ def strategy_for(
     ('tpu', 'cpu')
     """
     chosen = _suggested(device) if strategy is None else strategy
-    if chosen not in STRATEGIES:
-        known = ", ".join(STRATEGIES)
-        raise UnknownNameError(
-            f"strategy_for(): unknown strategy {chosen!r}. Known: {known}.{did_you_mean(str(chosen), STRATEGIES)}"
-        )
-    return STRATEGIES[chosen](device, mapping or Mapping())
+    return STRATEGIES[checked_choice("strategy_for", "strategy", chosen, get_args(StrategyName))](
+        device, mapping or Mapping()
+    )
 
 
 def _suggested(device: Device) -> StrategyName:

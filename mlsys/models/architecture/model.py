@@ -81,7 +81,6 @@ def architecture(
     workload: Operator | Network,
     mapping: Mapping | None = None,
     *,
-    overlap: bool = True,
     strategy: TilingStrategy | StrategyName | None = None,
     launch_overhead: Quantity | None = None,
     energies: Energies | None = None,
@@ -95,9 +94,8 @@ def architecture(
     workload
         Operators that run one after the other, or one operator; each is tiled by its own shape.
     mapping
-        Rate and unit, as for the roofline; the strategy decides about the memory levels.
-    overlap
-        Whether blocks move while the units compute.
+        Rate, unit, and whether blocks move while the units compute, as for the roofline; the strategy decides
+        about the memory levels.
     strategy
         ``"cpu"``, ``"gpu"``, ``"tpu"``, ``"kpu"``, or a :class:`TilingStrategy` of this device; by default
         what its kind and parts suggest.
@@ -141,7 +139,6 @@ def architecture(
     3.05 ms, 66 mJ, bound by compute
     """
     how = mapping or Mapping()
-    how = replace(how, overlap=how.overlap and bool(overlap))
     chosen = _chosen(device, how, strategy, energies)
     launch = 0.0
     if launch_overhead is not None:

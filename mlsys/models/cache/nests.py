@@ -8,7 +8,7 @@ import numpy as np
 
 from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
-from mlsys.models.access import layout_strides
+from mlsys.models.access import Layout, layout_strides
 from mlsys.models.cache.geometry import whole_bytes
 from mlsys.models.cache.trace import Trace, refuse_long, trace_of
 from mlsys.models.tiling.traffic import ConvTile, gemm_tile, loop_order
@@ -115,7 +115,7 @@ def conv2d_trace(
     tile: ConvTile | None = None,
     stride: int = 1,
     padding: int | None = None,
-    layout: str = "NCHW",
+    layout: Layout = "NCHW",
 ) -> Trace:
     """Return the accesses of a direct square convolution, blocked or not.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mlsys.choices import Convention
 from mlsys.models.systolic.folds import Folds
 
 __all__ = ["Accesses", "ArrayCounts"]
@@ -62,7 +63,7 @@ class ArrayCounts:
         Words latched in registers of the array, or None where the convention has none.
     """
 
-    convention: str
+    convention: Convention
     folds: Folds
     cycles: Any
     macs: Any

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.machine import RequestTrace, Run, operands
 from mlsys.provenance import traced
@@ -22,15 +23,15 @@ def simulate_fast(
     right: npt.ArrayLike,
     rows: int,
     columns: int,
-    dataflow: str = "ws",
-    overlap: str = "none",
+    dataflow: Stationary = "ws",
+    fold_overlap: FoldOverlap = "none",
     trace: bool = False,
 ) -> Run:
     """Multiply two matrices on an array, cycle by cycle, in compiled code.
 
     Parameters
     ----------
-    left, right, rows, columns, dataflow, overlap
+    left, right, rows, columns, dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.simulate_array`.
     trace
         Whether to keep the addresses that were asked for, which takes memory.
@@ -43,9 +44,9 @@ def simulate_fast(
     """
     from mlsys.models.systolic import kernels
 
-    cut, a, b = operands("simulate_fast", left, right, rows, columns, dataflow, overlap)
+    cut, a, b = operands("simulate_fast", left, right, rows, columns, dataflow, fold_overlap)
     first = 0 if dataflow == "os" else cut.array_rows
-    starts = first + np.arange(cut.count, dtype=np.int64) * int(cut.step(overlap))
+    starts = first + np.arange(cut.count, dtype=np.int64) * int(cut.step(fold_overlap))
     most = trace * cut.count  # requests of a fold, at most: its streamed words at either edge, or one for each place
     edge = most * cut.streamed
     if dataflow == "os":

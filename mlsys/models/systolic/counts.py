@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlsys.choices import Convention, FoldOverlap, Stationary
+from mlsys.door import checked_choice
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
-from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, checked_name, choose, exact_count, folds
+from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, choose, exact_count, folds
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
 from mlsys.provenance import traced
 
@@ -23,10 +25,10 @@ def count_systolic(
     k: Any,
     rows: Any,
     columns: Any,
-    dataflow: str = "ws",
+    dataflow: Stationary = "ws",
     *,
-    convention: str = "physical",
-    overlap: str = "none",
+    convention: Convention = "physical",
+    fold_overlap: FoldOverlap = "none",
     ifmap_words: Any = None,
     filter_words: Any = None,
     ofmap_words: Any = None,
@@ -43,7 +45,7 @@ def count_systolic(
     convention
         ``"physical"`` counts what hardware does, loading and draining included;
         ``"scalesim"`` counts as SCALE-Sim 3.0.0 reports.
-    overlap
+    fold_overlap
         ``"none"``, ``"load"`` or ``"full"``; in the physical convention alone.
     ifmap_words, filter_words, ofmap_words
         Words that each buffer holds in all: half of them in use, half being filled
@@ -58,7 +60,7 @@ def count_systolic(
         For sizes that are no whole numbers above zero; if SCALE-Sim is to overlap folds,
         or the window does not make an (m × k) matrix.
     UnknownNameError
-        For an unknown dataflow, convention or overlap.
+        For an unknown dataflow, convention or overlap of folds.
 
     Notes
     -----
@@ -80,21 +82,21 @@ def count_systolic(
     509
     """
     where = "count_systolic"
-    checked_name(where, "convention", convention, CONVENTIONS)
-    checked_name(where, "overlap", overlap, OVERLAPS)
+    checked_choice(where, "convention", convention, CONVENTIONS)
+    checked_choice(where, "fold_overlap", fold_overlap, OVERLAPS)
     cut = folds(m, n, k, rows, columns, dataflow, where)
     buffers = {"ifmap_words": ifmap_words, "filter_words": filter_words, "ofmap_words": ofmap_words}
     sizes = {name: None if words is None else exact_count(where, name, words) for name, words in buffers.items()}
     if convention == "scalesim":
-        return scalesim_counts(cut, **sizes, overlap=overlap, window=window)
+        return scalesim_counts(cut, **sizes, fold_overlap=fold_overlap, window=window)
     if window is not None:
         window.check(cut.m, cut.k)
-    return physical_counts(cut, overlap, **sizes, distinct_ifmap=window and min(window.words, cut.m * cut.k))
+    return physical_counts(cut, fold_overlap, **sizes, distinct_ifmap=window and min(window.words, cut.m * cut.k))
 
 
 def physical_counts(
-    cut: Folds, overlap: str = "none", ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
-    distinct_ifmap: Any = None,
+    cut: Folds, fold_overlap: FoldOverlap = "none", ifmap_words: Any = None, filter_words: Any = None,
+    ofmap_words: Any = None, distinct_ifmap: Any = None,
 ) -> ArrayCounts:  # fmt: skip
     """Count what hardware does; arguments are checked by :func:`count_systolic`.
 
@@ -108,7 +110,7 @@ def physical_counts(
     behind streaming, and max(T, R) when folds follow each other directly.
     A fringe fold takes the time of a full one.
     """
-    cycles = (cut.count - 1) * cut.step(overlap) + cut.fold_cycles
+    cycles = (cut.count - 1) * cut.step(fold_overlap) + cut.fold_cycles
     elements = cut.array_rows * cut.array_columns
     mapping = cut.along_rows * cut.along_columns / (cut.row_folds * cut.column_folds * elements)
     return ArrayCounts(

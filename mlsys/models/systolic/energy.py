@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mlsys.door import checked_number, nonnegative, positive
+from mlsys.door import checked_choice, checked_number, nonnegative, positive
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.technology import Technology
 from mlsys.models.energy import WORD, Energies
 from mlsys.models.systolic.accesses import ArrayCounts
-from mlsys.models.systolic.folds import checked_name, exact_count
+from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import PRECISIONS, precision_name
 from mlsys.units import Q_, Quantity
 
@@ -152,7 +152,7 @@ def energy_baselines(
     >>> print(*(f"{other.total / array.total:.4g}" for other in others))
     232.8 116.5 3.727
     """
-    checked_name("energy_baselines", "levels", levels, {"customary": "DRAM and arithmetic", "all": "every level"})
+    checked_choice("energy_baselines", "levels", levels, {"customary": "DRAM and arithmetic", "all": "every level"})
     side, block = exact_count("energy_baselines", "side", side), exact_count("energy_baselines", "block", block)
     held = exact_count("energy_baselines", "register_block", register_block)
     prices = energies or Energies.at(45)

@@ -17,12 +17,13 @@ The left operand is called *ifmap* and the right one *filter*, as in a layer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from mlsys.door import checked_number, count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.choices import Convention, FoldOverlap, Stationary
+from mlsys.door import checked_choice, checked_number, count
+from mlsys.errors import ArgumentError
 
 __all__ = [
     "CONVENTIONS",
@@ -33,44 +34,23 @@ __all__ = [
     "Folds",
     "Stationary",
     "ceil_div",
-    "checked_name",
     "choose",
     "exact_count",
     "folds",
     "larger",
 ]
 
-Stationary = Literal["ws", "os", "is"]
-Convention = Literal["physical", "scalesim"]
-FoldOverlap = Literal["none", "load", "full"]
-DATAFLOWS = {"ws": "weight-stationary", "os": "output-stationary", "is": "input-stationary"}
-CONVENTIONS = {
+DATAFLOWS: dict[Stationary, str] = {"ws": "weight-stationary", "os": "output-stationary", "is": "input-stationary"}
+CONVENTIONS: dict[Convention, str] = {
     "physical": "every cycle from the first word loaded to the last word drained",
     "scalesim": "as SCALE-Sim 3.0.0 reports",
 }
-OVERLAPS = {
+OVERLAPS: dict[FoldOverlap, str] = {
     "none": "a fold begins when the one before has left the array",
     "load": "stationary words are loaded, or finished sums drained, behind the streaming of another fold",
     "full": "as load, and a fold streams in directly behind the one before",
 }
 _LARGEST = 0.99 * 2.0**63
-
-
-def checked_name(where: str, argument: str, value: str, known: dict[str, str]) -> str:
-    """Return ``value`` if it is known, else raise with what is.
-
-    Examples
-    --------
-    >>> checked_name("systolic", "dataflow", "wss", DATAFLOWS)
-    Traceback (most recent call last):
-        ...
-    mlsys.errors.UnknownNameError: systolic(): unknown dataflow 'wss'. Known: ws (weight-stationary), ... 'ws'?
-    """
-    if not isinstance(value, str) or value not in known:
-        listed = ", ".join(f"{name} ({meaning})" for name, meaning in known.items())
-        hint = did_you_mean(str(value), known)
-        raise UnknownNameError(f"{where}(): unknown {argument} {value!r}. Known: {listed}.{hint}")
-    return value
 
 
 def exact_count(where: str, name: str, value: Any) -> Any:
@@ -136,7 +116,7 @@ class Folds:
     k: Any
     array_rows: Any
     array_columns: Any
-    dataflow: str
+    dataflow: Stationary
     along_rows: Any
     along_columns: Any
     streamed: Any
@@ -159,16 +139,16 @@ class Folds:
         """Cycles of one fold alone: load or drain, fill, stream; T + 2R + C - 2."""
         return self.streamed + 2 * self.array_rows + self.array_columns - 2
 
-    def step(self, overlap: str) -> Any:
+    def step(self, fold_overlap: FoldOverlap) -> Any:
         """Return the cycles between the starts of two folds."""
-        if overlap == "none":
+        if fold_overlap == "none":
             return self.fold_cycles
-        if overlap == "load":
+        if fold_overlap == "load":
             return self.fold_cycles - self.array_rows
         return larger(self.streamed, self.array_rows)
 
 
-def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: str = "ws", where: str = "folds") -> Folds:
+def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: Stationary = "ws", where: str = "folds") -> Folds:
     """Cut an (m × k) by (k × n) product for an array of ``rows`` × ``columns``.
 
     Parameters
@@ -196,7 +176,7 @@ def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: str = "ws",
     >>> cut.row_folds, cut.column_folds, cut.fold_cycles
     (13, 13, 122)
     """
-    checked_name(where, "dataflow", dataflow, DATAFLOWS)
+    checked_choice(where, "dataflow", dataflow, DATAFLOWS)
     sizes = [
         exact_count(where, name, value)
         for name, value in (("m", m), ("n", n), ("k", k), ("rows", rows), ("columns", columns))

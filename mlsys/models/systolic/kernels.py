@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlsys.choices import Stationary
 from mlsys.compiled import njit
 
 _BANKS = 3  # of words or sums that stay: one at work, one on its way in, one on its way out
@@ -13,7 +14,7 @@ _BANKS = 3  # of words or sums that stay: one at work, one on its way in, one on
 __all__ = ["flush_when_full", "least_recently_used", "operand_stationary", "output_stationary", "request_order"]
 
 
-def request_order(addresses: Any, rows: int, columns: int, dataflow: str) -> Any:
+def request_order(addresses: Any, rows: int, columns: int, dataflow: Stationary) -> Any:
     """Return the addresses of an im2col matrix in the order in which SCALE-Sim's array asks for them, one pass.
 
     Where they stream (``ws``, ``os``), a fold is read along diagonals; where they stay

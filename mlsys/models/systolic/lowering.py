@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mlsys.choices import Stationary
 from mlsys.errors import ArgumentError
 from mlsys.models.systolic.folds import Folds, ceil_div, exact_count, folds
 from mlsys.workloads.operator import Operator
@@ -17,7 +18,7 @@ __all__ = ["array_folds", "conv2d_matrices"]
 
 
 def array_folds(
-    operator: Operator, rows: Any, columns: Any, dataflow: str, where: str = "systolic"
+    operator: Operator, rows: Any, columns: Any, dataflow: Stationary, where: str = "systolic"
 ) -> list[tuple[Folds, int | None]]:
     """Return the products of an operator, cut for an array, each with its distinct input words where it repeats some.
 

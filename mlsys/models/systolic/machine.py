@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mlsys.choices import FoldOverlap, Stationary
+from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.models.systolic.accesses import Accesses
-from mlsys.models.systolic.folds import OVERLAPS, Folds, checked_name, folds
+from mlsys.models.systolic.folds import OVERLAPS, Folds, folds
 from mlsys.provenance import traced
 
 __all__ = ["Frame", "RequestTrace", "Run", "dram_accesses", "simulate_array"]
@@ -67,8 +69,8 @@ def simulate_array(
     right: npt.ArrayLike,
     rows: int,
     columns: int,
-    dataflow: str = "ws",
-    overlap: str = "none",
+    dataflow: Stationary = "ws",
+    fold_overlap: FoldOverlap = "none",
     record: bool = False,
 ) -> Run:
     """Multiply two matrices on an array of ``rows`` × ``columns``, cycle by cycle.
@@ -81,7 +83,7 @@ def simulate_array(
         Places of the array.
     dataflow
         ``"ws"``, ``"os"`` or ``"is"``: which operand stays.
-    overlap
+    fold_overlap
         ``"none"``, ``"load"`` or ``"full"``: how folds follow each other.
     record
         Whether to keep a :class:`Frame` for every cycle.
@@ -101,9 +103,9 @@ def simulate_array(
     >>> run.product.tolist(), run.cycles
     ([[22.0, 34.0], [16.0, 24.0]], 6)
     """
-    cut, a, b = operands("simulate_array", left, right, rows, columns, dataflow, overlap)
+    cut, a, b = operands("simulate_array", left, right, rows, columns, dataflow, fold_overlap)
     machine = OutputStationary(cut, a, b) if dataflow == "os" else OperandStationary(cut, a, b)
-    starts = [machine.first + index * cut.step(overlap) for index in range(cut.count)]
+    starts = [machine.first + index * cut.step(fold_overlap) for index in range(cut.count)]
     frames = []
     cycle = 0
     while not machine.finished:
@@ -116,7 +118,13 @@ def simulate_array(
 
 
 def operands(
-    where: str, left: npt.ArrayLike, right: npt.ArrayLike, rows: int, columns: int, dataflow: str, overlap: str
+    where: str,
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    rows: int,
+    columns: int,
+    dataflow: Stationary,
+    fold_overlap: FoldOverlap,
 ) -> tuple[Folds, Array, Array]:
     """Return the folds and the two matrices as floats, or raise if they cannot be multiplied so."""
     a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
@@ -125,7 +133,7 @@ def operands(
             f"{where}(): `left` and `right` must be an (m × k) and a (k × n) matrix, got shapes {a.shape} and "
             f"{b.shape}. Write e.g. {where}(np.ones((4, 3)), np.ones((3, 5)), 2, 2)"
         )
-    checked_name(where, "overlap", overlap, OVERLAPS)
+    checked_choice(where, "fold_overlap", fold_overlap, OVERLAPS)
     return folds(a.shape[0], b.shape[1], a.shape[1], rows, columns, dataflow, where), a, b
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsys.door import checked_number, positive
+from mlsys.choices import Convention, FoldOverlap, Stationary
+from mlsys.door import checked_choice, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -21,11 +22,7 @@ from mlsys.models.systolic.folds import (
     CONVENTIONS,
     DATAFLOWS,
     OVERLAPS,
-    Convention,
-    FoldOverlap,
     Folds,
-    Stationary,
-    checked_name,
 )
 from mlsys.models.systolic.lowering import array_folds
 from mlsys.models.systolic.scalesim import scalesim_counts
@@ -49,7 +46,7 @@ def systolic(
     *,
     dataflow: Stationary = "ws",
     convention: Convention = "physical",
-    overlap: FoldOverlap = "none",
+    fold_overlap: FoldOverlap = "none",
     bandwidth: Quantity | None = None,
     energies: Energies | None = None,
 ) -> Result:
@@ -66,7 +63,7 @@ def systolic(
     convention
         ``"physical"``, or ``"scalesim"`` to count as SCALE-Sim 3.0.0 does, which knows one
         array and no waiting for memory.
-    overlap
+    fold_overlap
         How folds follow each other: ``"none"``, ``"load"`` or ``"full"``.
     bandwidth
         Of the memory, byte/s; by default that of the device.
@@ -87,7 +84,7 @@ def systolic(
         For a workload without matrix products, a bandwidth without unit, or an overlap or
         several arrays where SCALE-Sim counts.
     UnknownNameError
-        For a device without an array, or an unknown dataflow, convention or overlap.
+        For a device without an array, or an unknown dataflow, convention or overlap of folds.
 
     Notes
     -----
@@ -103,14 +100,13 @@ def systolic(
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import gemm
-    >>> result = systolic(Hardware.Cloud.TPUv4, gemm(4096, 4096, 4096, "bf16"), overlap="full")
+    >>> result = systolic(Hardware.Cloud.TPUv4, gemm(4096, 4096, 4096, "bf16"), fold_overlap="full")
     >>> print(f"{result.time.to('us'):.0f}, {result.figures['utilisation']:.1%}, bound by {result.bound_by}")
     500 µs, 99.8%, bound by compute
     """
-    for name, value, known in (
-        ("dataflow", dataflow, DATAFLOWS), ("convention", convention, CONVENTIONS), ("overlap", overlap, OVERLAPS)
-    ):  # fmt: skip
-        checked_name("systolic", name, value, known)
+    checked_choice("systolic", "dataflow", dataflow, DATAFLOWS)
+    checked_choice("systolic", "convention", convention, CONVENTIONS)
+    checked_choice("systolic", "fold_overlap", fold_overlap, OVERLAPS)
     if bandwidth is not None:
         checked_number("systolic", "bandwidth", bandwidth, positive("byte/s"), {})
     array = device if isinstance(device, SystolicArray) else SystolicArray.of(device)
@@ -123,12 +119,14 @@ def systolic(
             )
         array = replace(array, bandwidth=None)
     prices = _Prices.of(device, energies) if isinstance(device, Device) and convention == "physical" else None
-    assumptions = _assumptions(array, dataflow, convention, overlap) + (prices.assumptions if prices else ())
+    assumptions = _assumptions(array, dataflow, convention, fold_overlap) + (prices.assumptions if prices else ())
     if isinstance(workload, Operator):
-        return _one(array, workload, dataflow, convention, overlap, assumptions, prices)
+        return _one(array, workload, dataflow, convention, fold_overlap, assumptions, prices)
     if not len(workload):
         raise ArgumentError(f"systolic(): `workload` must have at least one operator, got empty {workload.name!r}")
-    results = tuple(_one(array, operator, dataflow, convention, overlap, assumptions, prices) for operator in workload)
+    results = tuple(
+        _one(array, operator, dataflow, convention, fold_overlap, assumptions, prices) for operator in workload
+    )
     return _sum(array, workload, results, assumptions)
 
 
@@ -176,15 +174,15 @@ class _Prices:
 
 
 def _counted(
-    array: SystolicArray, operator: Operator, dataflow: str, convention: str, overlap: str
+    array: SystolicArray, operator: Operator, dataflow: Stationary, convention: Convention, fold_overlap: FoldOverlap
 ) -> list[ArrayCounts]:
     buffers: dict[str, Any] = {**array.words(operator.precision)}
     counted = []
     for cut, distinct in array_folds(operator, array.rows, array.columns, dataflow):
         if convention == "physical":
-            counted.append(physical_counts(cut, overlap, **buffers, distinct_ifmap=distinct))
+            counted.append(physical_counts(cut, fold_overlap, **buffers, distinct_ifmap=distinct))
             continue
-        single = scalesim_counts(replace(cut, copies=1), **buffers, overlap=overlap)
+        single = scalesim_counts(replace(cut, copies=1), **buffers, fold_overlap=fold_overlap)
         counted.append(_copied(single, cut))
     return counted
 
@@ -200,13 +198,13 @@ def _copied(single: ArrayCounts, cut: Folds) -> ArrayCounts:
 def _one(
     array: SystolicArray,
     operator: Operator,
-    dataflow: str,
-    convention: str,
-    overlap: str,
+    dataflow: Stationary,
+    convention: Convention,
+    fold_overlap: FoldOverlap,
     assumptions: tuple[str, ...],
     prices: _Prices | None = None,
 ) -> Result:
-    counted = _counted(array, operator, dataflow, convention, overlap)
+    counted = _counted(array, operator, dataflow, convention, fold_overlap)
     clock, size = float(array.clock.m_as("Hz")), float(element_size(operator.precision).m_as("byte"))
     speed = float(array.bandwidth.m_as("byte/s")) if array.bandwidth is not None else float("inf")
     elements = array.rows * array.columns * array.count
@@ -216,7 +214,7 @@ def _one(
             busy, whole = counts.cycles, float(counts.cycles)
         else:
             reads, writes = (words * size / speed * clock for words in (counts.dram.reads, counts.dram.ofmap_writes))
-            busy, whole = stalled_cycles(counts.folds, reads, writes, overlap, array.count)
+            busy, whole = stalled_cycles(counts.folds, reads, writes, fold_overlap, array.count)
         computing += busy
         waiting += whole - busy
         streaming += -(-counts.folds.count // array.count) * counts.folds.streamed
@@ -286,11 +284,13 @@ def _sum(array: SystolicArray, network: Network, results: tuple[Result, ...], as
     )
 
 
-def _assumptions(array: SystolicArray, dataflow: str, convention: str, overlap: str) -> tuple[str, ...]:
+def _assumptions(
+    array: SystolicArray, dataflow: Stationary, convention: Convention, fold_overlap: FoldOverlap
+) -> tuple[str, ...]:
     finite = [name for name in ("ifmap", "filter", "ofmap") if getattr(array, f"{name}_buffer") is not None]
     return (
         f"{DATAFLOWS[dataflow]}; row folds inside column folds; a fringe fold takes the time of a full one",
-        f"{convention} count: {CONVENTIONS[convention]}; overlap {overlap}: {OVERLAPS[overlap]}",
+        f"{convention} count: {CONVENTIONS[convention]}; overlap {fold_overlap}: {OVERLAPS[fold_overlap]}",
         f"finite buffers: {', '.join(finite)}" if finite else "buffers hold every operand: compulsory traffic",
         "memory never makes the array wait"
         if array.bandwidth is None

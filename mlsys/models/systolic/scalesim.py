@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mlsys.choices import FoldOverlap
 from mlsys.errors import ArgumentError
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import Folds, ceil_div, choose
@@ -96,7 +97,7 @@ def read_buffer_words(words: Any) -> Any:
 
 def scalesim_counts(
     cut: Folds, ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
-    overlap: str = "none", window: Window | None = None,
+    fold_overlap: FoldOverlap = "none", window: Window | None = None,
 ) -> ArrayCounts:  # fmt: skip
     """Count as SCALE-Sim 3.0.0 does; sizes are checked by the caller.
 
@@ -107,9 +108,9 @@ def scalesim_counts(
     ArgumentError
         If folds are to overlap, or a window does not give the product's shape.
     """
-    if overlap != "none":
+    if fold_overlap != "none":
         raise ArgumentError(
-            f"count_systolic(): `overlap` must be 'none' where SCALE-Sim counts, got {overlap!r}. "
+            f"count_systolic(): `fold_overlap` must be 'none' where SCALE-Sim counts, got {fold_overlap!r}. "
             "Write convention='physical' to let folds overlap"
         )
     fold = cut.fold_cycles - (cut.array_rows if cut.dataflow == "os" else 0)

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from mlsys.choices import FoldOverlap
 from mlsys.models.systolic.folds import Folds
 
 __all__ = ["stalled_cycles"]
 
 
-def stalled_cycles(cut: Folds, reads: Any, writes: Any, overlap: str = "none", arrays: int = 1) -> tuple[Any, Any]:
+def stalled_cycles(
+    cut: Folds, reads: Any, writes: Any, fold_overlap: FoldOverlap = "none", arrays: int = 1
+) -> tuple[Any, Any]:
     """Return cycles without and with waiting for memory.
 
     Parameters
@@ -20,7 +23,7 @@ def stalled_cycles(cut: Folds, reads: Any, writes: Any, overlap: str = "none", a
         The product; one case or many.
     reads, writes
         Cycles that memory takes for all that it delivers and for all that it takes back.
-    overlap
+    fold_overlap
         How folds follow each other.
     arrays
         Arrays that share the folds evenly; a round is one fold on each.
@@ -44,8 +47,8 @@ def stalled_cycles(cut: Folds, reads: Any, writes: Any, overlap: str = "none", a
     (1160, 4590.0)
     """
     rounds = -(-cut.count // arrays)
-    computing = (rounds - 1) * cut.step(overlap) + cut.fold_cycles
-    fill, empty, step = reads / rounds, writes / rounds, cut.step(overlap)
+    computing = (rounds - 1) * cut.step(fold_overlap) + cut.fold_cycles
+    fill, empty, step = reads / rounds, writes / rounds, cut.step(fold_overlap)
     # In the first round there is nothing to take yet, in the last nothing left to deliver.
     several = (
         np.maximum(step, fill) + np.maximum(rounds - 2, 0) * np.maximum(step, fill + empty)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from mlsys.door import checked_number, positive
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.door import checked_choice, checked_number, positive
+from mlsys.errors import ArgumentError
 from mlsys.formatting import compact
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["METHODS", "LayoutPlan", "Transpose", "choose_layouts", "tensor_core_traffic"]
+__all__ = ["METHODS", "LayoutPlan", "Method", "Transpose", "choose_layouts", "tensor_core_traffic"]
 
-METHODS = ("auto", "tree", "solver", "brute force")
+Method = Literal["auto", "tree", "solver", "brute force"]
+METHODS: tuple[Method, ...] = get_args(Method)
 _BYTE = ureg.Unit("byte")
 
 
@@ -159,7 +160,7 @@ def choose_layouts(
     layouts: Sequence[str] = ("NCHW", "NHWC"),
     traffic: TrafficRule = tensor_core_traffic,
     outside: str = "NCHW",
-    method: str = "auto",
+    method: Method = "auto",
 ) -> LayoutPlan:
     """Return the layout of each operator for which the least is moved.
 
@@ -217,9 +218,7 @@ def choose_layouts(
     """
     where = "choose_layouts"
     graph = graph_of(where, workload)
-    if method not in METHODS:
-        known = ", ".join(METHODS)
-        raise UnknownNameError(f"{where}(): no method {method!r}. Known: {known}.{did_you_mean(str(method), METHODS)}")
+    checked_choice(where, "method", method, METHODS)
     names = tuple(layouts)
     for layout in (*names, outside):
         checked_layout(where, layout)

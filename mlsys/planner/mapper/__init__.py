@@ -2,10 +2,11 @@
 
 from mlsys.planner.mapper.landscape import Landscape, pareto_front, random_mappings
 from mlsys.planner.mapper.mapper import OBJECTIVES, MappedLayer, Objective, best_mapping, map_network
-from mlsys.planner.mapper.two_level import TwoLevelMapping, best_two_level, safe_bound
+from mlsys.planner.mapper.two_level import TILE_SETS, TwoLevelMapping, best_two_level, safe_bound
 
 __all__ = [
     "OBJECTIVES",
+    "TILE_SETS",
     "Landscape",
     "MappedLayer",
     "Objective",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.door import checked_choice
+from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
 from mlsys.hardware.view import LevelView, view
@@ -77,12 +78,7 @@ def accelerator(name: str) -> Accelerator:
     UnknownNameError
         If there is none of that name.
     """
-    if name not in ACCELERATORS:
-        raise UnknownNameError(
-            f"accelerator(): `name` must be one of {', '.join(ACCELERATORS)}, got {name!r}."
-            + did_you_mean(str(name), ACCELERATORS)
-        )
-    return accelerator_of(Hardware.Arrays[name])
+    return accelerator_of(Hardware.Arrays[checked_choice("accelerator", "name", name, ACCELERATORS)])
 
 
 def accelerator_of(device: Device) -> Accelerator:

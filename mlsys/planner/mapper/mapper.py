@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from mlsys.door import checked_number, positive, takes
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.choices import Objective
+from mlsys.door import checked_choice, checked_number, positive, takes
+from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.mapping.iteration import IterationSpace, iteration_space
 from mlsys.mapping.loopnest import LoopNest
@@ -30,7 +31,6 @@ from mlsys.workloads.operator import Network, Operator
 __all__ = ["OBJECTIVES", "MappedLayer", "Objective", "best_mapping", "map_network"]
 
 _MOST_MACS = 10**18  # words are counted in 64 bits
-Objective = Literal["traffic", "energy", "latency", "edp"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 WHY_NO_OTHER_WINS = (
     "of all tiles with one trip count the smallest takes least space and moves as much",
@@ -197,11 +197,7 @@ def best_mapping(
     >>> best.words[0], best.bound, best.proven
     (155648, 155648, True)
     """
-    if objective not in OBJECTIVES:
-        raise UnknownNameError(
-            f"best_mapping(): `objective` must be one of {', '.join(OBJECTIVES)}, got {objective!r}."
-            + did_you_mean(str(objective), OBJECTIVES)
-        )
+    checked_choice("best_mapping", "objective", objective, OBJECTIVES)
     space = workload if isinstance(workload, IterationSpace) else iteration_space(workload)
     chip = hierarchy_for(device, workload, levels=levels, energies=energies)
     for memory, words in zip(chip.inner, chip.rooms, strict=True):

@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -127,7 +127,7 @@ class _Way(NamedTuple):
 
 
 def least_energy(
-    machine: Accelerator, space: IterationSpace, tile_sets: tuple[str, ...] = ("few", "all")
+    machine: Accelerator, space: IterationSpace, tile_sets: tuple[Literal["few", "all"], ...] = ("few", "all")
 ) -> LeastEnergy:
     """Return the mapping of least energy of a convolution, or of a matrix product written as one.
 
@@ -173,7 +173,7 @@ def least_energy(
 
 
 class _Lattice:
-    def __init__(self, machine: Accelerator, space: IterationSpace, tile_set: str) -> None:
+    def __init__(self, machine: Accelerator, space: IterationSpace, tile_set: Literal["few", "all"]) -> None:
         self.machine, self.space = machine, space
         # As few lanes as the steps need: a lane that is idle at the end would only hold copies.
         self.steps = {dim: -(-size // machine.array.get(dim, 1)) for dim, size in space.sizes.items()}

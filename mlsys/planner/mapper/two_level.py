@@ -21,14 +21,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal, get_args
 
-from mlsys.door import checked_count
-from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.door import checked_choice, checked_count
+from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 
-__all__ = ["TILE_SETS", "TwoLevelMapping", "best_two_level", "safe_bound", "smallest_tiles", "two_level_words"]
+__all__ = [
+    "TILE_SETS",
+    "TileSet",
+    "TwoLevelMapping",
+    "best_two_level",
+    "safe_bound",
+    "smallest_tiles",
+    "two_level_words",
+]
 
-TILE_SETS = ("all", "div")
+TileSet = Literal["all", "div"]
+TILE_SETS: tuple[TileSet, ...] = get_args(TileSet)
 ORDERS = 6
 
 
@@ -62,7 +72,7 @@ class TwoLevelMapping:
     n: int
     k: int
     capacity: int
-    tile_set: str
+    tile_set: TileSet
     words: int
     tile: tuple[int, int, int]
     order: str
@@ -150,7 +160,7 @@ def safe_bound(m: int, n: int, k: int, capacity: int) -> int:
 
 
 @traced
-def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: str = "all") -> TwoLevelMapping:
+def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: TileSet = "all") -> TwoLevelMapping:
     """Return the tile and loop order that move the fewest words.
 
     Parameters
@@ -177,8 +187,7 @@ def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: str = "all")
     """
     given = {"m": m, "n": n, "k": k, "capacity": capacity}
     m, n, k, capacity = (checked_count("best_two_level", name, v) for name, v in given.items())
-    if tile_set not in TILE_SETS:
-        raise UnknownNameError(f"best_two_level(): `tile_set` must be one of {', '.join(TILE_SETS)}, got {tile_set!r}")
+    checked_choice("best_two_level", "tile_set", tile_set, TILE_SETS)
     if capacity < 3:
         raise ArgumentError(
             f"best_two_level(): `capacity` must hold one word of A, of B and of C, got {capacity}. "

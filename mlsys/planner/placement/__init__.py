@@ -1,9 +1,9 @@
 """Placement: which device runs which stage of a pipeline or graph, what it costs, and what bars the rest."""
 
 from mlsys.planner.placement.example import example
-from mlsys.planner.placement.plan import GOALS, plan
+from mlsys.planner.placement.plan import plan
 from mlsys.planner.placement.result import PlanResult
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.planner.placement.thermal import heating, sustained_rate
 
-__all__ = ["GOALS", "PlanResult", "Scenario", "example", "heating", "plan", "sustained_rate"]
+__all__ = ["PlanResult", "Scenario", "example", "heating", "plan", "sustained_rate"]

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from mlsys.choices import Goal, Strategy
+from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.chain import Found, Weights, search_chain
 from mlsys.planner.placement.costs import Caps, caps_of
 from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
 
-__all__ = ["GOALS", "plan"]
+__all__ = ["plan"]
 
-Goal = Literal["latency", "efficiency", "balanced", "throughput"]
-Strategy = Literal["auto", "exact", "beam"]
-GOALS: tuple[str, ...] = get_args(Goal)
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
 
 
@@ -71,10 +70,7 @@ def plan(
     >>> float(found.best.latency), float(found.best.energy), found.best.switches, found.optimal
     (27.97, 32.18, 2, True)
     """
-    if goal not in GOALS:
-        raise ArgumentError(
-            f"plan(): `goal` must be one of {', '.join(GOALS)}, got {goal!r}. Write e.g. goal='latency'"
-        )
+    checked_choice("plan", "goal", goal, get_args(Goal))
     for name, number, low in (("top", top, 1), ("width", width, 1), ("max_exact_states", max_exact_states, 1)):
         if not isinstance(number, int) or isinstance(number, bool) or number < low:
             raise ArgumentError(

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from mlsys.bench.passes import PASSES, PassResult
 from mlsys.bench.result import CompileResult
 from mlsys.bench.stored import stored_compile_results, stored_pass_results
-from mlsys.errors import UnknownNameError
+from mlsys.door import checked_choice
 from mlsys.viz.compiler import LOOKS, Waterfall, dress, time_text
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
@@ -53,9 +53,7 @@ def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
         If there is no such case.
     """
     known = cases()
-    if case not in known:
-        raise UnknownNameError(f"compile_view(): `case` must be one of {', '.join(known)}, got {case!r}")
-    model, batch = known[case]
+    model, batch = known[checked_choice("compile_view", "case", case, known)]
     found = next(
         result
         for result in stored_compile_results()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 import matplotlib.style
 from matplotlib.patches import Rectangle
 
-from mlsys.door import checked_count
-from mlsys.errors import UnknownNameError
+from mlsys.choices import Stationary
+from mlsys.door import checked_choice, checked_count
 from mlsys.mapping import DATAFLOWS, dataflow, gemm_space
 from mlsys.models.dataflow import buffer_words, movements
 from mlsys.planner.mapper import best_two_level
@@ -20,7 +20,7 @@ from mlsys.viz.words import percent, times
 
 __all__ = ["FLOWS", "DataflowScene", "Words", "dataflow_view", "words_of"]
 
-FLOWS = ("ws", "os", "is")
+FLOWS: tuple[Stationary, ...] = get_args(Stationary)
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Words:
         The least of any tile and loop order in the same space.
     """
 
-    parts: dict[str, tuple[int, int, int]]
+    parts: dict[Stationary, tuple[int, int, int]]
     compulsory: int
     best: int
 
-    def total(self, flow: str) -> int:
+    def total(self, flow: Stationary) -> int:
         """Return all words of a dataflow."""
         return sum(self.parts[flow])
 
@@ -71,7 +71,7 @@ def words_of(m: int, k: int, n: int, tile: int) -> Words:
     given = {"m": m, "k": k, "n": n, "tile": tile}
     m, k, n, tile = (checked_count("words_of", name, value) for name, value in given.items())
     space = gemm_space(m, n, k)
-    parts = {}
+    parts: dict[Stationary, tuple[int, int, int]] = {}
     for flow in FLOWS:
         a, b, c = (item.words for item in movements(space, dataflow(flow, tile)))
         parts[flow] = (a, b, c)
@@ -83,7 +83,7 @@ class DataflowValues(TypedDict):
     """What :func:`dataflow_view` counted, the dataflow it speaks of, and the one that moves least."""
 
     words: Words
-    flow: str
+    flow: Stationary
     least: str
 
 
@@ -110,10 +110,9 @@ class DataflowScene(Scene):
                 self._names.append(name)
         self.moving = (*self._flows.artists, self._frame, *self._levels, *self._names)
 
-    def update(self, *, m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View[DataflowValues]:
+    def update(self, *, m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
         """Show one product and one dataflow; see :func:`dataflow_view`."""
-        if flow not in FLOWS:
-            raise UnknownNameError(f"dataflow_view(): `flow` must be one of {', '.join(FLOWS)}, got {flow!r}")
+        checked_choice("dataflow_view", "flow", flow, FLOWS)
         words = words_of(m, k, n, tile)
         most = max(words.total(name) for name in FLOWS)
         self._flows.show([words.parts[name] for name in FLOWS], "{:,}".format)
@@ -139,12 +138,12 @@ class DataflowScene(Scene):
         )
 
 
-def least(words: Words) -> str:
+def least(words: Words) -> Stationary:
     """Return the dataflow that moves least."""
     return min(FLOWS, key=words.total)
 
 
-def _summary(m: int, k: int, n: int, flow: str, tile: int, words: Words) -> str:
+def _summary(m: int, k: int, n: int, flow: Stationary, tile: int, words: Words) -> str:
     mine, best = words.total(flow), least(words)
     part = max(range(3), key=lambda number: words.parts[flow][number])
     share = percent(words.parts[flow][part] / mine)
@@ -159,7 +158,7 @@ def _summary(m: int, k: int, n: int, flow: str, tile: int, words: Words) -> str:
     return f"{opening} {middle} It is {times(mine / words.compulsory)} what must move once."
 
 
-def dataflow_view(m: int, k: int, n: int, flow: str = "os", tile: int = 32) -> View[DataflowValues]:
+def dataflow_view(m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
     """Return the picture of three dataflows of one matrix product.
 
     Parameters

@@ -9,11 +9,11 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
+from mlsys.door import checked_choice
 from mlsys.edge.config import EdgeVariant
 from mlsys.edge.points import EdgePoint
 from mlsys.edge.schema import FORMATS
 from mlsys.edge.stored import stored_run
-from mlsys.errors import UnknownNameError
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent, times
@@ -60,8 +60,7 @@ def chosen(
         If one of them is none of ``CUTS``, ``CLOCKS`` or the number formats.
     """
     for what, name, known in (("cut", cut, CUTS), ("precision", precision, FORMATS), ("clock", clock, CLOCKS)):
-        if name not in known:
-            raise UnknownNameError(f"edge_view(): `{what}` must be one of {', '.join(known)}, got {name!r}")
+        checked_choice("edge_view", what, name, known)
     points = _all_at(clock, budget)
     wanted = EdgeVariant(*CUTS[cut], precision)
     return next(point for point in points if point.measured.variant == wanted), points

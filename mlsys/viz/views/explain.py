@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from mlsys.errors import UnknownNameError
-from mlsys.explain import CAUSES, Attribution, Log, attribute, stored_logs
+from mlsys.door import checked_choice
+from mlsys.explain import CAUSES, Attribution, Cause, Log, attribute, stored_logs
 from mlsys.explain.whatif import amdahl
 from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style
@@ -55,12 +55,10 @@ def measured(name: str) -> Attribution:
     UnknownNameError
         If there is no such measurement.
     """
-    if name not in measurements():
-        raise UnknownNameError(f"explain_view(): `name` must be one of {', '.join(measurements())}, got {name!r}")
-    return attribute(measurements()[name])
+    return attribute(measurements()[checked_choice("explain_view", "name", name, measurements())])
 
 
-def _parts(found: Attribution) -> dict[str, dict[str, float]]:
+def _parts(found: Attribution) -> dict[str, dict[Cause, float]]:
     """Return shares of the whole by layer and cause; what the runtime does besides stands with what no layer took."""
     works = {work.name for work in next(iter(measurements().values())).works if work.macs or work.kind == "pool"}
     rows = {name: dict.fromkeys(CAUSES, 0.0) for name in (*_names(), _REST)}
@@ -115,21 +113,20 @@ class ExplainScene(Scene):
         return ax
 
     @staticmethod
-    def _dress(cause: str) -> dict[str, Any]:
+    def _dress(cause: Cause) -> dict[str, Any]:
         color, hatch, _ = LOOKS[cause]
         return {"facecolor": COLORS[color], "edgecolor": "white", "hatch": hatch, "linewidth": 0.5}
 
-    def _stack(self, ax: Axes) -> dict[str, PathPatch]:
+    def _stack(self, ax: Axes) -> dict[Cause, PathPatch]:
         """Return one shape a cause, for all of its bars: a hatch is drawn as slowly for a small one as for all."""
         shapes = {cause: PathPatch(_boxes([]), zorder=3, **self._dress(cause)) for cause in CAUSES}
         for shape in shapes.values():
             ax.add_patch(shape)
         return shapes
 
-    def update(self, *, name: str, cause: str = "memory", factor: float = 1.0) -> View:
+    def update(self, *, name: str, cause: Cause = "memory", factor: float = 1.0) -> View:
         """Show one measurement, and one cause made faster; see :func:`explain_view`."""
-        if cause not in CAUSES:
-            raise UnknownNameError(f"explain_view(): `cause` must be one of {', '.join(CAUSES)}, got {cause!r}")
+        checked_choice("explain_view", "cause", cause, CAUSES)
         found = measured(name)
         log = measurements()[name]
         self._show(self._layers, {self._rows[row]: parts for row, parts in _parts(found).items()}, follow=True)
@@ -152,7 +149,7 @@ class ExplainScene(Scene):
         )
 
     @staticmethod
-    def _show(shapes: dict[str, PathPatch], rows: dict[int, dict[str, float]], follow: bool = False) -> None:
+    def _show(shapes: dict[Cause, PathPatch], rows: dict[int, dict[Cause, float]], follow: bool = False) -> None:
         """Lay the parts of each row end to end; each row begins at zero, or where the one above ended."""
         boxes: dict[str, list[tuple[float, int, float]]] = {cause: [] for cause in shapes}
         left = 0.0
@@ -186,7 +183,7 @@ def _time(milliseconds: float) -> str:
     return f"{number(milliseconds)} ms" if milliseconds >= 1 else f"{number(1e3 * milliseconds)} µs"
 
 
-def _summary(name: str, found: Attribution, cause: str, factor: float, speedup: float, limit: float) -> str:
+def _summary(name: str, found: Attribution, cause: Cause, factor: float, speedup: float, limit: float) -> str:
     told = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in found.shares.items())
     largest = max((layer for layer in found.layers), key=lambda layer: layer.time)
     lines = [f"DS-CNN by {name} takes {_time(found.total)}: {told}."]
@@ -199,7 +196,7 @@ def _summary(name: str, found: Attribution, cause: str, factor: float, speedup: 
     return " ".join(lines)
 
 
-def explain_view(name: str, cause: str = "memory", factor: float = 1.0) -> View:
+def explain_view(name: str, cause: Cause = "memory", factor: float = 1.0) -> View:
     """Return the picture of one stored measurement, and of one cause made faster.
 
     Parameters

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict, get_args
 
 import matplotlib.style
 from matplotlib.axes import Axes
 
-from mlsys.errors import UnknownNameError
+from mlsys.door import checked_choice
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
@@ -21,7 +21,8 @@ from mlsys.workloads import Operator, conv2d, decode_step, dense, layer_norm
 
 __all__ = ["IMAGE_SIZE", "KINDS", "RooflineScene", "device_name", "layer", "roofline_view"]
 
-KINDS = FrozenDict(
+LayerKind = Literal["dense", "conv", "layernorm", "decode"]
+KINDS: FrozenDict[LayerKind, str] = FrozenDict(
     {
         "dense": "dense layer",
         "conv": "3×3 convolution",
@@ -35,7 +36,7 @@ IMAGE_SIZE = 14
 _LEFT, _RIGHT, _FLOOR, _TOP = 0.1, 1e5, 1e-2, 1e4  # edges of the picture: FLOP/byte, TFLOP/s
 
 
-def layer(kind: str, batch: int, width: int, precision: str = "fp16") -> Operator:
+def layer(kind: LayerKind, batch: int, width: int, precision: str = "fp16") -> Operator:
     """Return one layer of the roofline lab.
 
     Parameters
@@ -60,15 +61,14 @@ def layer(kind: str, batch: int, width: int, precision: str = "fp16") -> Operato
     >>> print(f"{layer('dense', 32, 2048).intensity:.2f}, {layer('decode', 1, 2048).intensity:.2f}")
     31.03 FLOP/B, 1.00 FLOP/B
     """
+    checked_choice("layer", "kind", kind, get_args(LayerKind))
     if kind == "dense":
         return dense(batch, width, width, precision)
     if kind == "conv":
         return conv2d(batch, width, width, IMAGE_SIZE, kernel=3, precision=precision)
     if kind == "layernorm":
         return layer_norm(batch, width, precision)
-    if kind == "decode":
-        return decode_step(Q_(12 * width**2, "param"), batch, precision)
-    raise UnknownNameError(f"layer(): no kind {kind!r}. Known: {', '.join(KINDS)}")
+    return decode_step(Q_(12 * width**2, "param"), batch, precision)
 
 
 class RooflineValues(TypedDict):
@@ -130,7 +130,7 @@ class RooflineScene(Scene):
         self,
         *,
         device: Device,
-        kind: str = "dense",
+        kind: LayerKind = "dense",
         batch: int = 32,
         width: int = 2048,
         precision: str = "fp16",
@@ -214,7 +214,7 @@ def _time(time: Quantity) -> str:
 
 def roofline_view(
     device: Device,
-    kind: str = "dense",
+    kind: LayerKind = "dense",
     batch: int = 32,
     width: int = 2048,
     precision: str = "fp16",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import matplotlib.style
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from mlsys.errors import UnknownNameError
+from mlsys.choices import FoldOverlap, Stationary
+from mlsys.door import checked_choice
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, count_systolic
 from mlsys.viz.style import COLORS, HALO, apply_style
 from mlsys.viz.systolic import over_size, teeth_axes
@@ -17,6 +18,8 @@ from mlsys.viz.words import number, percent
 
 __all__ = ["SIZES", "SystolicScene", "cycle_shares", "systolic_view"]
 
+Size = Literal["M", "N", "K"]
+"""The sizes of a product."""
 SIZES = 1024
 """Right edge of the picture; sizes of the product go up to it."""
 
@@ -99,16 +102,15 @@ class SystolicScene(Scene):
         n: int = 512,
         k: int = 512,
         side: int = 128,
-        dataflow: str = "ws",
-        overlap: str = "load",
-        along: str = "M",
+        dataflow: Stationary = "ws",
+        fold_overlap: FoldOverlap = "load",
+        along: Size = "M",
     ) -> View[SystolicValues]:
         """Show one product on one array; see :func:`systolic_view`."""
-        if along not in ("M", "N", "K"):
-            raise UnknownNameError(f"systolic_view(): no size {along!r}. Known: M, N, K")
+        checked_choice("systolic_view", "along", along, get_args(Size))
         shape = {"M": m, "N": n, "K": k}
-        here = count_systolic(m, n, k, side, side, dataflow, overlap=overlap)
-        over = over_size(along, self._sizes, (m, n, k), side, dataflow, overlap)
+        here = count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
+        over = over_size(along, self._sizes, (m, n, k), side, dataflow, fold_overlap)
         self._mapped.set_data(self._sizes, 100 * over.mapping_efficiency)
         self._used.set_data(self._sizes, 100 * over.utilisation)
         x, y = shape[along], 100 * here.utilisation
@@ -163,9 +165,9 @@ def systolic_view(
     n: int = 512,
     k: int = 512,
     side: int = 128,
-    dataflow: str = "ws",
-    overlap: str = "load",
-    along: str = "M",
+    dataflow: Stationary = "ws",
+    fold_overlap: FoldOverlap = "load",
+    along: Size = "M",
 ) -> View[SystolicValues]:
     """Return the utilisation of a square array over one size of a product.
 
@@ -175,7 +177,7 @@ def systolic_view(
         Sizes of the product.
     side
         Rows and columns of the array.
-    dataflow, overlap
+    dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.count_systolic`.
     along
         ``"M"``, ``"N"`` or ``"K"``: which size the picture runs along.
@@ -195,4 +197,4 @@ def systolic_view(
     >>> print(systolic_view(128, 128, 128).summary[:110])
     The (128 × 128) by (128 × 128) product on 128 × 128 PEs, weight-stationary, runs in one fold and 510 cycles an
     """
-    return SystolicScene().update(m=m, n=n, k=k, side=side, dataflow=dataflow, overlap=overlap, along=along)
+    return SystolicScene().update(m=m, n=n, k=k, side=side, dataflow=dataflow, fold_overlap=fold_overlap, along=along)

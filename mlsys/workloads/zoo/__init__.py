@@ -11,6 +11,8 @@ True
 
 from __future__ import annotations
 
+from mlsys.choices import Phase
+from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.catalogue import CATALOGUE
@@ -48,10 +50,8 @@ def networks(family: str | None = None) -> tuple[str, ...]:
     >>> len(networks()) > 100, networks("recommender")
     (True, ('dlrm', 'dlrm_dcnv2'))
     """
-    families = {found.family for found in CATALOGUE.values()}
-    if family is not None and family not in families:
-        known = ", ".join(sorted(families))
-        raise UnknownNameError(f"networks(): no family {family!r}. Known: {known}.{did_you_mean(family, families)}")
+    if family is not None:
+        checked_choice("networks", "family", family, sorted({known.family for known in CATALOGUE.values()}))
     return tuple(name for name, found in CATALOGUE.items() if family in (None, found.family))
 
 
@@ -109,7 +109,7 @@ def network(
     precision: str = "fp16",
     image: int | None = None,
     sequence: int | None = None,
-    phase: str | None = None,
+    phase: Phase | None = None,
     weight_format: str | None = None,
     fused: bool = True,
 ) -> Network:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import get_args
 
-from mlsys.door import checked_count
+from mlsys.choices import Phase
+from mlsys.door import checked_choice, checked_count
 from mlsys.errors import ArgumentError
 from mlsys.units import Quantity
 from mlsys.workloads.operator import Network
@@ -90,7 +92,7 @@ class Entry:
         precision: str = "fp16",
         sequence: int | None = None,
         image: int | None = None,
-        phase: str | None = None,
+        phase: Phase | None = None,
         weight_format: str | None = None,
         fused: bool = True,
         whole: bool = False,
@@ -136,19 +138,15 @@ class Entry:
         batch: int,
         precision: str,
         sequence: int | None,
-        phase: str | None,
+        phase: Phase | None,
         weight_format: str | None,
         fused: bool,
         whole: bool,
     ) -> Network:
         tokens = self._count("sequence", self.sequence if sequence is None else sequence)
-        if phase in (None, "prefill"):
-            return model.prefill(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
-        if phase == "decode":
-            return model.decode(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
-        raise ArgumentError(
-            f"network(): `phase` must be 'prefill' or 'decode', got {phase!r}. Write e.g. phase='decode'"
-        )
+        asked = checked_choice("network", "phase", "prefill" if phase is None else phase, get_args(Phase))
+        write = model.decode if asked == "decode" else model.prefill
+        return write(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
 
     def _count(self, name: str, value: int | None) -> int:
         return checked_count("network", name, value)

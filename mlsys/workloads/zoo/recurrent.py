@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mlsys.door import checked_count
-from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.door import checked_choice, checked_count
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.tape import Tape
 
@@ -63,10 +62,7 @@ def recurrent_layer(
     838.8608 MMAC
     """
     kind = str(cell).lower()
-    if kind not in CELLS:
-        raise UnknownNameError(
-            f"recurrent_layer(): no cell {cell!r}. Known: {', '.join(CELLS)}.{did_you_mean(kind, CELLS)}"
-        )
+    checked_choice("recurrent_layer", "cell", kind, CELLS)
     sizes = {"batch": batch, "steps": steps, "inputs": inputs, "hidden": hidden}
     for name, value in sizes.items():
         sizes[name] = checked_count("recurrent_layer", name, value)
