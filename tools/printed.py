@@ -59,9 +59,9 @@ class Printed(SphinxPostTransform):
         return {part["caption"] for part in parts if not part.get("numbered")}
 
     def fold(self) -> None:
-        """Drop the code that the HTML book folds: it only claims, checks or draws."""
+        """Drop the code that the HTML book folds, which only claims, checks or draws, and that of labs, which opens them."""
         for cell in list(self.document.findall(nodes.container)):
-            if cell.get("hide_mode") in ("input", "all"):
+            if cell.get("hide_mode") in ("input", "all") or _in_a_lab(cell):
                 for child in list(cell):
                     if child.get("nb_element") == "cell_code_source":
                         cell.remove(child)
@@ -144,6 +144,12 @@ def _section(title: str, name: str) -> nodes.section:
     section = nodes.section("", nodes.title("", title), ids=[name], names=[name])
     section["docname"] = BACK_MATTER
     return section
+
+
+def _in_a_lab(node: nodes.Node) -> bool:
+    while node is not None and not isinstance(node, addnodes.start_of_file):
+        node = node.parent
+    return node is not None and bool(node["docname"].startswith("labs/"))
 
 
 def _raw(text: str) -> nodes.raw:

@@ -10,7 +10,7 @@ import numpy as np
 from mlsys.explain.attribution import CAUSES, Attribution, Cause
 from mlsys.explain.log import Log
 from mlsys.explain.platforms import BETTER, Platform, normalised
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,7 @@ def _cause_legend(ax: Axes, shares: Mapping[Cause, float], at: tuple[float, floa
     from matplotlib.patches import Patch
 
     handles = [Patch(**_fill(cause), label=f"{LOOKS[cause][2]}: {shares[cause]:.0f} %") for cause in CAUSES]
-    ax.legend(handles=handles, fontsize=8, loc="upper right", bbox_to_anchor=at)
+    ax.legend(handles=handles, fontsize=10, loc="upper right", bbox_to_anchor=at)
 
 
 def sunburst(ax: Axes, found: Attribution) -> Axes:
@@ -153,9 +153,9 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
         names = [layer.name for layer in alike]
         words = ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}"
         at_here = alike[0].intensity, alike[0].rate / 1e9
-        ax.annotate(words, at_here, xytext=(7, -12), textcoords="offset points", fontsize=8)
+        ax.annotate(words, at_here, xytext=(8, -14), textcoords="offset points", fontsize=10, bbox=HALO)
     ax.set(xscale="log", yscale="log", xlabel="operations for each byte", ylabel="operations a second, G")
-    ax.legend(fontsize=8, loc="lower right")
+    ax.legend(fontsize=10, loc="lower right")
     return ax
 
 

@@ -38,13 +38,13 @@ def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], d
                 edgecolor=COLORS["RedLine"], linewidth=0.8, label="transfer",
             )  # fmt: skip
         ax.barh(row[device], end - start, left=start, height=0.5, color=color, edgecolor="white", linewidth=1.2)
-        wide = (end - start) / span > 0.012 * len(stage) + 0.02
+        wide = (end - start) / span > 0.015 * len(stage) + 0.02
         if wide:
-            ax.text((start + end) / 2, row[device], stage, ha="center", va="center", fontsize=8, color="white")
+            ax.text((start + end) / 2, row[device], stage, ha="center", va="center", fontsize=10, color="white")
         else:
             ax.annotate(
                 stage, ((start + end) / 2, row[device] - 0.26), xytext=(0, 2),
-                textcoords="offset points", ha="left", rotation=20, fontsize=8, color=COLORS["primary"],
+                textcoords="offset points", ha="left", rotation=20, fontsize=10, color=COLORS["primary"],
             )  # fmt: skip
     ax.set_yticks(range(len(devices)), devices)
     ax.set_ylim(len(devices) - 0.4, -0.85)

@@ -48,6 +48,14 @@ def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
     assert ("check" in text) == kept and "shown" in text
 
 
+@pytest.mark.parametrize(("page", "kept"), [("labs/01-amdahl", False), ("book/amdahl", True)])
+def test_the_code_that_opens_a_lab_is_not_printed(transform, page, kept):
+    transform.document += addnodes.start_of_file("", cell(None), docname=page)
+    transform.fold()
+    text = transform.document.astext()
+    assert ("check" in text) == kept and "shown" in text
+
+
 @pytest.mark.parametrize(("rows", "whole"), [(3, True), (LONG_TABLE + 1, False)])
 def test_a_title_over_a_table_stays_with_it(transform, rows, whole):
     title = nodes.paragraph("", "", nodes.Text(""), nodes.strong("", "Ridges"))
