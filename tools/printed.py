@@ -59,7 +59,7 @@ class Printed(SphinxPostTransform):
         return {part["caption"] for part in parts if not part.get("numbered")}
 
     def fold(self) -> None:
-        """Drop the code that the HTML book folds, which only claims, checks or draws, and that of labs, which opens them."""
+        """Drop the code that the HTML book folds (claims, checks, drawing), and that of labs, which opens them."""
         for cell in list(self.document.findall(nodes.container)):
             if cell.get("hide_mode") in ("input", "all") or _in_a_lab(cell):
                 for child in list(cell):
