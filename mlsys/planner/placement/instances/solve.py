@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -209,8 +210,7 @@ def _jobs(
     grouped: Grouped, pool: list[Start], best: np.ndarray, number: int, steps: int, seed: int, threads: int
 ) -> Iterator[Callable[[], Any]]:
     """Return the annealings of a round: in turn from the best answer, and from one of the starts."""
-    from mlsys.planner.placement.instances.balance import anneal_load
-    from mlsys.planner.placement.instances.latency import anneal_latency
+    from mlsys.planner.placement.instances.anneal import anneal
 
     load = grouped.instance.objective == "max_load"
     arrays = _arrays(grouped)
@@ -221,10 +221,7 @@ def _jobs(
         if number % 2:
             start = best
         chance = (seed * 1_000_003 + turn * 7919 + 1) % 2**31
-        run: Any = anneal_load if load else anneal_latency
-        yield lambda run=run, start=start, order=order, hot=hot, cold=cold, shape=shape, chance=chance: run(  # type: ignore[misc]
-            start, *arrays, order, steps, hot, cold, shape, chance
-        )
+        yield partial(anneal, not load, start, *arrays, order, steps, hot, cold, shape, chance)
 
 
 def _exhaustive(grouped: Grouped) -> tuple[float, tuple[int, ...] | None]:
