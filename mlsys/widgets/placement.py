@@ -71,6 +71,10 @@ class PlacementLab(Lab):
 
     def _controls(self) -> tuple[Control, ...]:
         return (
+            choice(
+                "goal", "Mapping", "What is wanted", [("Least time", "latency"), ("Least energy", "efficiency")],
+                "latency", "What the plan is the best for",
+            ),
             slider(
                 "link", "Hardware", "Bandwidth of the links", [(f"× {name}", s) for name, s in _SPEEDS.items()], 1.0,
                 "Every link between two devices, as a multiple of the example's",
@@ -82,10 +86,6 @@ class PlacementLab(Lab):
             slider(
                 "npu", "Hardware", "Speed of the NPU", [(f"× {s:g}", s) for s in (0.25, 0.5, 1.0, 2.0, 4.0)], 1.0,
                 "As a multiple of the example's",
-            ),
-            choice(
-                "goal", "Mapping", "What is wanted", [("Least time", "latency"), ("Least energy", "efficiency")],
-                "latency", "What the plan is the best for",
             ),
         )  # fmt: skip
 

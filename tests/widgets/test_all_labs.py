@@ -16,6 +16,7 @@ from mlsys.widgets import (
     CompilerLab,
     DataflowLab,
     ExplainLab,
+    LabStateError,
     MemoryLab,
     PlacementLab,
     RooflineLab,
@@ -24,6 +25,7 @@ from mlsys.widgets import (
     TilingLab,
 )
 from mlsys.widgets.frames import frames_of
+from mlsys.widgets.parts import GROUPS, offered
 from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
@@ -276,3 +278,59 @@ def test_questions_about_numbers_name_their_range(lab):
         if isinstance(question, NumberQuestion):
             assert question.accepts(question.answer) and not question.accepts(-1)
         assert isinstance(question, (ChoiceQuestion, NumberQuestion))
+
+
+# --- the same in every lab ------------------------------------------------------------
+
+
+def test_controls_stand_in_the_order_of_every_lab(lab):
+    order = [GROUPS.index(control.group) for control in lab.controls.values()]
+    assert order == sorted(order) and all(control.widget.description for control in lab.controls.values())
+
+
+def test_everything_is_closed_before_the_prediction(lab):
+    assert all(control.widget.disabled for control in lab.controls.values())
+    assert all(box.button.disabled == box.question.in_app for box in lab.boxes.values())
+
+
+def answers_to(question):
+    """Return a wrong answer and the right one, as the reader gives them."""
+    if isinstance(question, NumberQuestion):
+        most = question.most if question.most != float("inf") else None
+        wrong = question.answer / 3 + 0.1 if most is None else (question.answer + most / 2) % most
+        return str(max(wrong, question.least)), str(question.answer)
+    texts = {choice.right: choice.text for choice in question.choices}
+    return texts[False], texts[True]
+
+
+def test_the_first_miss_brings_a_hint_and_the_second_the_solution(opened):
+    for box in opened.boxes.values():
+        wrong, right = answers_to(box.question)
+        for given, told in ((wrong, "Not yet."), (wrong, ""), (right, "Right.")):
+            box.field.value = given
+            box.button.click()
+            words = said(box.feedback)
+            assert words.startswith(told), (box.question.name, words)
+            assert (box.question.solution in words) == (told != "Not yet."), (box.question.name, words)
+        assert box.right and box.tries == 3 and "Right. Right" not in words
+
+
+def test_what_was_done_comes_back_whole(opened):
+    for control in opened.controls.values():
+        others = (
+            [value for value in offered(control.widget) if value != control.value]
+            if hasattr(control.widget, "options")
+            else [not control.value]
+        )
+        control.widget.value = others[0]
+    box = next(iter(opened.boxes.values()))
+    box.field.value = answers_to(box.question)[0]
+    box.button.click()
+    state, summary, feedback = json.loads(json.dumps(opened.state())), opened.summary.value, box.feedback.value
+    opened.restore(opened.fresh)
+    assert not opened.locked and opened.view is None
+    opened.restore(state)
+    assert opened.state() == state and (opened.summary.value, box.feedback.value) == (summary, feedback)
+    with pytest.raises(LabStateError):
+        opened.restore({**state, "controls": {**state["controls"], next(iter(state["controls"])): "nonsense"}})
+    assert opened.state() == state
