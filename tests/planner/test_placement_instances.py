@@ -8,11 +8,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mlsys.errors import ScenarioFileError
-from mlsys.planner.memory.fixed import FixedBuffers, plan_below
 from mlsys.planner.placement.instances.instance import Instance, evaluate
 from mlsys.planner.placement.instances.solve import solve
 from sampled import drawn
@@ -140,89 +138,3 @@ def test_mutated_instances_are_read_or_refused() -> None:
             Instance.from_data(data)
         except ScenarioFileError as error:
             assert str(error)
-
-
-def overlaps(buffers: FixedBuffers, offsets: np.ndarray) -> bool:
-    together = (buffers.lower[:, None] < buffers.upper) & (buffers.lower < buffers.upper[:, None])
-    tops = offsets + buffers.size
-    shared = (offsets[:, None] < tops) & (offsets < tops[:, None])
-    return bool(np.triu(together & shared, 1).any())
-
-
-@pytest.mark.parametrize("name", ["alloc-C", "alloc-K"])
-def test_published_allocations(name: str) -> None:
-    buffers = FixedBuffers.load(DATA / f"{name}.csv")  # google/minimalloc@9f5cf810fec4, Apache-2.0
-    found = plan_below(buffers, 1048576, seconds=3600)
-    assert found.offsets is not None
-    assert not overlaps(buffers, found.offsets)
-    assert int((found.offsets + buffers.size).max()) <= 1048576
-
-
-def fits_by_enumeration(buffers: FixedBuffers, capacity: int) -> bool:
-    """Try every offset of every buffer."""
-    number = len(buffers.size)
-    together = (buffers.lower[:, None] < buffers.upper) & (buffers.lower < buffers.upper[:, None])
-    size = buffers.size.tolist()
-    offsets: list[int] = []
-
-    def rest() -> bool:
-        if len(offsets) == number:
-            return True
-        new = len(offsets)
-        for low in range(capacity - size[new] + 1):
-            high = low + size[new]
-            if all(high <= at or at + size[old] <= low for old, at in enumerate(offsets) if together[old, new]):
-                offsets.append(low)
-                if rest():
-                    return True
-                offsets.pop()
-        return False
-
-    return rest()
-
-
-def buffers_of(rows: list[tuple[int, int, int]]) -> FixedBuffers:
-    lower, upper, size = (np.array(column) for column in zip(*rows, strict=True))
-    return FixedBuffers(tuple(map(str, range(len(rows)))), lower, upper, size)
-
-
-@pytest.mark.exhaustive
-def test_fits_and_proofs_equal_enumeration() -> None:
-    outcomes = set()
-    for number in drawn(range(200), 30, "buffers"):
-        rng = np.random.default_rng(number)
-        lower = rng.integers(0, 6, 6)
-        buffers = buffers_of(list(zip(lower, lower + rng.integers(1, 5, 6), rng.integers(1, 6, 6), strict=True)))
-        for capacity in (buffers.largest_live - 1, buffers.largest_live, buffers.largest_live + 1):
-            found = plan_below(buffers, capacity)
-            assert found.proved
-            assert found.fits == fits_by_enumeration(buffers, capacity)
-            outcomes.add(found.fits)
-            if found.offsets is not None:
-                assert not overlaps(buffers, found.offsets)
-    assert outcomes == {True, False}
-
-
-# From, to and size of buffers that never need more than the capacity at once, and yet do not fit: memory fragments
-# whatever the order. About one in four thousand tightly packed random instances is like that.
-FRAGMENTED = {
-    "nine in 4": (4, "47.1 67.3 12.3 36.1 23.3 05.1 01.3 56.2 34.2"),
-    "nine in 5": (5, "03.4 48.1 68.4 01.1 56.3 36.1 35.1 25.1 34.2"),
-    "ten in 5": (5, "16.2 67.2 24.1 48.2 03.2 35.1 01.3 78.3 56.1 67.1"),
-    "nine in 6": (6, "35.4 02.3 14.1 24.1 23.1 01.3 23.1 13.2 45.2"),
-    "another nine in 6": (6, "57.5 23.2 25.3 14.1 02.4 37.1 12.1 34.1 45.2"),
-    "ten in 6": (6, "46.4 56.1 12.2 14.2 03.2 26.1 34.3 23.1 01.1 01.3"),
-}
-
-
-@pytest.mark.parametrize("name", FRAGMENTED)
-def test_fragmented_memory_is_proved_too_small(name: str) -> None:
-    capacity, text = FRAGMENTED[name]
-    buffers = buffers_of([(int(word[0]), int(word[1]), int(word[3:])) for word in text.split()])
-    assert buffers.largest_live == capacity
-    assert not fits_by_enumeration(buffers, capacity)
-    found = plan_below(buffers, capacity)
-    assert found.proved and not found.fits and found.offsets is None
-    more = plan_below(buffers, capacity + 1)
-    assert more.proved and more.fits and more.offsets is not None
-    assert fits_by_enumeration(buffers, capacity + 1) and not overlaps(buffers, more.offsets)

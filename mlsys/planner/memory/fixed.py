@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,13 @@ import numpy as np
 
 from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
 from mlsys.inputs import csv_records
+from mlsys.planner.memory.offsets import peak_of
+from mlsys.planner.memory.sections import Sections
 
 __all__ = ["CapacityPlan", "FixedBuffers", "plan_below"]
 
-_HEURISTICS = ("TWA", "WAT", "TAW", "SWT", "AWT", "ATW")
-_FIRST_NODES = 100_000
+_FIRST_STATES = 20_000
+_TURNS = 6
 _MOST = 2**53
 
 
@@ -127,15 +129,15 @@ class CapacityPlan:
         Of each buffer, shape (buffers,); None where none were found.
     proved
         Whether that is settled: offsets were found, or it is proved that there are none.
-    nodes
-        Partial placements that the search looked at.
+    states
+        Partial packings that the search looked at.
     """
 
     buffers: FixedBuffers
     capacity: int
     offsets: np.ndarray | None
     proved: bool
-    nodes: int
+    states: int
 
     @property
     def fits(self) -> bool:
@@ -148,9 +150,9 @@ def plan_below(
 ) -> CapacityPlan:
     """Return offsets below a capacity, or a proof that there are none, or neither when the time is over.
 
-    Every attempt is a complete search in another order of buffers (by lifetime, by area, by the fullest step
-    that they live at), stopped after a number of nodes that grows; later orders are shaken by chance. An
-    attempt that ends by itself without offsets is a proof.
+    First come the rules of thumb. Then every attempt is a complete search that prefers other buffers (long-lived
+    ones, large ones, those of the fullest steps; later shaken by chance), stopped after a number of states that
+    grows. An attempt that ends by itself without offsets is a proof.
 
     Parameters
     ----------
@@ -159,11 +161,12 @@ def plan_below(
     capacity
         Bytes of the block.
     seconds
-        Most time that is spent, s.
+        Most time that is spent, s; the first search on a machine is compiled meanwhile.
     seed
         Of the chances.
     threads
-        Attempts at once. Which attempt finds offsets first depends on neither; the first in number counts.
+        Attempts at once. Of those that settle it the first in number counts, so that the offsets depend on the
+        seed and the threads but not on which was faster.
 
     Raises
     ------
@@ -182,78 +185,51 @@ def plan_below(
         raise ArgumentError(
             f"plan_below(): `capacity` must be at least 1 byte, got {capacity}. Write e.g. capacity=1048576"
         )
+    until = time.monotonic() + seconds
     if buffers.largest_live > capacity:
         return CapacityPlan(buffers, capacity, None, True, 0)
-    until = time.monotonic() + seconds
-    problem = _Problem(buffers, capacity)
+    sections = Sections(buffers.lower, buffers.upper, buffers.size, capacity)
+    offsets = sections.by_rules()
+    if peak_of(offsets, buffers.size) <= capacity:
+        return _checked(buffers, capacity, offsets, 0)
+    outcome, offsets, states = _search(
+        Sections(buffers.lower, buffers.upper, buffers.size, capacity), until, seed, threads
+    )
+    if outcome == 1:
+        return _checked(buffers, capacity, offsets, states)
+    return CapacityPlan(buffers, capacity, None, outcome == 0, states)
+
+
+def _checked(buffers: FixedBuffers, capacity: int, offsets: np.ndarray, states: int) -> CapacityPlan:
+    """Return the plan after a look at every pair of buffers."""
+    if buffers.overlapping(offsets) or offsets.min() < 0 or int((offsets + buffers.size).max()) > capacity:
+        raise AssertionError("the search for offsets returned an overlap: this is a fault of mlsys")
+    return CapacityPlan(buffers, capacity, offsets, True, states)
+
+
+def _search(sections: Sections, until: float, seed: int, threads: int) -> tuple[int, np.ndarray, int]:
+    """Run attempts side by side, round by round; return what came of the first that settles it, and all states."""
     spent = 0
-    allowed = _FIRST_NODES
+    allowed = _FIRST_STATES
     with ThreadPoolExecutor(threads) as executor:
-        problem.attempt(0, 1, seed)  # compiles
         for begin in itertools.count(0, threads):
-            answers = list(
-                executor.map(problem.attempt, range(begin, begin + threads), [allowed] * threads, [seed] * threads)
-            )
-            spent += sum(nodes for _, nodes, _ in answers)
+            stops = [np.zeros(1, np.int64) for _ in range(threads)]
+            jobs = [
+                executor.submit(sections.attempt, begin + worker, allowed, seed, worker, stops[worker])
+                for worker in range(threads)
+            ]
+            for worker, job in enumerate(jobs):
+                wait([job], max(0.0, until - time.monotonic()))
+                if not job.done() or job.result()[0] >= 0:  # too late, or settled: the later ones need not go on
+                    for stop in stops[worker:]:
+                        stop[0] = 1
+            answers = [job.result() for job in jobs]
+            spent += sum(looked for _, looked, _ in answers)
             for outcome, _, offsets in answers:
-                if outcome == 1:
-                    return CapacityPlan(buffers, capacity, offsets, True, spent)
-                if outcome == 0:
-                    return CapacityPlan(buffers, capacity, None, True, spent)
+                if outcome >= 0:
+                    return outcome, offsets, spent
             if time.monotonic() > until:
-                return CapacityPlan(buffers, capacity, None, False, spent)
-            if begin % 12 == 12 - threads:
-                allowed = min(2 * allowed, 10 * _FIRST_NODES)
+                return -1, answers[0][2], spent
+            if begin // _TURNS != (begin + threads) // _TURNS:
+                allowed = allowed * 3 // 2
     raise AssertionError("unreachable")
-
-
-class _Problem:
-    """Buffers as the compiled search wants them; steps are those at which something begins or ends."""
-
-    def __init__(self, buffers: FixedBuffers, capacity: int) -> None:
-        lower, upper, self.size = buffers.lower, buffers.upper, buffers.size
-        steps = np.unique(np.concatenate((lower, upper)))
-        self.first, self.last = np.searchsorted(steps, lower), np.searchsorted(steps, upper)
-        self.steps, self.capacity, self.number = len(steps), capacity, len(lower)
-        meet = (lower[:, None] < upper) & (lower < upper[:, None])
-        np.fill_diagonal(meet, False)
-        self.near_starts = np.concatenate(([0], np.cumsum(meet.sum(1))))
-        self.near = np.nonzero(meet)[1]
-        live = np.zeros(self.steps, np.int64)
-        for begin, end, size in zip(self.first, self.last, self.size, strict=True):
-            live[begin:end] += size
-        fullest = np.array([live[begin:end].max() for begin, end in zip(self.first, self.last, strict=True)])
-        span = (upper - lower).astype(float)
-        self.keys = {"W": span, "A": span * self.size, "T": fullest.astype(float), "S": self.size.astype(float)}
-
-    def order(self, turn: int, seed: int) -> np.ndarray:
-        """Return the order in which an attempt prefers buffers."""
-        keys = [self.keys[letter] for letter in _HEURISTICS[turn % len(_HEURISTICS)]]
-        if turn >= len(_HEURISTICS):
-            chance = np.random.default_rng((seed, turn))
-            strength = chance.choice((0.02, 0.1, 0.3, 0.6))
-            keys = [key * np.exp(chance.normal(0, strength, self.number)) for key in keys]
-        return np.lexsort([-key for key in reversed(keys)])
-
-    def attempt(self, turn: int, allowed: int, seed: int) -> tuple[int, int, np.ndarray]:
-        """Return what came of one search (1 found, 0 none exist, -1 stopped), its nodes, and the offsets."""
-        from mlsys.planner.memory.packing import search_offsets
-
-        order = self.order(turn, seed)
-        rank = np.empty(self.number, np.int64)
-        rank[order] = np.arange(self.number)
-        offsets = np.zeros(self.number, np.int64)
-        outcome, nodes = search_offsets(  # type: ignore[no-untyped-call]
-            order,
-            self.size,
-            self.first,
-            self.last,
-            rank,
-            self.near_starts,
-            self.near,
-            self.capacity,
-            offsets,
-            self.steps,
-            allowed,
-        )
-        return int(outcome), int(nodes), offsets

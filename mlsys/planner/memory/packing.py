@@ -1,177 +1,162 @@
 """A search for offsets below a given capacity, compiled: complete, so that it can also prove that none fit.
 
-Buffers are placed from the bottom up. In a packing that cannot be pushed down any further, some order of
-placing has offsets that never fall, and each buffer rests on another one or on the floor: so only the lowest
-offset of each buffer need be tried. Pruned is what cannot be completed (what is left at a step must fit above
-the floor there), what repeats another order, and what leaves room under it for a whole buffer. When the
-buffers that are left fall apart in time, the parts are searched by themselves.
+Buffers are placed from the bottom up, so that at any time each step of the run has a floor. A *niche* is a stretch of
+steps whose floors are level and lower than both sides; whatever comes to rest on its floor lies within it. So at a
+step of a niche the next thing above the floor is one of few buffers, or a gap: these are the branches, and they
+exclude each other. Taken is always the step, of any niche, that has the fewest branches for how often the search
+failed there (F. Boussemart et al., Boosting systematic search by weighting constraints, ECAI 2004).
 
-The idea of ordering and of the pruning is that of M. D. Moffitt, MiniMalloc, ASPLOS 2023.
+A packing that cannot be pushed down rests on itself, so a gap ends where something rests, and is not left where a
+buffer could lie that nothing keeps out. What is left at a step, piled up from the lowest offset that each buffer may
+have, must stay below the capacity. What falls apart in time is searched by itself, and states that failed are
+remembered, since the same floors come about in many ways.
+
+That pushed-down packings are enough, that what is left at a step bounds the search, and that it is to be split in
+time, is in M. D. Moffitt, MiniMalloc, ASPLOS 2023, where buffers are placed by rising offset instead.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-__all__ = ["search_offsets"]
+from mlsys.compiled import njit
+from mlsys.planner.memory.niches import branches, by_offset, choose_step, first_part, pile_up, raise_floors
 
+__all__ = ["FOUND", "NONE", "STOPPED", "search_offsets"]
 
-@njit(cache=True, nogil=True)
-def _search(  # type: ignore[no-untyped-def]
-    members, bottom, bottom_rank, sizes, first, last, rank, near_starts, near, capacity, left, offsets,
-    least, tops, state,
-):  # fmt: skip
-    """Place the buffers of a part, listed by rank: 1 if they were placed, 0 if none fit, -1 if stopped.
-
-    Nothing is changed unless they were placed. `state` is the nodes spent and the nodes allowed; `tops` has a place
-    for each step and is room to work in.
-    """
-    count = len(members)
-    if count == 0:
-        return 1
-    state[0] += 1
-    if state[0] > state[1]:
-        return -1
-    # What is left at a step is piled up from the lowest place where each may lie: above `capacity` none fit.
-    order = np.empty(count, np.int64)
-    begin, end = first[members[0]], last[members[0]]
-    for place in range(count):
-        one = members[place]
-        begin = min(begin, first[one])
-        end = max(end, last[one])
-        back = place
-        while back and least[order[back - 1]] > least[one]:
-            order[back] = order[back - 1]
-            back -= 1
-        order[back] = one
-    for step in range(begin, end):
-        tops[step] = 0
-    ceiling = capacity + 1
-    for one in order:
-        low = max(least[one], bottom)
-        ceiling = min(ceiling, least[one] + sizes[one])
-        for step in range(first[one], last[one]):
-            tops[step] = max(tops[step], low) + sizes[one]
-            if tops[step] > capacity:
-                return 0
-    # Where nothing crosses, the parts are searched by themselves.
-    part = np.zeros(end - begin, np.int64)
-    parts = 0
-    ends_by = np.zeros(end - begin + 1, np.int64)
-    for one in members:
-        ends_by[first[one] - begin + 1] += 1
-        ends_by[last[one] - begin] -= 1
-    running = 0
-    for step in range(end - begin):
-        running += ends_by[step]  # buffers that lie on both sides of the start of this step
-        if running == 0:
-            parts += 1
-        part[step] = parts
-    home = part[first[members[0]] - begin]
-    single = True
-    for one in members:
-        if part[first[one] - begin] != home:
-            single = False
-    if not single:
-        for index in range(parts + 1):
-            inside = 0
-            chosen = np.empty(count, np.int64)
-            for one in members:
-                if part[first[one] - begin] == index:
-                    chosen[inside] = one
-                    inside += 1
-            answer = _search(
-                chosen[:inside], bottom, bottom_rank, sizes, first, last, rank, near_starts, near, capacity, left,
-                offsets, least, tops, state,
-            )  # fmt: skip
-            if answer != 1:
-                for one in members:
-                    if part[first[one] - begin] < index:
-                        left[one] = True
-                for one in members:  # what lay above what was taken back may lie lower again
-                    low = 0
-                    for edge in range(near_starts[one], near_starts[one + 1]):
-                        if not left[near[edge]]:
-                            low = max(low, offsets[near[edge]] + sizes[near[edge]])
-                    least[one] = low
-                return answer
-        return 1
-    olds = np.empty(count, np.int64)
-    for place in range(count):
-        one = order[place]
-        offset = max(least[one], bottom)
-        if offset >= ceiling:
-            if least[one] >= ceiling:
-                break
-            continue
-        if offset == bottom and rank[one] < bottom_rank:
-            continue
-        left[one] = False
-        offsets[one] = offset
-        top = offset + sizes[one]
-        changed = 0
-        fits = True
-        for edge in range(near_starts[one], near_starts[one + 1]):
-            other = near[edge]
-            if left[other]:
-                olds[changed] = least[other]
-                changed += 1
-                if least[other] < top:
-                    least[other] = top
-                    if top + sizes[other] > capacity:
-                        fits = False
-        answer = 0
-        if fits:
-            rest = np.empty(count, np.int64)
-            kept = 0
-            for other in members:
-                if other != one:
-                    rest[kept] = other
-                    kept += 1
-            answer = _search(
-                rest[:kept], offset, rank[one], sizes, first, last, rank, near_starts, near, capacity, left, offsets,
-                least, tops, state,
-            )  # fmt: skip
-            if answer == 1:
-                return 1
-        left[one] = True
-        changed = 0
-        for edge in range(near_starts[one], near_starts[one + 1]):
-            other = near[edge]
-            if left[other]:
-                least[other] = olds[changed]
-                changed += 1
-        if answer == -1:
-            return -1
-    return 0
+FOUND, NONE, STOPPED = 1, 0, -1
+_GROWTH = 1.0005
+_MOST_WEIGHT = 1e50
+_LOOK, _DONE, _FAILED, _BRANCH = 0, 1, 2, 3
 
 
-def search_offsets(  # type: ignore[no-untyped-def]
-    order, sizes, first, last, rank, near_starts, near, capacity, offsets, steps, allowed
-):
-    """Return 1 if `offsets` were found, 0 if there are none, -1 if stopped after `allowed` nodes; and the nodes.
+@njit(nogil=True)
+def search_offsets(first, last, size, start, rank, capacity, failed, offsets, allowed, stop):  # type: ignore[no-untyped-def]
+    """Return `FOUND`, `NONE` if there are no offsets, or `STOPPED`; and the states looked at.
 
     Parameters
     ----------
-    order
-        Buffers, those preferred first.
-    sizes, first, last, rank
-        Bytes, first step, step after the last, and place in ``order`` of each, shape (buffers,).
-    near_starts, near
-        Compressed rows: the buffers alive together with each.
+    first, last
+        Step in which each begins, and step after its last one, shape (buffers,); ordered by ``first``.
+    size
+        Bytes of each, or a multiple of them.
+    start
+        Place of the first buffer that begins in a step or later, shape (steps + 1,).
+    rank
+        Which are tried first where several may lie.
     capacity
-        Bytes of the block.
+        Of the block.
+    failed
+        Room for hashes of states that failed, as many as a power of two; kept between searches.
     offsets
-        Written: bytes, shape (buffers,).
-    steps
-        How many there are.
+        Written, shape (buffers,).
     allowed
-        Nodes after which the search stops.
+        States after which the search stops.
+    stop
+        It also stops when the only entry of this array is not 0.
     """
-    state = np.array([0, allowed], np.int64)
-    outcome = _search(
-        order, 0, -1, sizes, first, last, rank, near_starts, near, capacity, np.ones(len(sizes), np.bool_), offsets,
-        np.zeros(len(sizes), np.int64), np.zeros(steps + 1, np.int64), state,
-    )  # fmt: skip
-    return outcome, state[0]
+    number = len(first)
+    steps = len(start) - 1
+    mask = np.uint64(len(failed) - 1)
+    left = np.ones(number, np.bool_)
+    floor = np.zeros(steps, np.int64)
+    least = np.zeros(number, np.int64)
+    slack, reach, tops = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.int64)
+    niche, choices, above = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.int64)
+    weight, grain = np.ones(steps), 1.0
+    order, listed = np.arange(number), np.zeros(number, np.int64)
+    trail, placed = np.zeros(number, np.int64), 0
+    # Frames of the search: where a branch was taken at a step (`at`), or where parts are searched in turn (-1).
+    depth = 4 * (number + steps) + 64
+    top = -1
+    begins, ends, at = np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros(depth, np.int64)
+    placed_by, floors = np.zeros(depth, np.int64), np.empty((depth, steps), np.int64)
+    turn, turns = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
+    gap_end, state_of = np.zeros(depth, np.int64), np.zeros(depth, np.uint64)
+    options, base = np.zeros(64 * number + 64, np.int64), np.zeros(depth + 1, np.int64)
+    begin, end = 0, steps
+    looked = 0
+    mode = _LOOK
+    while True:
+        if mode == _LOOK:
+            looked += 1
+            if looked > allowed or stop[0] or top + 3 > depth or base[top + 1] + number + 1 > len(options):
+                return STOPPED, looked
+            mode = _FAILED
+            overflow, count = raise_floors(
+                begin, end, first, last, size, start, capacity, left, floor, least, slack, reach
+            )  # fmt: skip
+            if overflow >= 0:
+                weight[overflow] += grain
+                continue
+            if count == 0:
+                mode = _DONE
+                continue
+            part_begin, part_end = first_part(begin, end, reach)
+            if first_part(part_end, end, reach)[0] < end:
+                top += 1
+                begins[top], ends[top], at[top], turn[top], placed_by[top] = begin, end, -1, part_end, placed
+                floors[top, begin:end] = floor[begin:end]
+                base[top + 1] = base[top]
+            begin, end = part_begin, part_end
+            count = by_offset(begin, end, first, left, least, order, listed)
+            mine = listed[:count]
+            overflow, state = pile_up(mine, begin, end, first, last, size, capacity, least, tops)
+            if overflow >= 0:
+                weight[overflow] += grain
+                continue
+            if failed[state & mask] == state:
+                continue
+            step = choose_step(
+                mine, begin, end, first, last, size, floor, least, slack, weight, niche, choices, above, tops
+            )  # fmt: skip
+            top += 1
+            begins[top], ends[top], at[top], turn[top], placed_by[top] = begin, end, step, 0, placed
+            floors[top, begin:end] = floor[begin:end]
+            state_of[top] = state
+            turns[top], gap_end[top] = branches(
+                mine, step, first, last, size, rank, floor, least, slack, niche, options[base[top] :]
+            )  # fmt: skip
+            base[top + 1] = base[top] + turns[top]
+            mode = _BRANCH
+        elif mode == _BRANCH:
+            if turn[top] == turns[top]:
+                failed[state_of[top] & mask] = state_of[top]
+                grain *= _GROWTH
+                if grain > _MOST_WEIGHT:
+                    weight = np.maximum(weight / grain, 1e-3)
+                    grain = 1.0
+                top -= 1
+                mode = _FAILED
+                continue
+            one = options[base[top] + turn[top]]
+            turn[top] += 1
+            begin, end = begins[top], ends[top]
+            if one >= 0:
+                offsets[one] = floor[at[top]]
+                floor[first[one] : last[one]] = offsets[one] + size[one]
+                left[one] = False
+                trail[placed] = one
+                placed += 1
+            else:
+                floor[at[top]] = gap_end[top]
+            mode = _LOOK
+        elif mode == _FAILED:
+            if top < 0:
+                return NONE, looked
+            while placed > placed_by[top]:
+                placed -= 1
+                left[trail[placed]] = True
+            floor[begins[top] : ends[top]] = floors[top, begins[top] : ends[top]]
+            if at[top] < 0:
+                top -= 1
+            else:
+                mode = _BRANCH
+        else:
+            while top >= 0 and at[top] >= 0:
+                top -= 1
+            if top < 0:
+                return FOUND, looked
+            begin, end = turn[top], ends[top]  # the parts that are left
+            top -= 1
+            mode = _LOOK

@@ -1,0 +1,200 @@
+"""What one look at a partial packing says, compiled: floors, parts, overflows, and the branches at a step.
+
+Times are steps; of each buffer ``first`` and ``last`` (exclusive) are the steps in which it is alive. Buffers are
+numbered by their first step, and ``start`` says where those of a step begin. See ``packing.py`` for the search.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlsys.compiled import njit
+
+__all__ = ["branches", "by_offset", "choose_step", "first_part", "pile_up", "raise_floors"]
+
+_FAR = 1 << 60
+
+
+@njit(nogil=True)
+def _hashed(one, offset):  # type: ignore[no-untyped-def]
+    """Return 64 mixed bits of a buffer and the lowest offset that it may have."""
+    bits = np.uint64(one + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset) * np.uint64(0xD6E8FEB86659FD93)
+    bits ^= bits >> np.uint64(32)
+    bits *= np.uint64(0xD6E8FEB86659FD93)
+    bits ^= bits >> np.uint64(29)
+    bits *= np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(32))
+
+
+@njit(nogil=True)
+def raise_floors(begin, end, first, last, size, start, capacity, left, floor, least, slack, reach):  # type: ignore[no-untyped-def]
+    """Raise floors to where something may lie; return a step that overflows, or -1, and how many buffers are left.
+
+    Written are the lowest offset of each buffer that is left, what may still be wasted at each step (-1 where
+    nothing is left), and the furthest end of what begins at each step.
+    """
+    for step in range(begin, end):
+        slack[step] = 0
+        reach[step] = _FAR
+    count = 0
+    for one in range(start[begin], start[end]):
+        if left[one]:
+            count += 1
+            low = 0
+            for step in range(first[one], last[one]):
+                low = max(low, floor[step])
+            least[one] = low
+            for step in range(first[one], last[one]):
+                slack[step] += size[one]
+                reach[step] = min(reach[step], low)
+    overflow = -1
+    for step in range(begin, end):
+        if slack[step]:
+            floor[step] = reach[step]
+            slack[step] = capacity - floor[step] - slack[step]
+            if slack[step] < 0:
+                overflow = step
+        else:
+            slack[step] = -1
+        reach[step] = 0
+    for one in range(start[begin], start[end]):
+        if left[one]:
+            reach[first[one]] = max(reach[first[one]], last[one])
+    return overflow, count
+
+
+@njit(nogil=True)
+def first_part(begin, end, reach):  # type: ignore[no-untyped-def]
+    """Return the steps of the first part that nothing crosses the end of; an empty one if nothing is left."""
+    while begin < end and reach[begin] == 0:
+        begin += 1
+    until = begin
+    far = begin + 1
+    while until < end and until < far:
+        far = max(far, reach[until])
+        until += 1
+    return begin, until
+
+
+@njit(nogil=True)
+def by_offset(begin, end, first, left, least, order, listed):  # type: ignore[no-untyped-def]
+    """List what is left within a part, the lowest first, and return how many; `order` is kept nearly sorted."""
+    count = 0
+    for one in order:
+        if left[one] and begin <= first[one] < end:
+            place = count
+            while place and least[listed[place - 1]] > least[one]:
+                listed[place] = listed[place - 1]
+                place -= 1
+            listed[place] = one
+            count += 1
+    place = 0
+    for at in range(len(order)):
+        one = order[at]
+        if left[one] and begin <= first[one] < end:
+            order[at] = listed[place]
+            place += 1
+    return count
+
+
+@njit(nogil=True)
+def pile_up(listed, begin, end, first, last, size, capacity, least, tops):  # type: ignore[no-untyped-def]
+    """Return a step at which what is left overflows when piled up by lowest offset, or -1; and a hash of it all."""
+    for step in range(begin, end):
+        tops[step] = 0
+    state = np.uint64(0)
+    for one in listed:
+        state += _hashed(one, least[one])
+        for step in range(first[one], last[one]):
+            tops[step] = max(tops[step], least[one]) + size[one]
+            if tops[step] > capacity:
+                return step, state
+    return -1, state
+
+
+@njit(nogil=True)
+def choose_step(listed, begin, end, first, last, size, floor, least, slack, weight, niche, choices, above, lift):  # type: ignore[no-untyped-def]
+    """Return the step of a niche that has the fewest branches for its weight.
+
+    Written are the number of the niche at each step (-1 where there is none), and the lowest offset at each step of
+    what does not lie within a niche; `lift` is room to work in.
+    """
+    step = begin
+    while step < end:
+        edge = step
+        while step < end and floor[step] == floor[edge]:
+            step += 1
+        walled = (edge == begin or floor[edge - 1] > floor[edge]) and (step == end or floor[step] > floor[edge])
+        for inside in range(edge, step):
+            niche[inside] = edge if walled else -1
+            choices[inside] = 0
+            above[inside] = _FAR
+            lift[inside] = _FAR
+    for one in listed:
+        home = niche[first[one]]
+        within = home >= 0 and home == niche[last[one] - 1]
+        for step in range(first[one], last[one]):
+            if within:
+                choices[step] += 1
+                lift[home] = min(lift[home], size[one])
+            else:
+                above[step] = min(above[step], least[one])
+    chosen = -1
+    fewest = 1e300
+    for step in range(begin, end):
+        home = niche[step]
+        if home >= 0:
+            gap = min(above[step] - floor[step], lift[home])  # no gap there is smaller
+            number = choices[step] + (1 if gap <= slack[step] else 0)
+            score = number / weight[step] if number > 1 else -1.0
+            if score < fewest:
+                fewest = score
+                chosen = step
+    return chosen
+
+
+@njit(nogil=True)
+def _beside(first, last, step, one, other):  # type: ignore[no-untyped-def]
+    """Whether another buffer meets one in time, but not at a step."""
+    away = first[other] > step or last[other] <= step
+    return away and first[other] < last[one] and first[one] < last[other]
+
+
+@njit(nogil=True)
+def branches(listed, step, first, last, size, rank, floor, least, slack, niche, found):  # type: ignore[no-untyped-def]
+    """Write the buffers that may rest on the floor at a step, then -1 if a gap may; return how many, and its end."""
+    count = 0
+    low = floor[step]
+    end = _FAR
+    for one in listed:
+        if not first[one] <= step < last[one]:
+            continue
+        if niche[first[one]] < 0 or niche[first[one]] != niche[last[one] - 1]:
+            end = min(end, least[one])
+            continue
+        place = count
+        while place and rank[found[place - 1]] > rank[one]:
+            found[place] = found[place - 1]
+            place -= 1
+        found[place] = one
+        count += 1
+    for place in range(count):  # one that lies higher must rest on another
+        one = found[place]
+        for other in listed:
+            if least[other] >= end:
+                break
+            if _beside(first, last, step, one, other):
+                end = min(end, least[other] + size[other])
+    if end - low > slack[step]:
+        return count, end
+    for place in range(count):  # no gap where a buffer could lie that nothing else would keep out
+        one = found[place]
+        kept_out = low + size[one] > end
+        for other in listed:
+            if kept_out or least[other] >= low + size[one]:
+                break
+            kept_out = _beside(first, last, step, one, other)
+        if not kept_out:
+            return count, end
+    found[count] = -1
+    return count + 1, end

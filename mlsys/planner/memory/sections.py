@@ -1,0 +1,112 @@
+"""Buffers as the compiled search wants them: by the steps at which most is alive, sizes in their common unit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlsys.planner.memory.offsets import STRATEGIES, peak_of
+
+__all__ = ["Sections"]
+
+_PREFERENCES = ("WAT", "AWT", "SWT", "TWA", "NAT", "BWT")
+_SHAKEN = (0.02, 0.1, 0.3, 0.6)
+_REMEMBERED = 20
+
+
+class Sections:
+    """Buffers ordered by the first step of their lives, of steps only those that no neighbour covers.
+
+    Two steps count as one if whatever is alive at the one is also alive at the other: then what does not overlap
+    at the fuller one overlaps at neither.
+
+    Parameters
+    ----------
+    lower, upper
+        First step, and step after the last one, of each buffer, shape (buffers,).
+    size
+        Bytes, shape (buffers,).
+    capacity
+        Bytes of the block.
+
+    Attributes
+    ----------
+    first, last, size, start, capacity
+        As :func:`~mlsys.planner.memory.packing.search_offsets` takes them.
+    """
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, size: np.ndarray, capacity: int) -> None:
+        times = np.unique(np.concatenate((lower, upper)))
+        kept = np.isin(times, lower)[:-1] & np.isin(times, upper)[1:]  # something begins, and something ends after it
+        before = np.concatenate(([0], np.cumsum(kept)))
+        first, last = before[np.searchsorted(times, lower)], before[np.searchsorted(times, upper)]
+        self._place = np.lexsort((last, first))
+        self.first, self.last = first[self._place], last[self._place]
+        self._unit = int(np.gcd.reduce(size))
+        self.size = size[self._place] // self._unit
+        self.capacity = capacity // self._unit
+        self.start = np.searchsorted(self.first, np.arange(before[-1] + 1))
+        change = np.zeros(before[-1] + 1, np.int64)
+        np.add.at(change, self.first, self.size)
+        np.add.at(change, self.last, -self.size)
+        live = np.cumsum(change)
+        fullest = np.array([live[one:two].max() for one, two in zip(self.first, self.last, strict=True)])
+        span = (upper - lower)[self._place].astype(float)
+        steps = (self.last - self.first).astype(float)
+        self._keys = {
+            "W": span, "A": span * self.size, "T": fullest.astype(float), "S": self.size.astype(float),
+            "N": steps, "B": steps * self.size,
+        }  # fmt: skip
+        self._failed: dict[int, np.ndarray] = {}
+
+    def by_rules(self) -> np.ndarray:
+        """Return the offsets of the rule of thumb that needs least, bytes, in the order of the input."""
+        found = [rule(self.size, self.first, self.last - 1) for rule in STRATEGIES.values()]
+        return self._told(min(found, key=lambda offsets: peak_of(offsets, self.size)))
+
+    def _told(self, found: np.ndarray) -> np.ndarray:
+        offsets = np.empty(len(found), np.int64)
+        offsets[self._place] = found * self._unit
+        return offsets
+
+    def rank(self, turn: int, seed: int) -> np.ndarray:
+        """Return which buffers an attempt tries first: by lifetime, area, fullest step or size; later shaken."""
+        keys = [self._keys[letter] for letter in _PREFERENCES[turn % len(_PREFERENCES)]]
+        if turn >= len(_PREFERENCES):
+            chance = np.random.default_rng((seed, turn))
+            strength = chance.choice(_SHAKEN)
+            keys = [key * np.exp(chance.normal(0, strength, len(key))) for key in keys]
+        rank = np.empty(len(self.size), np.int64)
+        rank[np.lexsort([-key for key in reversed(keys)])] = np.arange(len(rank))
+        return rank
+
+    def attempt(self, turn: int, allowed: int, seed: int, worker: int, stop: np.ndarray) -> tuple[int, int, np.ndarray]:
+        """Search once; attempts of one worker follow each other and share what they know to fail.
+
+        Parameters
+        ----------
+        turn
+            Number of the attempt.
+        allowed
+            States after which it stops.
+        seed
+            Of the chances.
+        worker
+            Which of those that run side by side.
+        stop
+            It stops when the only entry is not 0.
+
+        Returns
+        -------
+        tuple
+            What came of it, the states looked at, and the offsets in bytes in the order of the input.
+        """
+        from mlsys.planner.memory.packing import search_offsets
+
+        if worker not in self._failed:
+            self._failed[worker] = np.zeros(1 << min(_REMEMBERED, 8 + 2 * len(self.size).bit_length()), np.uint64)
+        found = np.zeros(len(self.size), np.int64)
+        outcome, looked = search_offsets(
+            self.first, self.last, self.size, self.start, self.rank(turn, seed), self.capacity,
+            self._failed[worker], found, allowed, stop,
+        )  # fmt: skip
+        return int(outcome), int(looked), self._told(found)
