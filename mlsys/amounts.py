@@ -13,7 +13,7 @@ from collections import Counter
 
 from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
 
-__all__ = ["amount", "parsed_number"]
+__all__ = ["amount", "parsed_number", "parsed_whole"]
 
 # Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
 _NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
@@ -59,6 +59,30 @@ def parsed_number(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{written!r} must be finite")
     return value
+
+
+def parsed_whole(text: str) -> int:
+    """Return the whole number that ``text`` writes; all of its digits count.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number; the message says what to type.
+
+    Examples
+    --------
+    >>> parsed_whole("4,096"), parsed_whole("8.0"), parsed_whole("12345678901234567890")
+    (4096, 8, 12345678901234567890)
+    >>> parsed_whole("1_0")
+    Traceback (most recent call last):
+        ...
+    ValueError: '1_0' is not a number such as 1,410 or 1.41e3
+    """
+    number = parsed_number(text)
+    if not number.is_integer():
+        raise ValueError(f"{text.strip()!r} is not a whole number")
+    digits = text.strip().replace(",", "")
+    return int(digits) if digits.lstrip("+-").isdigit() else int(number)
 
 
 def amount(text: str, unit: str) -> Quantity:

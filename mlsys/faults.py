@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
 
-__all__ = ["MOST", "Place", "dotted", "is_number", "numbers", "short", "told"]
+__all__ = ["MOST", "Place", "by_line", "dotted", "is_number", "numbers", "short", "told"]
 
 MOST = 1e12
+_SHOWN = 40  # faults of one file that are listed; a damaged one may have as many as lines
 Place = tuple[Any, ...]
 
 
@@ -28,6 +29,21 @@ def short(value: Any) -> str:
     """Return a value as Python writes it, 60 characters at most."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def by_line(where: object, faults: Iterable[tuple[int, str]]) -> str:
+    r"""Return the faults of a file in the order of its lines, one a line; of very many the first.
+
+    Examples
+    --------
+    >>> print(by_line("a.csv", [(3, "no number"), (2, "no name")]))
+    a.csv, line 2: no name
+    a.csv, line 3: no number
+    """
+    listed = sorted(faults)
+    lines = [f"{where}, line {line}: {words}" for line, words in listed[:_SHOWN]]
+    more = len(listed) - _SHOWN
+    return "\n".join([*lines, f"{where}: and {more:,} more faults"] if more > 0 else lines)
 
 
 def dotted(place: Place) -> str:

@@ -19,8 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnwrittenError
+from mlsys.escaping import harmless
 
-__all__ = ["DRAFTS", "Drafts", "atomically", "csv_text", "harmless", "together", "write_bytes", "write_text"]
+__all__ = [
+    "DRAFTS",
+    "Drafts",
+    "atomically",
+    "check_folder",
+    "check_place",
+    "csv_text",
+    "together",
+    "write_bytes",
+    "write_text",
+]
 
 DRAFTS = ".mlsys-*.part"
 """Names of drafts: what a killed program leaves behind."""
@@ -156,6 +167,55 @@ def write_bytes(path: str | Path, content: bytes, *, folders: bool = False) -> P
     return atomically(path, lambda draft: draft.write_bytes(content), folders=folders)
 
 
+def check_place(path: str | Path, *, folders: bool = False) -> None:
+    """Refuse a place that no file can be written to, before anything is computed for it.
+
+    Parameters
+    ----------
+    path, folders
+        As :meth:`Drafts.fill` takes them.
+
+    Raises
+    ------
+    UnwrittenError
+        If there is no folder, it is one itself, or it is protected.
+
+    Examples
+    --------
+    >>> check_place("no folder/page.html")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnwrittenError: no folder/page.html cannot be written: there is no folder 'no folder'. Make it, ...
+    """
+    wanted = Path(path)
+    with _told(wanted):
+        place = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
+        place.exists()  # a name may be too long
+        if folders:
+            check_folder(place.parent)
+        if not _is_special(wanted) and not (folders and not place.parent.exists()):
+            _folder_of(place, False)
+
+
+def check_folder(path: str | Path) -> None:
+    """Refuse a folder that neither is there nor can be made.
+
+    Raises
+    ------
+    UnwrittenError
+        If something else lies in its way, or it is protected.
+    """
+    wanted = Path(path)
+    if "\0" in str(wanted):
+        raise UnwrittenError(f"{str(wanted)!r} cannot be the name of a folder")
+    with _told(wanted):
+        there = next(place for place in (wanted, *wanted.parents) if os.path.lexists(place))
+        if not there.is_dir():
+            raise UnwrittenError(f"{wanted} cannot be a folder: {there} is none. Choose another place")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise UnwrittenError(f"{wanted} cannot be written to: {there} is protected. Choose another place")
+
+
 def csv_text(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> str:
     r"""Return rows as CSV, under the heads of the first row unless others are given.
 
@@ -167,26 +227,9 @@ def csv_text(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None =
     rows = list(rows)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(heads or (rows[0] if rows else [])), lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: harmless(name) for name in writer.fieldnames})
     writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
     return stream.getvalue()
-
-
-def harmless(value: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe before it.
-
-    Examples
-    --------
-    >>> harmless("=1+1"), harmless("-3.5"), harmless("conv1")
-    ("'=1+1", '-3.5', 'conv1')
-    """
-    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value
 
 
 @contextlib.contextmanager
@@ -214,7 +257,7 @@ def _folder_of(place: Path, make: bool) -> Path:
         )
     if place.is_dir():
         raise UnwrittenError(f"{place} cannot be written: it is a folder. Give the name of a file")
-    if place.exists() and not os.access(place, os.W_OK):
+    if not os.access(place if place.exists() else folder, os.W_OK):
         raise UnwrittenError(f"{place} cannot be written: it is protected. Choose another name")
     return folder
 

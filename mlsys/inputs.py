@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import csv
 import errno
+import gzip
 import io
 import json
 import os
 import select
 import stat
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnreadableError
 
-__all__ = ["MOST_BYTES", "csv_records", "read_bytes", "read_json", "read_text"]
+__all__ = ["MOST_BYTES", "csv_records", "read_bytes", "read_json", "read_text", "unpacked"]
 
 MOST_BYTES = 200_000_000
 """Bytes of a file at most, unless its kind says less."""
@@ -88,15 +90,38 @@ def _part(path: str | Path, handle: int, *, waits: bool, begun: bool) -> bytes:
     raise _unreadable(path, f"it is a pipe that says nothing for {_PATIENCE:g} s")
 
 
+def unpacked(path: str | Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file, unpacked where its name ends in ``.gz``; a small one may hold very much.
+
+    Raises
+    ------
+    UnreadableError
+        If it cannot be read, is not packed as its name says, or holds more than ``most`` bytes.
+    """
+    raw = read_bytes(path, most)
+    if Path(path).suffix != ".gz":
+        return raw
+    try:
+        with gzip.open(io.BytesIO(raw)) as stream:
+            found = stream.read(most + 1)
+    except (EOFError, OSError, zlib.error) as error:
+        raise _unreadable(path, f"not readable as gzip: {error}") from None
+    if len(found) > most:
+        raise _unreadable(path, f"too large; unpacked, such a file has at most {most:,} bytes")
+    return found
+
+
 def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
     """Return the content of a file in UTF-8, with or without a mark of its order at the beginning.
+
+    A file whose name ends in ``.gz`` is unpacked.
 
     Raises
     ------
     UnreadableError
         If it cannot be read, or is no such text.
     """
-    raw = read_bytes(path, most)
+    raw = unpacked(path, most)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

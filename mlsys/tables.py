@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlsys.escaping import markdown_table, markdown_text
 from mlsys.provenance.shown import announce
 
 __all__ = ["Table", "html_table"]
@@ -87,9 +88,8 @@ class Table:
 
     def _markdown(self) -> str:
         kept = range(len(self.heads)) if self.printed is None else self.printed
-        rows = [[row[column] for column in kept] for row in (self.heads, ["---"] * len(self.heads), *self.rows)]
-        lines = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-        return f"**{self.caption}**\n\n" + "\n".join(lines)
+        heads, *rows = ([row[column] for column in kept] for row in (self.heads, *self.rows))
+        return "\n".join([f"**{markdown_text(self.caption)}**", "", *markdown_table(heads, rows)])
 
 
 def _is_number(text: str) -> bool:

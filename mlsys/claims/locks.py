@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mlsys.claims.ledger import Move, files_at
+from mlsys.inputs import read_text
 
 __all__ = ["FOLDER", "Locks", "compare_locks", "locks", "locks_at"]
 
@@ -32,7 +33,7 @@ def locks(folder: str | Path = FOLDER) -> Locks:
     >>> locks("no/such/folder")
     {}
     """
-    return _read((path.name, path.read_text("utf-8")) for path in sorted(Path(folder).glob("*.txt")))
+    return _read((path.name, read_text(path)) for path in sorted(Path(folder).glob("*.txt")))
 
 
 def locks_at(revision: str) -> Locks:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mlsys.escaping import code, markdown_text
 from mlsys.tables import html_table
 
 __all__ = ["MIME", "ClaimsTable", "expanded", "show_claims"]
@@ -144,9 +145,9 @@ class ClaimsTable:
         if self.record["facts"]:
             lines += ["They stand on these facts:", ""]
         for fact in self.record["facts"]:
-            source = fact["source"].replace("/", "/\N{ZERO WIDTH SPACE}")  # where a long path may break
-            certificate = f"{source} ({fact['date']}; {fact['confidence']})"
-            lines.append(f"- `{fact['name']}` = {fact['value']} {fact['unit']}: {certificate}")
+            value, source = markdown_text(f"{fact['value']} {fact['unit']}"), markdown_text(_certificate(fact))
+            source = source.replace("/", "/\N{ZERO WIDTH SPACE}")  # where a long path may break
+            lines.append(f"- {code(fact['name'])} = {value}: {source}")
         return "\n".join(lines)
 
 

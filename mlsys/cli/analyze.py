@@ -10,6 +10,8 @@ import click
 
 from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import (
+    Output,
+    Whole,
     WrongUsage,
     checked_picture,
     complete_device,
@@ -55,13 +57,11 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @_model_options
 @calibration_option
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Operators listed as text.")
+@click.option("--top", type=Whole(min=1), default=10, show_default=True, help="Operators listed as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each operator.")
-@click.option("--html", "page_file", type=click.Path(path_type=Path), help="Write one self-contained HTML file.")
-@click.option(
-    "--figure", type=click.Path(path_type=Path), help="Write the roofline with every layer: .png, .svg, .pdf."
-)
+@click.option("--html", "page_file", type=Output(), help="Write one self-contained HTML file.")
+@click.option("--figure", type=Output(), help="Write the roofline with every layer: .png, .svg, .pdf.")
 @speak_plainly
 def analyze(
     model: str,
@@ -129,9 +129,7 @@ def analyze(
 @calibration_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, one object for each device.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each device.")
-@click.option(
-    "--figure", type=click.Path(path_type=Path), help="Write the estimates with their ranges: .png, .svg, .pdf."
-)
+@click.option("--figure", type=Output(), help="Write the estimates with their ranges: .png, .svg, .pdf.")
 @speak_plainly
 def compare(
     model: str,

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from mlsys.choices import Processor, TimedFormat
-from mlsys.cli.common import FILE, complete_devices, say, speak_plainly
+from mlsys.cli.common import FILE, Output, complete_devices, say, speak_plainly
 from mlsys.files import csv_text, write_text
 
 __all__ = ["calibrate", "calibration_option", "measure"]
@@ -44,7 +44,7 @@ calibration_option = click.option(
 @click.argument("data", type=FILE)
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=Output(),
     default=Path("calibration.yaml"),
     show_default=True,
     help="Where to write what was learned.",
@@ -73,7 +73,7 @@ def calibrate(data: Path, out: Path) -> None:
 @click.option("--precision", type=click.Choice(get_args(TimedFormat)), default="fp32", show_default=True)
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=Output(),
     default=Path("mine.csv"),
     show_default=True,
     help="Where to write the rows.",

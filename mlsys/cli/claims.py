@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import progress, say, speak_plainly
+from mlsys.cli.common import Finite, progress, say, speak_plainly
 
 __all__ = ["claims"]
 
@@ -80,7 +80,7 @@ def _version(named: str | None) -> Any:
 
 @claims.command()
 @click.argument("notebook", type=click.Path(exists=True, path_type=Path))
-@click.option("--step", default=0.01, show_default=True, help="Relative change of each fact.")
+@click.option("--step", type=Finite(), default=0.01, show_default=True, help="Relative change of each fact.")
 @speak_plainly
 def sensitivity(notebook: Path, step: float) -> None:
     """Tell which facts the claims of NOTEBOOK lean on, and how strongly.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
-import math
 import os
 import re
 import sys
@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from mlsys.errors import UnwrittenError
+from mlsys.escaping import printable
 from mlsys.faults import short
 from mlsys.files import csv_text
 from mlsys.inputs import csv_records
@@ -27,7 +29,10 @@ __all__ = [
     "PICTURES",
     "Commands",
     "Finite",
+    "Output",
+    "OutputFolder",
     "QuantityType",
+    "Whole",
     "WrongUsage",
     "checked_picture",
     "complete_device",
@@ -35,9 +40,9 @@ __all__ = [
     "complete_model",
     "needed_extra",
     "one_form",
-    "printable",
     "progress",
     "read_csv",
+    "refuse_unused",
     "say",
     "say_json",
     "say_own",
@@ -60,20 +65,74 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """The type of an argument that names a file to read."""
 
 _INTERRUPTED = 130
+_DIGITS = re.compile(r"[+-]?[0-9]+")
 PICTURES = (".png", ".svg", ".pdf")
-# Controls but for the end of a line and the tab, marks that turn the direction of text, halves of a character.
-_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 class Finite(click.FloatRange):
-    """A finite number within limits; ``nan`` lies within any, for all that comparisons say."""
+    """A finite number within limits, as the package reads numbers: ``nan``, ``1_0`` and other digits are none."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the number, or fail in one line."""
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value!r} must be finite", param, ctx)
-        return found
+        if isinstance(value, str):
+            from mlsys.amounts import parsed_number
+
+            try:
+                value = parsed_number(value)
+            except ValueError as error:
+                self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Whole(click.IntRange):
+    """A whole number within limits, written in plain digits: ``int`` would also take ``1_0`` and other digits."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number, or fail in one line."""
+        if isinstance(value, str) and not _DIGITS.fullmatch(value.strip()):
+            self.fail(f"{value[:60]!r} is not a valid integer", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Output(click.Path):
+    """Where a file is to be written: a place where none can be is refused before anything is computed.
+
+    Parameters
+    ----------
+    folders
+        Whether folders that are missing will be made.
+    """
+
+    def __init__(self, *, folders: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self._folders = folders
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path, or fail in one line."""
+        from mlsys.files import check_place
+
+        try:
+            check_place(value, folders=self._folders)
+        except UnwrittenError as error:
+            self.fail(printable(str(error)), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class OutputFolder(click.Path):
+    """A folder for files to be written; it is made where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path, or fail in one line."""
+        from mlsys.files import check_folder
+
+        try:
+            check_folder(value)
+        except UnwrittenError as error:
+            self.fail(printable(str(error)), param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class WrongUsage(click.ClickException):
@@ -128,17 +187,6 @@ def needed_extra(missing: ModuleNotFoundError) -> str:
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text, its control characters written out; the one voice of every command."""
     click.echo(printable(str(text)), err=err, nl=nl)
-
-
-def printable(text: str) -> str:
-    r"""Return a text with its control characters written out, so that no name can steer a terminal.
-
-    Examples
-    --------
-    >>> printable("a\x1b[31mb\nc")
-    'a\\x1b[31mb\nc'
-    """
-    return _STEERS.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 class Commands(click.Group):
@@ -202,16 +250,43 @@ def one_form(as_json: bool, as_csv: bool) -> None:
         raise WrongUsage("give either --json or --csv, not both")
 
 
+def refuse_unused(why: str, names: Iterable[str] | None = None, *, but: Iterable[str] = ()) -> None:
+    """Refuse options that were given and would play no part, so that nobody believes that they did.
+
+    Parameters
+    ----------
+    why
+        Said after the name of the option.
+    names
+        Of the parameters that play no part; by default all of the command except those of ``but``.
+
+    Raises
+    ------
+    WrongUsage
+        If one of them stands on the command line.
+    """
+    context = click.get_current_context()
+    for option in (one for one in context.command.params if isinstance(one, click.Option)):
+        if option.name in but or (names is not None and option.name not in names):
+            continue
+        if context.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE:
+            raise WrongUsage(f"{option.opts[0]} {why}")
+
+
 def checked_picture(path: Path) -> None:
-    """Refuse the name of a picture that no picture can be written under.
+    """Refuse the name of a picture that no picture can be written under, before anything is computed for it.
 
     Raises
     ------
     WrongUsage
         If it does not end in one of ``PICTURES``.
+    ModuleNotFoundError
+        If nothing is installed that draws.
     """
     if path.suffix.lower() not in PICTURES:
         raise WrongUsage(f"--figure must end in {', '.join(PICTURES)}, got {path.name!r}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
 
 def complete_device(ctx: Any, param: Any, incomplete: str) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import WrongUsage, needed_extra, printable, say
+from mlsys.cli.common import Output, Whole, WrongUsage, needed_extra, say
+from mlsys.escaping import printable
 from mlsys.files import write_text
 
 __all__ = ["compile_bench"]
@@ -61,16 +62,16 @@ class _Impossible(click.ClickException):
 
 @click.command("compile-bench")
 @click.argument("model")
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images or sequences.")
-@click.option("--image", type=click.IntRange(min=1), help="Side of a square image.")
-@click.option("--sequence", type=click.IntRange(min=1), help="Tokens; by default what is usual for the network.")
+@click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="Images or sequences.")
+@click.option("--image", type=Whole(min=1), help="Side of a square image.")
+@click.option("--sequence", type=Whole(min=1), help="Tokens; by default what is usual for the network.")
 @click.option("--freeze", is_flag=True, help="Let the compiler take the weights for constants.")
 @click.option("--passes", is_flag=True, help="Time a convolutional network under one compiler pass more at a time.")
-@click.option("--repeats", type=click.IntRange(min=2), default=30, show_default=True, help="Rounds that are kept.")
-@click.option("--warmup", type=click.IntRange(min=1), default=5, show_default=True, help="Calls before them.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="How many may compute.")
+@click.option("--repeats", type=Whole(min=2), default=30, show_default=True, help="Rounds that are kept.")
+@click.option("--warmup", type=Whole(min=1), default=5, show_default=True, help="Calls before them.")
+@click.option("--threads", type=Whole(min=1), default=1, show_default=True, help="How many may compute.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, samples included.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write that JSON object to a file.")
+@click.option("--output", type=Output(), help="Write that JSON object to a file.")
 @_with_exit_codes
 def compile_bench(
     model: str, freeze: bool, passes: bool, as_json: bool, output: Path | None, **options: int | None
@@ -85,8 +86,6 @@ def compile_bench(
     """
     if passes and freeze:
         raise WrongUsage("--passes times both, with the weights as inputs and frozen: leave --freeze out")
-    if output is not None and not output.absolute().parent.is_dir():
-        raise ValueError(f"--output: there is no folder {str(output.absolute().parent)!r}")
     sizes = {name: options[name] for name in ("batch", "image", "sequence")}
     timing = {name: options[name] for name in ("batch", "repeats", "warmup", "threads")}
     with _bar(int(options["repeats"] or 0)) as tick:

@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, WrongUsage, complete_device, print_csv, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import (
+    QuantityType,
+    Whole,
+    WrongUsage,
+    complete_device,
+    print_csv,
+    say,
+    say_json,
+    say_own,
+    speak_plainly,
+)
 from mlsys.errors import DeviceFileError
 
 __all__ = ["check", "device", "devices"]
@@ -39,8 +49,8 @@ def device(name: str) -> None:
 @click.option("--precision", help="A precision that the device has a peak for.")
 @click.option("--min-peak", type=QuantityType("FLOP/s"), help='Least dense rate, with its unit: "100 TFLOP/s".')
 @click.option("--min-bandwidth", type=QuantityType("byte/s"), help='Least bandwidth of the main memory: "1 TB/s".')
-@click.option("--since", type=int, help="First year of release.")
-@click.option("--until", type=int, help="Last year of release.")
+@click.option("--since", type=Whole(), help="First year of release.")
+@click.option("--until", type=Whole(), help="Last year of release.")
 @click.option(
     "--sort", type=click.Choice(["peak", "bandwidth", "capacity", "ridge", "tdp", "year"]), help="Largest first."
 )

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import QuantityType, complete_model, print_csv, progress, say, speak_plainly
+from mlsys.cli.common import (
+    OutputFolder,
+    QuantityType,
+    complete_model,
+    one_form,
+    print_csv,
+    progress,
+    refuse_unused,
+    say,
+    speak_plainly,
+)
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
 __all__ = ["edge"]
@@ -28,7 +38,7 @@ def _folder(config: Path, output: Path | None) -> Path:
 
 @edge.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
+@click.option("--output", type=OutputFolder(), help="Folder of results; by default CONFIG-results.")
 @click.option("--example", is_flag=True, help="Print a configuration with every key.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations, with an example of each key.")
 @speak_plainly
@@ -41,6 +51,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
     if (config is not None) + example + schema != 1:
         raise ValueError("give one of CONFIG, --example, --schema. Write e.g. mlsys edge run --example > digits.yaml")
     if example or schema:
+        refuse_unused("is for CONFIG; --example and --schema only print", ("output",))
         from mlsys.edge.config import example_config as data
         from mlsys.edge.schema import SCHEMA
 
@@ -149,8 +160,7 @@ def layers_command(
     from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, layer_stats, summarize_hardware
     from mlsys.tables import Table
 
-    if as_csv and as_json:
-        raise ValueError("give either --csv or --json, not both")
+    one_form(as_json, as_csv)
     if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
         raise ValueError("--latency and --bandwidth go together, and --peak with them")
     work = asked_network(model, options)
@@ -242,7 +252,7 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
 
 
 def _power_point(text: str) -> Any:
-    from mlsys.amounts import amount
+    from mlsys.amounts import amount, parsed_number
     from mlsys.edge.clock import PowerPoint
 
     parts = [part.strip() for part in text.split(",")]
@@ -251,13 +261,16 @@ def _power_point(text: str) -> Any:
     voltage = 1.0
     if len(parts) == 4:
         try:
-            voltage = float(parts[3])
+            voltage = parsed_number(parts[3])
         except ValueError:
             raise ValueError(
-                f"--point: the voltage over that at the highest clock must be a number, got {parts[3]!r}"
+                f"--point: the voltage over that at the highest clock must be a number, got {parts[3][:60]!r}"
             ) from None
-    clock, time, energy = (amount(part, unit) for part, unit in zip(parts, ("Hz", "s", "J"), strict=False))
-    return PowerPoint(clock, time, energy, voltage)
+    try:
+        clock, time, energy = (amount(part, unit) for part, unit in zip(parts, ("Hz", "s", "J"), strict=False))
+        return PowerPoint(clock, time, energy, voltage)
+    except ValueError as error:
+        raise ValueError(f"--point {text[:60]!r}: {error}") from None
 
 
 @edge.command("arena")

@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Commands, Finite, progress, say, speak_plainly
+from mlsys.cli.common import Commands, Finite, Output, OutputFolder, Whole, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.explain_platforms import asked_logs, compare, guide
-from mlsys.files import atomically, csv_text, write_text
+from mlsys.errors import UnwrittenError
+from mlsys.files import atomically, check_folder, csv_text, write_text
 
 __all__ = ["explain"]
 
-_PATH = click.Path(path_type=Path)
+_PATH, _MADE = click.Path(path_type=Path), Output(folders=True)
 
 
 @click.group(cls=Commands)
@@ -34,20 +35,18 @@ def explain() -> None:
 @click.argument("model", default="ds-cnn")
 @click.option("--backend", "names", default="all", show_default=True, help="With commas; `all` is those on this CPU.")
 @click.option("--format", "formats", default="fp32", show_default=True, help="fp32, int8, or both with a comma.")
-@click.option(
-    "--iterations", type=click.IntRange(min=1), default=100, show_default=True, help="Of a run; 100 at least."
-)
-@click.option("--warmup", type=click.IntRange(min=1), default=10, show_default=True, help="Before each run.")
-@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Repetitions of all of it.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="How many may compute.")
+@click.option("--iterations", type=Whole(min=1), default=100, show_default=True, help="Of a run; 100 at least.")
+@click.option("--warmup", type=Whole(min=1), default=10, show_default=True, help="Before each run.")
+@click.option("--runs", type=Whole(min=1), default=3, show_default=True, help="Repetitions of all of it.")
+@click.option("--threads", type=Whole(min=1), default=1, show_default=True, help="How many may compute.")
 @click.option("--cores", help="Numbers with commas; by default one core where one thread computes.")
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Of a PyTorch module.")
+@click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="Of a PyTorch module.")
 @click.option("--port", help="Of a serial device: /dev/ttyACM0, COM3, or socket://host:port.")
-@click.option("--baud", type=click.IntRange(min=300), default=115200, show_default=True, help="Of the port.")
+@click.option("--baud", type=Whole(min=300), default=115200, show_default=True, help="Of the port.")
 @click.option("--wait", type=Finite(min=0.1), default=30.0, show_default=True, help="Seconds for an answer.")
 @click.option("--out", type=_PATH, default=Path("explain-logs"), show_default=True, help="Folder for the logs.")
 @click.option("--no-rates", is_flag=True, help="Do not measure the machine's rates; then nothing can be attributed.")
-@click.option("--trace", type=_PATH, help="Also write a Chrome trace of PyTorch's operators into this file.")
+@click.option("--trace", type=_MADE, help="Also write a Chrome trace of PyTorch's operators into this file.")
 @click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
 @speak_plainly
 def run(
@@ -64,13 +63,18 @@ def run(
     from mlsys.explain.protocol import LEAST, measure_backend
     from mlsys.explain.subjects import FORMATS, subject_of
 
-    faults = []
+    faults: list[str] = []
+    serial = "serial" in names or (names == "all" and port)
+    if not serial:
+        refuse_unused("is of a board: write --backend serial --port /dev/ttyACM0", ("port", "baud", "wait"))
     if iterations < LEAST:
         faults.append(f"--iterations: at least {LEAST}, got {iterations}")
     chosen, asked = _backends(names, port, baud, wait, faults), [part.strip() for part in formats.split(",")]
     numbers = _cores(cores, faults)
-    if out.exists() and not out.is_dir():
-        faults.append(f"--out: {out} is a file, and must be a folder")
+    try:
+        check_folder(out)
+    except UnwrittenError as error:
+        faults.append(f"--out: {error}")
     subjects = []
     for each in asked:
         try:
@@ -192,11 +196,11 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
 @click.argument("capture", type=_PATH)
 @click.option("--model", required=True, help="The network: ds-cnn, tiny-cnn, or any name for one of your own.")
 @click.option("--platform", required=True, help="Name of the board.")
-@click.option("--clock", type=float, help="Ticks a second, where the capture does not say m-clock-[...].")
+@click.option("--clock", type=Finite(), help="Ticks a second, where the capture does not say m-clock-[...].")
 @click.option("--power", type=_PATH, help="CSV of power: time_s,power_w, over all inferences of the capture.")
-@click.option("--idle", type=float, default=0.0, show_default=True, help="Power of the idle board, W, for --power.")
+@click.option("--idle", type=Finite(), default=0.0, show_default=True, help="Power of the idle board, W, for --power.")
 @click.option("--skip-malformed", is_flag=True, help="Leave out lines that cannot be read; they stay in the log.")
-@click.option("--out", type=_PATH, required=True, help="The log to write.")
+@click.option("--out", type=_MADE, required=True, help="The log to write.")
 @speak_plainly
 def import_(
     capture: Path, model: str, platform: str, clock: float | None, power: Path | None, idle: float,
@@ -209,6 +213,9 @@ def import_(
     """
     from mlsys.explain.imported import imported
 
+    if power is None:
+        refuse_unused("is for --power", ("idle",))
+
     log = imported(
         capture, model=model, platform=platform, clock=clock, power=power, idle=idle, skip_malformed=skip_malformed
     )
@@ -220,8 +227,8 @@ def import_(
 
 @explain.command()
 @click.argument("logs", nargs=-1, required=True, type=_PATH)
-@click.option("--html", "page_file", type=_PATH, help="One HTML file with pictures, tables and raw data.")
-@click.option("--pictures", type=_PATH, help="Folder for the pictures as PNG, and operators.csv.")
+@click.option("--html", "page_file", type=_MADE, help="One HTML file with pictures, tables and raw data.")
+@click.option("--pictures", type=OutputFolder(), help="Folder for the pictures as PNG, and operators.csv.")
 @click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:

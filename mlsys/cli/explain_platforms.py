@@ -11,12 +11,16 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import say, speak_plainly
+from mlsys.cli.common import Finite, Output, WrongUsage, one_form, say, speak_plainly
 from mlsys.files import write_text
 
 __all__ = ["asked_logs", "compare", "guide"]
 
 _INFEASIBLE = 3
+_OPTIONS = {
+    "latency_ms": "--within", "energy_mj": "--energy", "memory_kb": "--memory", "accuracy": "--accuracy",
+    "cost_usd": "--cost",
+}  # fmt: skip
 _PATH = click.Path(path_type=Path)
 
 
@@ -68,6 +72,9 @@ def compare(
     from mlsys.cli.common import print_csv
     from mlsys.explain.platforms import COLUMNS, winners
 
+    one_form(as_json, as_csv)
+    if portability and (logs or rows is not None or as_csv):
+        raise WrongUsage("--portability is of the published platforms: leave LOGS, --rows and --csv out")
     if portability:
         _tell_portability(as_json)
         return
@@ -136,15 +143,15 @@ def _tell_portability(as_json: bool) -> None:
 
 @click.command()
 @click.argument("logs", nargs=-1, type=_PATH)
-@click.option("--within", "latency_ms", type=float, help="Milliseconds at most.")
-@click.option("--energy", "energy_mj", type=float, help="mJ at most.")
-@click.option("--memory", "memory_kb", type=float, help="kB at most.")
-@click.option("--accuracy", type=float, help="Percent at least.")
-@click.option("--cost", "cost_usd", type=float, help="US dollars at most.")
+@click.option("--within", "latency_ms", type=Finite(), help="Milliseconds at most.")
+@click.option("--energy", "energy_mj", type=Finite(), help="mJ at most.")
+@click.option("--memory", "memory_kb", type=Finite(), help="kB at most.")
+@click.option("--accuracy", type=Finite(), help="Percent at least.")
+@click.option("--cost", "cost_usd", type=Finite(), help="US dollars at most.")
 @click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
 @click.option("--rows", type=_PATH, help="CSV of platforms.")
 @click.option("--json", "as_json", is_flag=True)
-@click.option("--markdown", type=_PATH, help="Also write tree and table into this file.")
+@click.option("--markdown", type=Output(folders=True), help="Also write tree and table into this file.")
 @speak_plainly
 def guide(
     logs: tuple[Path, ...],
@@ -163,7 +170,10 @@ def guide(
     try:
         wanted = Requirement(**limits)
     except ValueError as error:
-        faults.append(str(error))
+        told = str(error)
+        for name, option in _OPTIONS.items():
+            told = told.replace(f"Requirement(): `{name}`", option).replace(f"{name}=", f"{option} ")
+        faults.append(told)
     try:
         found = _platforms(logs, published, rows)
     except ValueError as error:

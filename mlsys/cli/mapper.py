@@ -12,11 +12,13 @@ from mlsys.choices import Objective
 from mlsys.cli.common import (
     FILE,
     Finite,
+    Whole,
     WrongUsage,
     one_form,
     print_csv,
     print_record,
     read_csv,
+    refuse_unused,
     say,
     say_own,
     speak_plainly,
@@ -43,7 +45,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
     help="What is made least; traffic is that of the main memory.",
 )
 @network_options("Number format; by default the headline format of the device.")
-@click.option("--levels", type=click.IntRange(min=1), default=2, show_default=True, help="Memories on the chip to use.")
+@click.option("--levels", type=Whole(min=1), default=2, show_default=True, help="Memories on the chip to use.")
 @click.option("--seconds", type=Finite(min=0, min_open=True), help="Stop after so long with the best found.")
 @click.option("--cache/--no-cache", default=False, show_default=True, help="Keep results in the user's cache folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
@@ -63,6 +65,7 @@ def mapper(
     if (layer is None) == (rows is None):
         raise WrongUsage("give either LAYER, such as gemm:512x256x32, or --rows FILE.csv")
     if rows is not None:
+        refuse_unused("is of LAYER; the rows of a file say all", but=("rows", "as_csv", "as_json"))
         _rows(rows, as_csv, as_json)
         return
     if name is None:
@@ -96,10 +99,12 @@ def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
 
 
 def _whole(column: str, text: str) -> int:
+    from mlsys.amounts import parsed_whole
+
     try:
-        return int(text)
+        return parsed_whole(text)
     except ValueError:
-        raise ValueError(f"{column} must be a whole number, got {text!r}") from None
+        raise ValueError(f"{column} must be a whole number, got {text[:60]!r}") from None
 
 
 def _record(best: Any) -> dict[str, Any]:
@@ -135,6 +140,7 @@ def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[lis
         if len(sizes) != 3:
             raise ValueError(f"a matrix product has three sizes, gemm:MxNxK, got {layer!r}. Write e.g. gemm:512x256x32")
         m, n, k = sizes
+        refuse_unused("is of a network; gemm:MxNxK says its sizes itself", {*options} - {"precision"})
         return [gemm(m, n, k, precision)], precision
     if not kind:
         raise ValueError(

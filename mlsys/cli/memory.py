@@ -10,6 +10,8 @@ import click
 from mlsys.cli.common import (
     FILE,
     Finite,
+    Output,
+    Whole,
     WrongUsage,
     checked_picture,
     complete_device,
@@ -17,6 +19,7 @@ from mlsys.cli.common import (
     one_form,
     print_csv,
     print_record,
+    refuse_unused,
     say,
     say_own,
     speak_plainly,
@@ -32,16 +35,16 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 @click.argument("model", required=False, shell_complete=complete_model)
 @network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
 @click.option("--strategy", type=click.Choice(_STRATEGIES), default="best", show_default=True)
-@click.option("--alignment", type=click.IntRange(min=1), default=64, show_default=True, help="Of offsets, bytes.")
+@click.option("--alignment", type=Whole(min=1), default=64, show_default=True, help="Of offsets, bytes.")
 @click.option("--fuse", "fused", is_flag=True, help="Plan for fused kernels: their intermediates need no memory.")
 @click.option("--in-place", is_flag=True, help="Element-wise operators write over inputs that nobody reads later.")
 @click.option("--inputs", is_flag=True, help="Plan the inputs too, as on a microcontroller.")
 @click.option("--lean-order", "lean", is_flag=True, help="Look for an order of running that needs less.")
 @click.option("--device", "name", help="A device that should hold it, such as A100.", shell_complete=complete_device)
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Buffers listed as text.")
-@click.option("--figure", type=click.Path(path_type=Path), help="Write what lies where, when: .png, .svg, .pdf.")
+@click.option("--top", type=Whole(min=1), default=10, show_default=True, help="Buffers listed as text.")
+@click.option("--figure", type=Output(), help="Write what lies where, when: .png, .svg, .pdf.")
 @click.option("--buffers", type=FILE, help="Instead of MODEL: a CSV of id, lower, upper, size.")
-@click.option("--capacity", type=click.IntRange(min=1), help="Bytes below which the --buffers must lie.")
+@click.option("--capacity", type=Whole(min=1), help="Bytes below which the --buffers must lie.")
 @click.option("--seconds", type=Finite(min=0.1), default=55.0, show_default=True, help="At most, for --buffers.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each buffer.")
@@ -87,6 +90,11 @@ def memory(
             "give either MODEL, or --buffers with --capacity. Write e.g. mlsys "
             "memory --buffers A.csv --capacity 1048576"
         )
+    if buffers is None:
+        refuse_unused("is for --buffers", ("seconds",))
+    else:
+        known = ("buffers", "capacity", "seconds", "as_json", "as_csv")
+        refuse_unused("is of MODEL; --buffers FILE says all", but=known)
     if buffers is not None and capacity is not None:
         _below(buffers, capacity, seconds, as_json, as_csv)
         return

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import Phase
+from mlsys.cli.common import Whole
 
 __all__ = ["as_kernels_if", "asked_network", "network_options", "sizes_in_words", "sizes_used", "split_options"]
 
@@ -18,9 +19,9 @@ _LONGEST = 200  # letters of --shape
 def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the options of a network; ``precision`` is the help of --precision."""
     options = (
-        click.option("--batch", type=int, help="Images or sequences; by default 1."),
-        click.option("--sequence", type=int, help="Tokens; by default what is usual for the network."),
-        click.option("--image", type=int, help="Side of a square image."),
+        click.option("--batch", type=Whole(), help="Images or sequences; by default 1."),
+        click.option("--sequence", type=Whole(), help="Tokens; by default what is usual for the network."),
+        click.option("--image", type=Whole(), help="Side of a square image."),
         click.option("--shape", help="Shape of the one input of a factory's module: 1,3,224,224."),
         click.option("--precision", help=precision),
         click.option(
@@ -80,7 +81,7 @@ def _open_sizes(pairs: tuple[str, ...]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for pair in pairs:
         name, _, number = pair.partition("=")
-        if not number.isdecimal() or len(number) > 18:
+        if not (number.isascii() and number.isdecimal()) or len(number) > 18:
             raise ValueError(f"--size must be NAME=NUMBER, such as batch=8, got {pair[:_LONGEST]!r}")
         sizes[name] = int(number)
     return sizes
@@ -88,7 +89,7 @@ def _open_sizes(pairs: tuple[str, ...]) -> dict[str, int]:
 
 def _shape(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.strip("()[] ").split(",") if part.strip()]
-    if not parts or not all(part.isdecimal() and len(part) < 19 and int(part) for part in parts):
+    if not parts or not text.isascii() or not all(part.isdecimal() and len(part) < 19 and int(part) for part in parts):
         shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
         raise ValueError(f"--shape must be whole numbers with commas, such as 1,3,224,224, got {shown!r}")
     return tuple(map(int, parts))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import Goal, Strategy
-from mlsys.cli.common import FILE, Finite, WrongUsage, checked_picture, say, speak_plainly
+from mlsys.cli.common import FILE, Finite, Output, Whole, WrongUsage, checked_picture, refuse_unused, say, speak_plainly
 from mlsys.files import write_text
 
 __all__ = ["edge_planner", "plan"]
@@ -28,29 +28,27 @@ _INFEASIBLE = 3
     default="latency",
     show_default=True,
 )
-@click.option(
-    "--top-k", "top", type=click.IntRange(min=1, max=1000), default=1, show_default=True, help="Placements listed."
-)
+@click.option("--top-k", "top", type=Whole(min=1, max=1000), default=1, show_default=True, help="Placements listed.")
 @click.option("--weight", type=Finite(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
 @click.option("--switch-penalty", type=Finite(min=0), default=0.0, help="Added to the score for every switch.")
 @click.option("--strategy", type=click.Choice(get_args(Strategy)), default="auto", show_default=True)
-@click.option("--width", type=click.IntRange(min=1), default=64, show_default=True, help="Of the beam.")
-@click.option("--max-exact-states", type=click.IntRange(min=1), default=1_000_000, show_default=True)
+@click.option("--width", type=Whole(min=1), default=64, show_default=True, help="Of the beam.")
+@click.option("--max-exact-states", type=Whole(min=1), default=1_000_000, show_default=True)
 @click.option("--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True)
-@click.option("--output", type=click.Path(path_type=Path), help="Write there, folders included, not to the screen.")
-@click.option("--figure", type=click.Path(path_type=Path), help="Write when what runs where: .png, .svg, .pdf.")
+@click.option("--output", type=Output(folders=True), help="Write there, folders included, not to the screen.")
+@click.option("--figure", type=Output(folders=True), help="Write when what runs where: .png, .svg, .pdf.")
 @click.option("--example", is_flag=True, help="Print the scenario of a mobile vision pipeline.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of scenarios, with an example of each field.")
 @click.option("--profiles-from", "network", help="Make a scenario of this network from our models; needs --devices.")
 @click.option("--devices", help="Names of the catalogue with commas, for --profiles-from.")
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="For --profiles-from.")
+@click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="For --profiles-from.")
 @click.option("--precision", default="fp16", show_default=True, help="For --profiles-from.")
 @click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
-@click.option("--save-scenario", type=click.Path(path_type=Path), help="Write the scenario that was made.")
+@click.option("--save-scenario", type=Output(folders=True), help="Write the scenario that was made.")
 @click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
 @click.option("--seconds", type=Finite(min=0.1), default=300.0, show_default=True, help="At most, for --instance.")
-@click.option("--rounds", type=click.IntRange(min=1), default=12, show_default=True, help="Of search, for --instance.")
-@click.option("--seed", type=click.IntRange(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
+@click.option("--rounds", type=Whole(min=1), default=12, show_default=True, help="Of search, for --instance.")
+@click.option("--seed", type=Whole(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
 @speak_plainly
 def plan(
     scenario: Path | None,
@@ -88,6 +86,17 @@ def plan(
         )
     if figure is not None:
         checked_picture(figure)
+    if example or schema:
+        refuse_unused("goes with a question; --example and --schema only print", but=("example", "schema", "output"))
+    elif instance is not None:
+        known = ("instance", "seconds", "rounds", "seed", "kind", "output")
+        refuse_unused("is of a SCENARIO; an instance says all", but=known)
+    else:
+        refuse_unused("is for --instance", ("seconds", "rounds", "seed"))
+    if scenario is not None:
+        refuse_unused("is for --profiles-from; a SCENARIO says it itself", ("devices", "batch", "precision"))
+    elif network is not None:
+        refuse_unused("is for SCENARIO", ("measured",))
     if example or schema:
         from mlsys.planner.placement import example as data
         from mlsys.planner.placement.schema import SCHEMA

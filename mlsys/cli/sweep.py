@@ -9,7 +9,19 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import FILE, PICTURES, WrongUsage, checked_picture, one_form, say, say_own, speak_plainly
+from mlsys.cli.common import (
+    FILE,
+    PICTURES,
+    Output,
+    OutputFolder,
+    Whole,
+    WrongUsage,
+    checked_picture,
+    one_form,
+    say,
+    say_own,
+    speak_plainly,
+)
 
 __all__ = ["sweep"]
 
@@ -18,17 +30,15 @@ _INTERRUPTED = 130
 
 @click.command()
 @click.argument("spec", required=False, type=FILE)
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of results; by default SPEC.sweep."
-)
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; by default as many as are worth their start.")
+@click.option("--out", type=OutputFolder(), help="Folder of results; by default SPEC.sweep.")
+@click.option("--jobs", type=Whole(min=1), help="Processes; by default as many as are worth their start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask scheduler do it.")
 @click.option(
     "--show", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Summary of a finished folder."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every point.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each point.")
-@click.option("--figure", type=click.Path(path_type=Path), help=f"Rates and Pareto fronts: {', '.join(PICTURES)}.")
+@click.option("--figure", type=Output(), help=f"Rates and Pareto fronts: {', '.join(PICTURES)}.")
 @speak_plainly
 def sweep(
     spec: Path | None,

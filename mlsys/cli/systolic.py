@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import Convention, FoldOverlap, Stationary
-from mlsys.cli.common import FILE, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
+from mlsys.cli.common import FILE, Whole, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
 
 __all__ = ["systolic"]
 
@@ -36,7 +36,9 @@ _LARGEST = 10**12
     show_default=True,
     help="How folds follow each other.",
 )
-@click.option("--sram", default=_SRAM_KB, show_default=True, help="KiB of each buffer, where a row names none.")
+@click.option(
+    "--sram", type=Whole(), default=_SRAM_KB, show_default=True, help="KiB of each buffer, where a row names none."
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @speak_plainly
@@ -88,14 +90,15 @@ def systolic(
 
 
 def _whole(row: dict[str, str], name: str) -> int:
+    from mlsys.amounts import parsed_whole
+
     text = row[name].strip()
     try:
-        number = float(text)
+        whole = parsed_whole(text)
     except ValueError:
-        number = math.nan
-    if not number.is_integer() or number < 1:
-        raise ValueError(f"`{name}` must be a whole number >= 1, got {text!r}")
-    whole = int(text) if text.isdigit() else int(number)
+        whole = 0
+    if whole < 1:
+        raise ValueError(f"`{name}` must be a whole number >= 1, got {text[:60]!r}")
     if whole > _LARGEST:
         raise ValueError(f"`{name}` must be at most {_LARGEST:,}, got {text[:60]!r}")
     return whole

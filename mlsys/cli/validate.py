@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import FILE, WrongUsage, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import FILE, Output, OutputFolder, WrongUsage, say, say_json, say_own, speak_plainly
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
@@ -25,12 +25,10 @@ __all__ = ["validate"]
     help="A CSV of measurements in the columns of the shipped ones; by default those.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
-@click.option(
-    "--csv", "csv_path", type=click.Path(dir_okay=False, path_type=Path), help="Write every row, with its prediction."
-)
+@click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")
 @click.option(
     "--figures",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="Draw measured against predicted into this folder, a picture for each kind of workload.",
 )
 @calibration_option

@@ -168,7 +168,11 @@ class PowerPoint:
     def __post_init__(self) -> None:
         for name, unit in (("clock", "Hz"), ("time", "s"), ("energy", "J")):
             checked_number("PowerPoint", name, getattr(self, name), positive(unit), {})
-        checked_number("PowerPoint", "voltage", self.voltage, positive(), {})
+        if checked_number("PowerPoint", "voltage", self.voltage, positive(), {}) > 1:
+            raise ArgumentError(
+                f"PowerPoint(): `voltage` is over that at the highest clock, so at most 1, got {self.voltage!r}. "
+                "Write e.g. voltage=0.9"
+            )
 
     @property
     def power(self) -> Quantity:

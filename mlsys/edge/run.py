@@ -12,8 +12,9 @@ from typing import Any
 
 from mlsys.edge.config import Config, EdgeVariant
 from mlsys.edge.evaluate import Measured, Workbench
-from mlsys.errors import ArgumentError
+from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.files import write_bytes, write_text
+from mlsys.inputs import read_bytes, read_json
 
 __all__ = ["EdgeRun", "machine_of", "measured_of", "run"]
 
@@ -85,14 +86,15 @@ class EdgeRun:
     def piece(self, variant: EdgeVariant) -> Measured | None:
         """Return what an earlier start of this run has found of a variant; None if nothing that is whole."""
         try:
-            kept = json.loads((self.part / _PIECES / self._name(variant)).read_text(encoding="utf-8"))
-            return Measured(**kept)
-        except (OSError, ValueError, TypeError):
+            kept = read_json(self.part / _PIECES / self._name(variant))
+            return Measured(**kept["found"]) if kept["sha256"] == _sum(kept["found"]) else None
+        except (UnreadableError, LookupError, TypeError):
             return None
 
     def keep(self, variant: EdgeVariant, found: Measured) -> None:
         """Keep what was found of a variant."""
-        text = json.dumps(found.record(), ensure_ascii=False, allow_nan=False)
+        kept = {"found": found.record(), "sha256": _sum(found.record())}
+        text = json.dumps(kept, ensure_ascii=False, allow_nan=False)
         write_text(self.part / _PIECES / self._name(variant), text + "\n")
 
     def _name(self, variant: EdgeVariant) -> str:
@@ -119,11 +121,16 @@ class EdgeRun:
     def finish(self) -> None:
         """Give the finished folder its name."""
         for left in self.part.glob(f"*-{_WEIGHTS}"):
-            write_bytes(self.part / _WEIGHTS, left.read_bytes())
+            write_bytes(self.part / _WEIGHTS, read_bytes(left))
             left.unlink()
         if self.folder.is_dir():
             self.folder.rmdir()  # empty, as `check` has seen
         os.replace(self.part, self.folder)
+
+
+def _sum(record: Any) -> str:
+    """Return the checksum of a piece, by which a damaged one is told and made again."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def _hashed(data: Any) -> str:
@@ -160,8 +167,8 @@ def machine_of(folder: Path) -> str:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(folder / _MANIFEST)
+    except UnreadableError:
         return {}
     return found if isinstance(found, dict) and found.get("form") == _FORM else {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -11,6 +11,7 @@ from mlsys.edge.evaluate import Measured
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
 from mlsys.edge.points import EdgePoint, point_columns
 from mlsys.errors import ArgumentError
+from mlsys.escaping import markdown_table, markdown_text
 from mlsys.files import csv_text
 
 __all__ = [
@@ -171,29 +172,32 @@ def markdown(
     """Return the report in Markdown, with the three pictures beside it."""
     front = [point for point in points if point.pareto]
     first = lead(points)
-    lines = [f"# {config.name}", "", f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}."]
+    lines = [f"# {markdown_text(config.name)}", ""]
+    lines += [markdown_text(f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}.")]
     lines += [
-        f"Latency: {'measured here' if config.device is None else f'modelled for {config.device}'}. {machine}",
+        markdown_text(
+            f"Latency: {'measured here' if config.device is None else f'modelled for {config.device}'}. {machine}"
+        ),
         "",
     ]
-    lines += [f"- {sentence}" for sentence in edge_advice(config, points, summary)]
+    lines += [f"- {markdown_text(sentence)}" for sentence in edge_advice(config, points, summary)]
     lines += ["", "## What no other point beats", "", "In accuracy, time, energy and memory, among the accepted.", ""]
     heads = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
-    lines += _table(heads, [_cells(point) for point in front])
+    lines += markdown_table(heads, [_cells(point) for point in front])
     lines += ["", "![Accuracy over memory](precision_tradeoffs.png)", "", "## All points", ""]
     short = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "memory, MB", "accepted, or why not")
     rows = []
     for point in points:
         cells = _cells(point)
         rows.append((*cells[:5], cells[7], "yes" if point.accepted else "; ".join(point.reasons)))
-    lines += _table(short, rows)
-    lines += ["", "## Layers", "", f"{named(first)}, one batch of {config.batch}.", ""]
-    lines += _table(LAYER_COLUMNS, [[str(row.record()[name]) for name in LAYER_COLUMNS] for row in layers])
+    lines += markdown_table(short, rows)
+    lines += ["", "## Layers", "", f"{markdown_text(named(first))}, one batch of {config.batch}.", ""]
+    lines += markdown_table(LAYER_COLUMNS, [[str(row.record()[name]) for name in LAYER_COLUMNS] for row in layers])
     lines += ["", "![Bytes of activations by layer](layerwise_activation_memory.png)", ""]
     lines += ["![Multiply-accumulates by layer](layerwise_macs.png)", "", "## Rates", ""]
     shown = [row.record() for row in summary]
-    lines += _table(SUMMARY_COLUMNS, [[_short(row[name]) for name in SUMMARY_COLUMNS] for row in shown])
-    lines += ["", "## What is left out", "", *(f"- {text}" for text in LIMITS), ""]
+    lines += markdown_table(SUMMARY_COLUMNS, [[_short(row[name]) for name in SUMMARY_COLUMNS] for row in shown])
+    lines += ["", "## What is left out", "", *(f"- {markdown_text(text)}" for text in LIMITS), ""]
     return "\n".join(lines)
 
 
@@ -209,8 +213,3 @@ def _cells(point: EdgePoint) -> tuple[str, ...]:
 
 def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return lines + [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.errors import ArgumentError
+from mlsys.escaping import fenced, markdown_table, markdown_text
 from mlsys.explain.platforms import BETTER, Platform
 
 __all__ = ["INFEASIBLE", "Guide", "Requirement", "as_markdown", "feasible", "guide"]
@@ -178,22 +179,20 @@ def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
     )
     heads = ("platform", *BETTER, "misses", "source")
     lines = [
-        f"# Which platform for {asked}?",
+        f"# Which platform for {markdown_text(asked)}?",
         "",
-        f"**{told.answer}**, by {told.by}.",
+        f"**{markdown_text(told.answer)}**, by {markdown_text(told.by)}.",
         "",
-        "```text",
-        told.tree,
-        "```",
+        *fenced(told.tree),
         "",
     ]
-    lines += [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+    table = []
     for row in rows:
         values = [getattr(row, name) for name in BETTER]
         cells = [row.platform, *("not known" if value is None else f"{value:.6g}" for value in values)]
         cells += ["; ".join(told.why[row.platform]) or "nothing", row.source]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*lines, ""])
+        table.append(cells)
+    return "\n".join([*lines, *markdown_table(heads, table), ""])
 
 
 def _values(rows: Sequence[Platform], name: str) -> list[float]:

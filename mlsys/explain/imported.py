@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from mlsys.errors import ArgumentError, LogFileError
+from mlsys.amounts import parsed_number
+from mlsys.errors import ArgumentError, LogFileError, UnreadableError
 from mlsys.explain.energy import PowerTrace
-from mlsys.explain.log import Cold, LayerWork, Log
+from mlsys.explain.log import Cold, LayerWork, Log, parsed
 from mlsys.explain.nets import NETS
 from mlsys.explain.uart import read_capture, samples_of
+from mlsys.faults import by_line
+from mlsys.inputs import csv_records, read_bytes
 
 __all__ = ["imported", "read_power"]
 
@@ -49,10 +51,10 @@ def imported(
         faults.append(f"--idle: must not be below 0 W, got {idle:g}")
     capture = trace = None
     try:
-        text = path.read_bytes().decode("ascii", errors="replace")
+        text = read_bytes(path).decode("ascii", errors="replace")
         capture = read_capture(text.splitlines(), str(path), skip_malformed=skip_malformed)
-    except (LogFileError, OSError) as error:
-        faults.append(f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error))
+    except (LogFileError, UnreadableError) as error:
+        faults.append(str(error))
     if power is not None:
         try:
             trace = read_power(power)
@@ -80,7 +82,7 @@ def imported(
     }
     facts = {name: value for name, value in capture.facts.items() if name in ("board", "clock", "counter", "build")}
     counted = any((layer.counters or {}).get("accesses") is not None for layer in layers)
-    return Log(
+    log = Log(
         backend="import", model=model, format="int8", platform=platform, day=date.today().isoformat(),
         protocol={"warmup": 0, "iterations": len(samples), "runs": 1, "threads": 1, "affinity": None},
         environment={
@@ -94,6 +96,8 @@ def imported(
                      "reason": "" if layers else "the capture has no rows of layers"},
         malformed=tuple(f"line {line}: {words}" for line, words in capture.faults),
     )  # fmt: skip
+    parsed("\n".join(log.lines()), f"the log of {path}")  # what is written must be readable
+    return log
 
 
 def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
@@ -109,7 +113,7 @@ def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
 
 
 def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:
-    if set(told) != {"macs", "bytes", "launches"} or not all(ticks for _, ticks in told.values()):
+    if set(told) != {"macs", "bytes", "launches"} or not all(amount and ticks for amount, ticks in told.values()):
         return None
     speed = {name: amount * clock / ticks for name, (amount, ticks) in told.items()}
     return {"ops_per_s": 2 * speed["macs"], "bytes_per_s": speed["bytes"], "launch_s": 1 / speed["launches"],
@@ -125,29 +129,29 @@ def read_power(path: Path) -> PowerTrace:
         If anything is wrong; every fault is listed, with its line.
     """
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise LogFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if not rows or [cell.strip() for cell in rows[0]] != ["time_s", "power_w"]:
+        rows = csv_records(path)
+    except UnreadableError as error:
+        raise LogFileError(str(error)) from error
+    if not rows or [cell.strip() for cell in rows[0][1]] != ["time_s", "power_w"]:
         raise LogFileError(f"{path}, line 1: must be time_s,power_w")
     times: list[float] = []
     watts: list[float] = []
     faults = []
-    for line, row in enumerate(rows[1:], start=2):
+    for line, row in rows[1:]:
         try:
-            time, power = map(float, row)
+            time, power = map(parsed_number, row)
         except ValueError:
-            faults.append(f"{path}, line {line}: wanted two numbers, got {','.join(row)[:40]!r}")
+            faults.append((line, f"wanted two numbers, got {','.join(row)[:40]!r}"))
             continue
         if not (abs(time) < 1e9 and 0 <= power < 1e6):
-            faults.append(f"{path}, line {line}: time must be finite and power from 0 W, got {time:g} and {power:g}")
+            faults.append((line, f"time must be finite and power from 0 W, got {time:g} and {power:g}"))
         elif times and time <= times[-1]:
-            faults.append(f"{path}, line {line}: time must rise, and {time:g} s follows {times[-1]:g} s")
+            faults.append((line, f"time must rise, and {time:g} s follows {times[-1]:g} s"))
         else:
             times.append(time)
             watts.append(power)
     if faults:
-        raise LogFileError("\n".join(faults))
+        raise LogFileError(by_line(path, faults))
     try:
         return PowerTrace(times, watts)
     except ArgumentError as error:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -14,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from mlsys.bench.timing import Timing
-from mlsys.errors import LogFileError
+from mlsys.errors import LogFileError, UnreadableError
 from mlsys.explain.schema import VERSION, line_faults, whole_faults
+from mlsys.faults import by_line
 from mlsys.files import write_text
+from mlsys.inputs import read_text
 
 __all__ = ["Cold", "LayerWork", "Log", "Sample", "read_log", "read_logs"]
 
-_MOST_BYTES = 200_000_000
 _P99_SAMPLES = 1000
 _DIGITS = 6
 
@@ -224,14 +223,9 @@ def read_log(path: Path | str) -> Log:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise LogFileError(f"{path}: larger than {_MOST_BYTES:,} bytes")
-        content = path.read_bytes()
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    except (OSError, EOFError, zlib.error) as error:
-        raise LogFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    except UnicodeDecodeError as error:
-        raise LogFileError(f"{path}: is not UTF-8 text, at byte {error.start}") from error
+        text = read_text(path)
+    except UnreadableError as error:
+        raise LogFileError(str(error)) from error
     return parsed(text, str(path))
 
 
@@ -247,7 +241,7 @@ def parsed(text: str, where: str = "log") -> Log:
             records.append((number, record))
     faults += whole_faults(records, max(len(lines), 1), broken=bool(faults))
     if faults:
-        raise LogFileError("\n".join(f"{where}, line {number}: {words}" for number, words in sorted(faults)))
+        raise LogFileError(by_line(where, faults))
     header = records[0][1]
     plain = {
         key: value for key, value in header.items() if key not in ("kind", "schema", "layers", "output", "malformed")

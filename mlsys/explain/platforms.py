@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mlsys.errors import LogFileError
+from mlsys.amounts import parsed_number
+from mlsys.errors import LogFileError, UnreadableError
 from mlsys.explain.log import Log
+from mlsys.faults import by_line, short
+from mlsys.inputs import csv_records
 from mlsys.validation.rows import Row, shipped_rows
 
 __all__ = ["BETTER", "COLUMNS", "Platform", "normalised", "platform_of", "published", "read_platforms", "winners"]
@@ -106,22 +108,21 @@ def read_platforms(path: Path) -> list[Platform]:
         If anything is wrong; every fault is listed, with its line.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise LogFileError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise LogFileError(f"{path}: is not UTF-8 text, at byte {error.start}") from error
-    reader = csv.DictReader(text.splitlines())
-    heads = reader.fieldnames or []
+        records = csv_records(path)
+    except UnreadableError as error:
+        raise LogFileError(str(error)) from error
+    heads = records[0][1] if records else []
     faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in heads]
     faults += [(1, f"unknown column {name!r}. Known: {', '.join(COLUMNS)}, source") for name in heads
                if name not in (*COLUMNS, "source")]  # fmt: skip
+    faults += [(1, f"the column {name} is there twice") for name in dict.fromkeys(heads) if heads.count(name) > 1]
     rows: list[Platform] = []
-    for record in () if faults else reader:
-        line = reader.line_num
-        if None in record or None in record.values():
+    names: set[str] = set()
+    for line, cells in () if faults else records[1:]:
+        if len(cells) != len(heads):
             faults.append((line, f"wanted {len(heads)} cells"))
             continue
+        record = dict(zip(heads, cells, strict=True))
         values: dict[str, Any] = {}
         for name in COLUMNS[1:]:
             values[name], words = _number(name, record[name].strip())
@@ -130,13 +131,14 @@ def read_platforms(path: Path) -> list[Platform]:
         name = record["platform"].strip()
         if not name:
             faults.append((line, "platform: must not be empty"))
-        if name in {row.platform for row in rows}:
-            faults.append((line, f"platform: {name!r} is there twice"))
+        if name in names:
+            faults.append((line, f"platform: {short(name)} is there twice"))
+        names.add(name)
         rows.append(Platform(name, **values, source=(record.get("source") or str(path)).strip()))
     if not faults and not rows:
         faults.append((1, "there is no row under the first line"))
     if faults:
-        raise LogFileError("\n".join(f"{path}, line {line}: {words}" for line, words in sorted(faults)))
+        raise LogFileError(by_line(path, faults))
     return rows
 
 
@@ -144,9 +146,9 @@ def _number(name: str, cell: str) -> tuple[float | None, str]:
     if not cell:
         return None, ""
     try:
-        value = float(cell)
-    except ValueError:
-        return None, f"{name}: must be a number or empty, got {cell[:40]!r}"
+        value = parsed_number(cell)
+    except ValueError as error:
+        return None, f"{name}: must be a number or empty, got {cell[:40]!r} ({error})"
     most = 100.0 if name == "accuracy" else _MOST
     if not 0 < value <= most:
         return None, f"{name}: must be above 0 and at most {most:g}, got {cell}"

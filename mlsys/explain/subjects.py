@@ -9,6 +9,7 @@ from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends import Subject
 from mlsys.explain.nets import NETS, net_of
+from mlsys.inputs import read_bytes
 
 __all__ = ["FORMATS", "subject_of"]
 
@@ -47,7 +48,7 @@ def subject_of(model: str, format: SubjectFormat = "fp32", *, batch: int = 1) ->
             raise ArgumentError(f"{model}: there is no such file")
         if path.stat().st_size < _LEAST_BYTES:
             raise ArgumentError(f"{model}: is no model, it has {path.stat().st_size} bytes")
-        head = path.read_bytes()[4:8]
+        head = read_bytes(path)[4:8]
         if path.suffix == ".tflite" and head != b"TFL3":
             raise ArgumentError(f"{model}: is no LiteRT model: bytes 4 to 7 must be TFL3, got {head!r}")
         return Subject(path.stem, "file", file=path)

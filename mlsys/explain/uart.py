@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from mlsys.errors import LogFileError
 from mlsys.explain.counters import unwrapped
 from mlsys.explain.log import Sample
+from mlsys.faults import by_line
 
 __all__ = ["COLUMNS", "Capture", "read_capture", "samples_of"]
 
 COLUMNS = ("i", "layer", "start", "end", "misses", "accesses", "ms", "mJ")
 _MESSAGE = re.compile(r"(?P<kind>[me])-(?P<text>.*)")
 _VALUE = re.compile(r"(?P<name>[a-z-]+?)-?\[(?P<value>[^\]]*)\]")
-_RATE = re.compile(r"rate-(?P<name>macs|bytes|launches)-(?P<amount>\d+)-(?P<ticks>\d+)")
-_DONE = re.compile(r"trace-done-(?P<rows>\d+)")
+_RATE = re.compile(r"rate-(?P<name>macs|bytes|launches)-(?P<amount>[0-9]{1,18})-(?P<ticks>[0-9]{1,18})")
+_DONE = re.compile(r"trace-done-(?P<rows>[0-9]{1,18})")
+_REAL, _COUNT = "[0-9]{1,15}([.][0-9]{1,15})?", "[0-9]{1,15}"
 _TURN = 1 << 32
 _CLOSE = 1.001e-3  # ms: the board prints whole microseconds, rounded down
 
@@ -73,7 +75,7 @@ class Capture:
     def clock(self) -> float:
         """Ticks a second of its counter; 0 where it did not say."""
         text = self.facts.get("clock", "")
-        return float(text) if text.isdigit() else 0.0
+        return float(text) if re.fullmatch("[0-9]{1,12}", text) else 0.0
 
     def take(self, text: str) -> None:
         """Read one more line."""
@@ -109,8 +111,8 @@ class Capture:
                 continue
             if not cell and name in ("misses", "accesses", "mJ"):
                 numbers[name] = None
-            elif not re.fullmatch(r"\d+(\.\d+)?" if name in ("ms", "mJ") else r"\d+", cell):
-                faults.append(f"{name}: must be a number not below 0, got {cell!r}")
+            elif not re.fullmatch(_REAL if name in ("ms", "mJ") else _COUNT, cell):
+                faults.append(f"{name}: must be a number not below 0, got {cell[:40]!r}")
             else:
                 numbers[name] = float(cell) if name in ("ms", "mJ") else int(cell)
         for name in ("start", "end"):
@@ -175,7 +177,7 @@ def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed
         whole.append((max(found.lines, 1), "there is no row of an inference"))
     faults = whole + ([] if skip_malformed else found.faults)
     if faults:
-        raise LogFileError("\n".join(f"{where}, line {line}: {words}" for line, words in sorted(faults)))
+        raise LogFileError(by_line(where, faults))
     return found
 
 

@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlsys.errors import ArgumentError
+from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.files import DRAFTS, together, write_bytes, write_text
+from mlsys.inputs import read_bytes, read_json, read_text
 from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
 __all__ = ["Folder"]
 
+_MOST_BYTES = 1 << 32  # of a piece or of the results
 _MANIFEST, _PIECES, _DAMAGED, _LOCK = "sweep.json", "pieces", "damaged", ".lock"
 _PARQUET, _CSV, _SUMS = "results.parquet", "results.csv", "SHA256SUMS"
 
@@ -52,8 +54,8 @@ class Folder:
     def manifest(self) -> dict[str, Any]:
         """What the folder says of itself; empty if it says nothing that can be read."""
         try:
-            found = json.loads((self.path / _MANIFEST).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            found = read_json(self.path / _MANIFEST)
+        except UnreadableError:
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -138,10 +140,10 @@ class Folder:
         path = self.path / _PARQUET
         if not path.is_file():
             return None
-        raw = path.read_bytes()
+        raw = read_bytes(path, _MOST_BYTES)
         try:
-            sums = (self.path / _SUMS).read_text(encoding="ascii")
-        except (OSError, ValueError):
+            sums = read_text(self.path / _SUMS)
+        except UnreadableError:
             sums = ""
         if f"{hashlib.sha256(raw).hexdigest()}  {_PARQUET}" not in sums.splitlines():
             raise ArgumentError(
@@ -200,8 +202,8 @@ def _parquet(rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> 
 def _piece(path: Path) -> dict[str, list[Any]] | None:
     """Return the columns of a piece, or None if it is not what was written under its name."""
     try:
-        raw = path.read_bytes()
-    except OSError:
+        raw = read_bytes(path, _MOST_BYTES)
+    except UnreadableError:
         return None
     return _columns_of(raw) if _digest(raw) == path.stem else None
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
 import re
-import zlib
 from collections import Counter
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -16,7 +14,7 @@ from pathlib import Path
 from mlsys.amounts import parsed_number
 from mlsys.faults import short
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import MOST_BYTES, read_bytes
+from mlsys.inputs import read_text
 
 __all__ = ["EXTRA", "Row", "cited_rows", "columns_of", "read_rows", "shipped_rows", "sources"]
 
@@ -130,13 +128,7 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     ValueError
         If a column is missing or named twice, or a field is longer than the 128 KiB that a field may have.
     """
-    raw = read_bytes(path)
-    try:
-        text = (_unpacked(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path}: not readable as gzip: {error}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: wanted text in UTF-8, got byte {raw[error.start]:#04x} at {error.start}") from error
+    text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""))
     heads: list[str] = []
     records: list[tuple[int, dict[str, str]]] = []
@@ -166,15 +158,6 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     return heads, records
 
 
-def _unpacked(raw: bytes) -> bytes:
-    """Return what is packed, up to the size that a file may have: a small one may hold very much."""
-    with gzip.open(io.BytesIO(raw)) as stream:
-        found = stream.read(MOST_BYTES + 1)
-    if len(found) > MOST_BYTES:
-        raise OSError(f"it holds more than {MOST_BYTES:,} bytes")
-    return found
-
-
 def _long_column(text: str, before: int, heads: list[str]) -> str:
     """Return the name of the column whose field is too long, on the line after ``before``."""
     line = text.split("\n")[before] if before < text.count("\n") + 1 else ""
@@ -185,7 +168,7 @@ def _long_column(text: str, before: int, heads: list[str]) -> str:
 def _row(number: int, record: dict[str, str]) -> Row:
     text = {entry.name: (record.get(entry.name) or "").strip() for entry in fields(Row)}
     try:
-        value = float(text["value"])
+        value = parsed_number(text["value"])
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and (value > 0 or (value == 0 and text["unit"] == "%"))):
@@ -227,7 +210,7 @@ def _devices(text: str) -> int:
     if text == "?":
         return 0
     try:
-        number = float(text or "1")
+        number = parsed_number(text or "1")
     except ValueError:
         number = math.nan
     if not (number >= 1 and number == math.floor(number)):

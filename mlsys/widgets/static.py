@@ -10,6 +10,7 @@ import zlib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from mlsys.escaping import markdown_text
 from mlsys.viz.live import image_tag
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import STYLE
@@ -66,9 +67,9 @@ def lab_page(lab: Lab) -> str:
 
 def lab_text(lab: Lab) -> str:
     """Return a lab as Markdown, for print."""
-    lines = [f"*Predict.* {lab.prediction.prompt}", *_bullets(lab.prediction), "*Check.*"]
+    lines = [f"*Predict.* {markdown_text(lab.prediction.prompt)}", *_bullets(lab.prediction), "*Check.*"]
     for place, question in enumerate(_asked(lab), start=1):
-        lines += [f"{place}. {question.prompt}", *_bullets(question, indent="   ")]
+        lines += [f"{place}. {markdown_text(question.prompt)}", *_bullets(question, indent="   ")]
     return "\n\n".join(lines)
 
 
@@ -82,7 +83,7 @@ def question_page(question: Question) -> tuple[str, str]:
         )
     else:
         markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{_TO_ANSWER}</strong></p></div>'
-    return markup, "\n\n".join([question.prompt, *_bullets(question)])
+    return markup, "\n\n".join([markdown_text(question.prompt), *_bullets(question)])
 
 
 def wrap_up_pages(lab: Lab) -> tuple[str, str]:
@@ -140,4 +141,6 @@ def _listed(question: Question) -> str:
 
 
 def _bullets(question: Question, indent: str = "") -> list[str]:
-    return ["\n".join(f"{indent}- {answer}" for answer in question.listed())] if question.listed() else []
+    return (
+        ["\n".join(f"{indent}- {markdown_text(answer)}" for answer in question.listed())] if question.listed() else []
+    )

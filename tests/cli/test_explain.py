@@ -238,4 +238,4 @@ def test_guide_ends_with_three_where_nothing_is_feasible(tmp_path: Path) -> None
     assert "**cpu**" in table and "if latency_ms allows 52:" in table and "| latency_ms 145 is above 52 |" in table
     assert call(*words, "--within", 150, "--memory", 600)[1].startswith("m7")
     told = faults("guide", "--within", -5, "--energy", 0, "--rows", tmp_path / "none.csv")
-    assert len(told) == 3 and "none.csv: No such file" in told[2]
+    assert len(told) == 3 and "none.csv: cannot be read (No such file" in told[2]

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from mlsys.cli.common import printable
-from mlsys.files import harmless
+from mlsys.escaping import harmless, printable
 
 COMMAND = [sys.executable, "-m", "mlsys"]
 

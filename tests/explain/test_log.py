@@ -84,7 +84,7 @@ def test_several_files_are_all_told(tmp_path: Path) -> None:
         (tmp_path / name).write_text("?\n")
     with pytest.raises(LogFileError) as told:
         read_logs([tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "c.jsonl"])
-    for name in ("a.jsonl, line 1", "b.jsonl, line 1", "c.jsonl: No such file"):
+    for name in ("a.jsonl, line 1", "b.jsonl, line 1", "c.jsonl: cannot be read (No such file"):
         assert name in str(told.value)
 
 

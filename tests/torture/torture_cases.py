@@ -32,6 +32,7 @@ class Case:
     says: str = ""
     files: dict[str, str] = field(default_factory=dict)
     out: bool = False
+    leaves: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -46,7 +47,7 @@ def read(name: str) -> Any:
 
 def corpus() -> list[Case]:
     """Return every case, each id once."""
-    found = [*_options(), *_arguments(), *_kept(), *_readers(), *_calls(), *_forged(), *_formulas()]
+    found = [*_options(), *_walked(), *_arguments(), *_kept(), *_readers(), *_calls(), *_forged(), *_formulas()]
     assert len({case.id for case in found}) == len(found), "a case is there twice"
     return found
 
@@ -74,6 +75,13 @@ def _options() -> Iterator[Case]:
                 yield Case(id=_id(words), words=words, names=option)
 
 
+def _walked() -> Iterator[Case]:
+    from torture_walk import walked
+
+    for one in walked(_grammar(), _pool):
+        yield Case(id=_id(("walked", *one["words"])), out=True, **one)
+
+
 def _arguments() -> Iterator[Case]:
     for entry in _grammar()["arguments"]:
         for value in _pool(entry["pool"]):
@@ -87,6 +95,7 @@ def _kept() -> Iterator[Case]:
         yield Case(
             id=f"kept {number} {_id(words)}", words=words, says=entry.get("says", ""), files=entry.get("files", {}),
             codes=tuple(entry.get("codes", (1, 2))), out=entry.get("out", False),
+            leaves=tuple(entry.get("leaves", ())),
         )  # fmt: skip
 
 
@@ -152,11 +161,14 @@ def _cell(right: str, column: str, value: str) -> tuple[int, ...] | None:
 
 
 def number_places(name: str) -> list[list[Any]]:
-    return [
-        place
-        for place, value in leaves(data_of(name))
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    ]
+    data = data_of(name)
+    if name.endswith(".jsonl"):  # of each kind of line the first
+        first = {record["kind"]: number for number, record in reversed(list(enumerate(data)))}
+        found = [([number, *place], value) for number in first.values() for place, value in leaves(data[number])
+                 if place[0] not in ("environment", "output")]  # fmt: skip
+    else:
+        found = list(leaves(data))
+    return [place for place, value in found if isinstance(value, (int, float)) and not isinstance(value, bool)]
 
 
 def text_places(name: str) -> list[list[Any]]:
@@ -197,6 +209,8 @@ def right(name: str) -> bytes:
         return _printed("edge", "run", "--example")
     if name == "net.onnx":
         return _net()
+    if name == "log.jsonl":
+        return _log()
     if name == "measured.csv":
         import gzip
 
@@ -208,6 +222,20 @@ def right(name: str) -> bytes:
         same = [line for line in lines[1:] if "A100" in line.split(",")[1]]
         return "".join([lines[0], *same[:12]]).encode()
     raise KeyError(name)
+
+
+def _log() -> bytes:
+    """Return a short log: of a stored one the first inferences."""
+    from dataclasses import replace
+
+    from mlsys.explain import stored_logs
+
+    log = stored_logs()["ds-cnn int8 litert"]
+    few = replace(
+        log, samples=tuple(one for one in log.samples if one.iteration < 2),
+        layers=tuple(one for one in log.layers if one.iteration < 1),
+    )  # fmt: skip
+    return "".join(f"{line}\n" for line in few.lines()).encode()
 
 
 def _printed(*words: str) -> bytes:
@@ -222,6 +250,8 @@ def _printed(*words: str) -> bytes:
 
 
 def data_of(name: str) -> Any:
+    if name.endswith(".jsonl"):
+        return [json.loads(line) for line in right(name).splitlines()]
     return copy.deepcopy(yaml.safe_load(right(name)))
 
 
@@ -261,7 +291,10 @@ def content(recipe: str) -> bytes:
         for key in place[:-1]:
             inner = inner[key]
         inner[place[-1]] = "@1e999@" if value == "1e999" else value
-        text = json.dumps(data) if name.endswith(".json") else yaml.safe_dump(data)
+        if name.endswith(".jsonl"):
+            text = "".join(f"{json.dumps(record)}\n" for record in data)
+        else:
+            text = json.dumps(data) if name.endswith(".json") else yaml.safe_dump(data)
         return text.replace('"@1e999@"', "1e999").replace("'@1e999@'", ".inf").encode()
     if kind == "cell":
         name, column, value = json.loads(rest)

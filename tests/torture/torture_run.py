@@ -225,7 +225,8 @@ def _judged(case: Case, code: int, out: str, err: str, left: list[str]) -> str:
     parts = [
         name
         for name in left
-        if (not case.out and name.endswith(".part")) or Path(name).suffix in (".html", ".png", ".csv")
+        if name not in case.leaves
+        and ((not case.out and name.endswith(".part")) or Path(name).suffix in (".html", ".png", ".csv"))
     ]
     return f"leaves {', '.join(parts)}" if parts else ""
 

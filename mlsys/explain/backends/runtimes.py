@@ -18,6 +18,7 @@ import numpy as np
 from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat, stepped, timed
 from mlsys.explain.export import as_litert, as_onnx
 from mlsys.explain.int8 import QuantizedNet
+from mlsys.inputs import read_bytes
 
 __all__ = ["LiteRT", "OnnxRuntime", "OpenVino"]
 
@@ -34,7 +35,7 @@ def _given(shape: Any, kind: Any) -> Array:
 
 
 def _model(subject: Subject) -> bytes:
-    return as_onnx(subject.chain) if subject.file is None else subject.file.read_bytes()
+    return as_onnx(subject.chain) if subject.file is None else read_bytes(subject.file)
 
 
 class OnnxRuntime(Backend):
@@ -203,7 +204,7 @@ class LiteRT(Backend):
         from ai_edge_litert.interpreter import Interpreter
 
         self._subject, self._threads = subject, threads
-        content = as_litert(subject.chain) if subject.file is None else subject.file.read_bytes()
+        content = as_litert(subject.chain) if subject.file is None else read_bytes(subject.file)
         try:
             with _quiet():
                 self._interpreter = Interpreter(model_content=content, num_threads=threads)

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlsys.files import write_text
 from mlsys.frozen import FrozenDict
+from mlsys.inputs import read_json
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.planner.mapper.hierarchy import Best
@@ -63,7 +64,7 @@ def lookup(key: str, disk: bool, holds: Callable[[Best], bool]) -> Best | None:
     """
     if key not in _HERE and disk:
         try:
-            best = _from_json(key, json.loads((cache_folder() / f"{key}.json").read_text(encoding="utf-8")))
+            best = _from_json(key, read_json(cache_folder() / f"{key}.json"))
             if not holds(best):
                 return None
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mlsys.amounts import parsed_number
 from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
+from mlsys.faults import short
 from mlsys.inputs import csv_records
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.workloads.operator import Network
@@ -147,9 +149,9 @@ def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
         costs = {}
         for name in _NEEDED[2:]:
             try:
-                costs[name] = float(cells[name])
-            except ValueError:
-                faults.append(f"{path}:{line}: {name}: must be a number, got {cells[name]!r}")
+                costs[name] = parsed_number(cells[name])
+            except ValueError as error:
+                faults.append(f"{path}:{line}: {name}: must be a number, got {short(cells[name])} ({error})")
         stages[cells["stage"]]["profiles"][cells["device"]] = costs
     if faults:
         raise ScenarioFileError("\n".join(faults))

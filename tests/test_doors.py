@@ -1,0 +1,100 @@
+"""Whoever prints, writes CSV or Markdown, or reads a file of somebody's goes through the doors of the package."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import mlsys
+
+ROOT = Path(mlsys.__file__).parent
+# What stays outside a door, and why nobody's name or file can come that way.
+ALLOWED = {
+    "print": {"claims/render.py": "plain text outside a notebook"},
+    "echo": {"cli/common.py": "say() itself", "cli/mapper.py": "a percentage that is written over"},
+    "csv": {"files.py": "csv_text() itself"},
+    "table": {"escaping.py": "markdown_table() itself"},
+}
+# Files of the package and of the system, which nobody hands us; and files that were read through the door before.
+OWN = {
+    "bench/machine.py", "bench/stored.py", "bench/ten.py", "cli/common.py", "edge/arena.py", "edge/stored.py",
+    "explain/backends/runtimes.py", "explain/energy.py", "explain/environment.py", "explain/firmware.py",
+    "explain/stored.py", "files.py", "hardware/catalogue.py", "hardware/loader.py", "inputs.py",
+    "models/calibrated/effects.py", "models/calibrated/library.py", "models/calibrated/ranges.py",
+    "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py", "validation/cases/reading.py",
+    "validation/refit.py", "validation/rows.py", "viz/lru.py", "widgets/access.py", "widgets/progress.py",
+    "widgets/state.py", "widgets/static.py", "workloads/captures/store.py",
+}  # fmt: skip
+
+
+def called(node: ast.Call) -> tuple[str, str]:
+    """The owner and the name of what is called, as far as they are written there."""
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return ast.unparse(function.value), function.attr
+    return "", getattr(function, "id", "")
+
+
+def printers(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            owner, name = called(node)
+            if name in ("echo", "secho", "echo_via_pager"):
+                yield "echo", node.lineno
+            elif (name == "print" and not owner) or (name in ("write", "writelines") and owner.startswith("sys.std")):
+                yield "print", node.lineno
+            elif name in ("DictWriter",) or (owner, name) == ("csv", "writer"):
+                yield "csv", node.lineno
+
+
+def rulers(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Code that joins cells with bars, or rules the head of a table off."""
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if text in (" | ", "| ", " |") or "---|" in text or "--- |" in text:
+            yield "table", node.lineno
+
+
+def readers(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            owner, name = called(node)
+            if (
+                (owner and name in ("read_text", "read_bytes", "DictReader"))
+                or (name == "open" and owner != "Image")
+                or (owner, name) in (("csv", "reader"), ("json", "load"), ("np", "load"), ("gzip", "decompress"))
+            ):
+                yield name, node.lineno
+
+
+@functools.cache
+def trees() -> dict[str, ast.AST]:
+    files = sorted(ROOT.rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in files}
+
+
+def found(look: Callable[[ast.AST], Iterator[tuple[str, int]]]) -> list[tuple[str, str, int]]:
+    return [(place, *one) for place, tree in trees().items() for one in look(tree)]
+
+
+@pytest.mark.parametrize("look", [printers, rulers])
+def test_nothing_else_prints_or_writes_csv_or_markdown(look: Callable[[ast.AST], Iterator[tuple[str, int]]]) -> None:
+    others = [f"mlsys/{place}:{line} {name}" for place, name, line in found(look) if place not in ALLOWED[name]]
+    assert not others, f"print with cli.common.say, write CSV with files.csv_text, Markdown with escaping: {others}"
+
+
+def test_nothing_else_reads_what_somebody_hands_us() -> None:
+    others = [f"mlsys/{place}:{line} {name}" for place, name, line in found(readers) if place not in OWN]
+    assert not others, f"read through mlsys.inputs: {', '.join(others)}"
+    assert {place for place, _, _ in found(readers)} == OWN, "a file is excused that reads nothing any more"
+
+
+def test_the_searches_find_what_they_look_for() -> None:
+    code = "print(1)\nclick.secho(a)\nsys.stdout.write(a)\ncsv.DictWriter(f)\nx.print()\n' | '.join(a)\n'|---|'\n"
+    tree = ast.parse(code + "path.read_text()\nread_text(path)\nopen(a)\ncsv.reader(f)\n'a | b'\n")
+    lines = [sorted({line for _, line in look(tree)}) for look in (printers, rulers, readers)]
+    assert lines == [[1, 2, 3, 4], [6, 7], [8, 10, 11]]
