@@ -188,6 +188,8 @@ def check_place(path: str | Path, *, folders: bool = False) -> None:
     mlsys.errors.UnwrittenError: no folder/page.html cannot be written: there is no folder 'no folder'. Make it, ...
     """
     wanted = Path(path)
+    if "\0" in str(wanted):
+        raise UnwrittenError(f"{str(wanted)!r} cannot be the name of a file")
     with _told(wanted):
         place = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
         place.exists()  # a name may be too long

@@ -113,7 +113,7 @@ def read_platforms(path: Path) -> list[Platform]:
         raise LogFileError(str(error)) from error
     heads = records[0][1] if records else []
     faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in heads]
-    faults += [(1, f"unknown column {name!r}. Known: {', '.join(COLUMNS)}, source") for name in heads
+    faults += [(1, f"unknown column {short(name)}. Known: {', '.join(COLUMNS)}, source") for name in heads
                if name not in (*COLUMNS, "source")]  # fmt: skip
     faults += [(1, f"the column {name} is there twice") for name in dict.fromkeys(heads) if heads.count(name) > 1]
     rows: list[Platform] = []

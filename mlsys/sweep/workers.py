@@ -164,6 +164,7 @@ def _on_cluster(pieces: Pieces, address: str, patience: float) -> Answers:
 def _client(distributed: Any, address: str, patience: float) -> Any:
     """Return the client of a scheduler that answers and has workers."""
     try:
+        _greeted(address, patience)
         client = distributed.Client(address, timeout=patience, set_as_default=False)
     except Exception as error:  # an address of any form, a port of anybody
         raise ArgumentError(
@@ -171,6 +172,33 @@ def _client(distributed: Any, address: str, patience: float) -> Any:
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
         ) from None
     return client
+
+
+def _greeted(address: str, patience: float) -> None:
+    """Ask a scheduler who it is: a port that is open and says nothing would keep a client waiting for ever."""
+    import asyncio
+
+    from distributed.core import rpc
+
+    async def asked() -> None:
+        async with rpc(address) as scheduler:
+            await asyncio.wait_for(scheduler.identity(), patience)
+
+    failed: list[BaseException] = []
+
+    def within() -> None:  # a loop of its own: a notebook's is running already
+        try:
+            asyncio.run(asyncio.wait_for(asked(), patience))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=within, daemon=True)
+    thread.start()
+    thread.join(2 * patience)
+    if thread.is_alive():
+        raise TimeoutError
+    if failed:
+        raise failed[0]
 
 
 def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, patience: float) -> Answers:

@@ -99,7 +99,7 @@ def test_each_kind_of_failure_has_its_exit_code(
         (("resnet5",), "Did you mean 'resnet50'?"),
         (("model.onnx",), "holds no PyTorch code"),
         (("mlp", "--sequence", "4"), "--sequence does not go with mlp"),
-        (("mlp", "--output", "/no/such/folder/x.json"), "--output: there is no folder"),
+        (("mlp", "--output", "/no/such/folder/x.json"), "there is no folder"),
         (("mlp", "--batch", "0"), "--batch"),
         (("mlp", "--repeats", "1.5"), "not a valid integer"),
     ],

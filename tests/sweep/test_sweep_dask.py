@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +69,68 @@ def test_nobody_at_the_address() -> None:
 
 
 def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(
         ArgumentError, match=r"needs Dask on this machine and on every worker: pip install 'mlsys\[cluster\]'"
     ):
         sweep(SweepSpec(models=["vgg16"], devices=["A100"]), scheduler="tcp://127.0.0.1:1")
+
+
+CLUSTER = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+async def main():
+    what = Scheduler(host="127.0.0.1", port=0, dashboard_address=":0") if sys.argv[1] == "scheduler" else Worker(
+        sys.argv[2], nthreads=1, host="127.0.0.1", dashboard_address=":0")
+    async with what:
+        print(what.address, flush=True)
+        await what.finished()
+asyncio.run(main())
+"""
+
+
+@contextlib.contextmanager
+def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A scheduler, or a worker of one, as a process of its own that is there, with its address."""
+    process = subprocess.Popen([sys.executable, "-c", CLUSTER, *words], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def killer(victim: subprocess.Popen[str]) -> Callable[[int, int], None]:
+    """Kill a process, and see it end, when the first piece is done and not the last."""
+
+    def kill(done: int, whole: int) -> None:
+        if 0 < done < whole:
+            victim.kill()
+            victim.wait()
+
+    return kill
+
+
+def test_dead_workers_and_a_dead_scheduler_are_told_and_what_was_finished_is_kept(tmp_path: Path) -> None:
+    """The process is dead before the next answer is asked for: nothing here depends on which of two is quicker."""
+    with running("scheduler") as (scheduler, address):
+        with running("worker", address) as (worker, _), pytest.raises(ArgumentError, match="has had no worker for 1 s"):
+            sweep(SPEC, tmp_path, scheduler=address, patience=1, progress=killer(worker))
+        kept = len(list((tmp_path / "pieces").glob("*.parquet")))
+        assert kept >= 1
+        with running("worker", address), pytest.raises(ArgumentError, match="is gone; what was finished is kept"):
+            sweep(SPEC, tmp_path, scheduler=address, patience=5, progress=killer(scheduler))
+    assert len(list((tmp_path / "pieces").glob("*.parquet"))) >= kept
+    assert sweep(SPEC, tmp_path, jobs=1).columns == sweep(SPEC, jobs=1).columns
+
+
+def test_a_port_that_says_nothing_is_not_waited_for() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        with pytest.raises(ArgumentError, match="no Dask scheduler answers at .* within 1 s"):
+            sweep(
+                SweepSpec(models=["vgg16"], devices=["A100"]), patience=1,
+                scheduler=f"tcp://127.0.0.1:{mute.getsockname()[1]}",
+            )  # fmt: skip

@@ -151,12 +151,24 @@ def _wrong(right: str, place: list[Any], value: Any) -> tuple[int, ...] | None:
             if value is None or place[-1] not in ("n_layer", "n_embd", "n_head", "vocab_size", "n_positions")
             else (1, 2)
         )
-    return (1, 2)
+    return None if right == "log.jsonl" and value is None else (1, 2)  # some may be unknown
 
 
 def _cell(right: str, column: str, value: str) -> tuple[int, ...] | None:
     """Return the codes of a cell that was replaced; None where the new one may be right too."""
-    loose = {("batch", ""), ("n_devices", ""), ("batch", "x"), ("batch", "½"), ("batch", "=1+1"), ("lower", "0")}
+    if right == "platforms.csv" and value == "":
+        return None  # not known
+    loose = {
+        ("time_s", "-1"),
+        ("time_s", "0"),
+        ("power_w", "0"),
+        ("batch", ""),
+        ("n_devices", ""),
+        ("batch", "x"),
+        ("batch", "½"),
+        ("batch", "=1+1"),
+        ("lower", "0"),
+    }
     return None if (column, value) in loose or (right == "profiles.csv" and value == "0") else (1, 2)
 
 

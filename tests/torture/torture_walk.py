@@ -6,7 +6,6 @@ added to a question that is wrong otherwise, and every option once stands withou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,11 +26,13 @@ def commands(group: Any = None, before: tuple[str, ...] = ()) -> Iterator[tuple[
             yield (*before, name), command
 
 
-def option_pool(grammar: dict[str, Any], option: click.Option) -> str:
+def option_pool(grammar: dict[str, Any], words: tuple[str, ...], option: click.Option) -> str:
     """Return which pool has the bad values of an option."""
     from mlsys.cli.common import Finite, Output, OutputFolder, QuantityType, Whole
 
     name, kind, types = option.opts[0], option.type, grammar["types"]
+    if (place := " ".join((*words, name))) in grammar["places"]:
+        return str(grammar["places"][place])
     if isinstance(kind, QuantityType):
         return f"amount {kind.unit}"
     if isinstance(kind, click.Choice):
@@ -85,7 +86,7 @@ def walked(grammar: dict[str, Any], pool: Any) -> Iterator[dict[str, Any]]:
             yield {"words": (*right, name), "files": files, "names": name}
             if (words, name) in named:
                 continue
-            for value in dict.fromkeys([*pool(option_pool(grammar, option)), *limits(option)]):
+            for value in dict.fromkeys([*pool(option_pool(grammar, words, option)), *limits(option)]):
                 given = value.replace("{long}", "n" * 3000)
                 yield {"words": (*_without(right, name), name, given), "files": files, "names": name}
 
@@ -96,8 +97,3 @@ def _without(words: tuple[str, ...], name: str) -> tuple[str, ...]:
         return words
     place = words.index(name)
     return (*words[:place], *words[place + 2 :])
-
-
-def without_values(text: str) -> str:
-    """Return an id without the long values that it may hold."""
-    return re.sub(r"n{100,}", "nnn…", text)
