@@ -8,6 +8,8 @@ moment, and all end when this process ends, however it ends. Dask is for several
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import importlib
 import logging
@@ -31,6 +33,9 @@ _WORTH_A_PROCESS = 20_000
 _DIED = (
     "a worker process died; what was finished is kept. Run the same again to go on, with fewer jobs if memory is short"
 )
+
+# What futures raise whose scheduler is gone.
+_CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 Pieces = Sequence[list[Point]]
 Answers = Generator[tuple[int, dict[str, list[Any]]], None, None]
@@ -176,8 +181,6 @@ def _client(distributed: Any, address: str, patience: float) -> Any:
 
 def _greeted(address: str, patience: float) -> None:
     """Ask a scheduler who it is: a port that is open and says nothing would keep a client waiting for ever."""
-    import asyncio
-
     from distributed.core import rpc
 
     async def asked() -> None:
@@ -215,6 +218,8 @@ def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, pat
                     done, waiting = distributed.wait(waiting, timeout=1, return_when="FIRST_COMPLETED")
             except TimeoutError:
                 done = set()
+            except _CANCELLED:
+                raise ArgumentError(gone) from None
             if client.status != "running":
                 raise ArgumentError(gone)
             if done or _workers_of(client):
@@ -239,12 +244,10 @@ def _workers_of(client: Any) -> bool:
 
 
 def _result(future: Any, gone: str) -> dict[str, list[Any]]:
-    from concurrent.futures import CancelledError
-
     try:
         found: dict[str, list[Any]] = future.result()
         return found
-    except CancelledError:
+    except _CANCELLED:
         raise ArgumentError(gone) from None
     except ArgumentError:
         raise
