@@ -155,9 +155,14 @@ def build_html(committed: bool = False) -> Path:
         run_new_pages()
     print("Setting the pages", flush=True)
     jupyter_book(ROOT, "--builder", "html", *STRICT)
-    # Where no page has changed, Sphinx leaves the old style sheets and scripts in place.
-    shutil.copytree(ROOT / "book" / "static", BUILD / "html" / "_static", dirs_exist_ok=True)
+    bring_static_files(BUILD / "html")
     return BUILD / "html" / "index.html"
+
+
+def bring_static_files(html: Path) -> None:
+    """Copy style sheets and scripts: Sphinx leaves old ones where no page has changed, and for one page finds none."""
+    for folder in (ROOT / "vendor" / "static", ROOT / "book" / "static"):
+        shutil.copytree(folder, html / "_static", dirs_exist_ok=True)
 
 
 def build_page(name: str) -> Path:
@@ -168,8 +173,9 @@ def build_page(name: str) -> Path:
         known = ", ".join(path.stem for path in notebook_files())
         raise BookError(f"No page is called {name!r}. There are: {known}")
     jupyter_book(page, "--config", str(ROOT / "_config.yml"))
-    folder = "-".join(page.relative_to(ROOT).with_suffix("").parts)
-    return BUILD / "_page" / folder / "html" / f"{page.stem}.html"
+    html = BUILD / "_page" / "-".join(page.relative_to(ROOT).with_suffix("").parts) / "html"
+    bring_static_files(html)
+    return html / f"{page.stem}.html"
 
 
 def build_pdf(solutions: bool = True, committed: bool = False) -> Path:

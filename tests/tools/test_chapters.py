@@ -65,6 +65,15 @@ def test_two_of_them_are_to_design_or_to_code_and_one_to_find_an_error(page: Pag
     assert any("*Find the error.*" in one.source for one in exercises(page))
 
 
+def test_prose_carries_and_code_supports(page: Page) -> None:
+    """Before the exercises open code is at most a quarter of what is set, in lines of some ninety letters."""
+    end = next(line.number for line in page.prose if line.text == "## Your turn")
+    shown = [cell for cell in page.cells if cell.number < end and "hide-" not in str(cell.options.get("tags"))]
+    code = sum(bool(line.text.strip()) for cell in shown for line in cell.body)
+    prose = sum(-(-len(line.text) // 90) for line in page.prose if line.number < end)
+    assert code <= 0.25 * (code + prose), f"{code} lines of open code beside {prose} of prose"
+
+
 def test_every_exercise_has_its_solution(page: Page) -> None:
     asked = [one.options["label"] for one in exercises(page)]
     solved = [one.argument for one in page.directives if one.name in ("solution", "solution-start")]
