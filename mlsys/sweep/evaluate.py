@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
+from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.model import KernelTimes, Stack, kernel_times
+from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.sweep.networks import CaseWork, work_of
-from mlsys.sweep.points import Point, SweepCase, Target, code_digest
+from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
 from mlsys.sweep.table import SweepRow
 
 __all__ = ["evaluate_points"]
@@ -77,21 +78,23 @@ def _made(case: SweepCase) -> tuple[CaseWork | None, str]:
 
 def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[SweepRow]:
     """Return the rows of several cases, in order."""
-    able = [(found, point) for found, own in held for point in own if not point.target.reason]
+    able = [(found, point, point.target.timing) for found, own in held for point in own if point.target.timing]
     answers = iter(_answers(able)) if able else iter(())
     return [
-        _without(point, point.target.reason, found.source) if point.target.reason else next(answers)
+        next(answers) if point.target.timing else _without(point, point.target.reason, found.source)
         for found, own in held
         for point in own
     ]
 
 
-def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
-    stack = Stack.of([(point.target.engine, found.work, True) for found, point in able])
+def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepRow]:
+    stack = Stack.of([(timing.engine, found.work, True) for found, _, timing in able])
     kernels, case = stack.kernels, stack.case
-    peaks, bandwidths = (np.array([getattr(point.target, name) for _, point in able]) for name in ("peak", "bandwidth"))
+    peaks, bandwidths = (np.array([getattr(timing, name) for *_, timing in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
-    times = kernel_times(stack, np.array([_parameters(point.target, found.name) for found, point in able]))
+    times = kernel_times(
+        stack, np.array([_parameters(point.target, timing, found.name) for found, point, timing in able])
+    )
     times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
     seconds = times.seconds
     least = np.maximum(computing, moving)
@@ -100,7 +103,7 @@ def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
     bound, estimate = stack.total(least), stack.total(seconds)
     flops, moved, weights = (stack.total(kernels[name]) for name in ("flops", "moved", "weights"))
     rows = []
-    for index, (found, point) in enumerate(able):
+    for index, (found, point, timing) in enumerate(able):
         target, time, least_time = point.target, float(estimate[index]), float(bound[index])
         low, high = _range(target.setting or "", target.device, found.name)
         rows.append(
@@ -118,7 +121,7 @@ def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
                 bytes=float(moved[index]),
                 weight_bytes=float(weights[index]),
                 operators=found.operators,
-                utilisation=float(flops[index]) / time / target.peak,
+                utilisation=float(flops[index]) / time / timing.peak,
                 needed_bytes=found.needed,
                 fits=None if target.capacity is None else found.needed <= target.capacity,
                 design_energy_joules=None if target.power is None else target.power * time,
@@ -127,14 +130,14 @@ def _answers(able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
     return rows
 
 
-def _parameters(target: Target, network: str) -> Array:
+def _parameters(target: TimedDevice, timing: TimingModel, network: str) -> Array:
     """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
     assert target.setting is not None
-    return _of_network(target.setting, target.device, network, target.parameters)
+    return _of_network(target.setting, target.device, network, timing.parameters)
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_network(setting: str, device: str, network: str, _own: tuple[float, ...]) -> Array:
+def _of_network(setting: str, device: str, network: str, _own: Parameters) -> Array:
     return parameters_of(setting, device, network)[0].vectorised()
 
 

@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlsys.sweep.spec import SweepSpec, Variant
 
-__all__ = ["Point", "SweepCase", "Target", "chunks", "code_digest", "enumerate_points", "facts_digest"]
+if TYPE_CHECKING:
+    from mlsys.models.analysis.changes import TimingModel
+
+__all__ = ["Point", "SweepCase", "TimedDevice", "chunks", "code_digest", "enumerate_points", "facts_digest"]
 
 # Points that are evaluated and written together.
 CHUNK = 1024
@@ -30,8 +33,10 @@ class SweepCase:
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the evaluation reads of one device in one number format, in plain numbers of SI units.
+class TimedDevice:
+    """A device in one number format under one kind of software, in plain numbers of SI units.
+
+    All is read through the view of the device, under the what-ifs that hold; a worker process reads no fact.
 
     Attributes
     ----------
@@ -39,12 +44,8 @@ class Target:
         Which.
     setting, calibration
         Kind of software, and whose fitted parameters are used.
-    engine
-        Of the calibrated model.
-    parameters
-        As :meth:`Parameters.vectorised` gives them.
-    peak, bandwidth
-        Of the roofline, FLOP/s and byte/s.
+    timing
+        The calibrated model and the roofline; None where the device cannot run this.
     capacity, power, price
         Bytes of the main memory, design power in W, USD; None where unknown.
     reason
@@ -57,10 +58,7 @@ class Target:
     precision: str
     setting: str | None = None
     calibration: str | None = None
-    engine: Any = None
-    parameters: tuple[float, ...] = ()
-    peak: float = 0.0
-    bandwidth: float = 0.0
+    timing: TimingModel | None = None
     capacity: float | None = None
     power: float | None = None
     price: float | None = None
@@ -69,11 +67,12 @@ class Target:
     @functools.cached_property
     def digest(self) -> str:
         """What tells these facts from others."""
-        return _digest([getattr(self, entry.name) for entry in fields(self) if entry.name != "engine"], self._rates)
+        plain = [getattr(self, entry.name) for entry in fields(self) if entry.name != "timing"]
+        return _digest(plain, None if self.timing is None else _rates(self.timing))
 
-    @property
-    def _rates(self) -> Any:
-        return astuple(self.engine) if self.engine is not None else None
+
+def _rates(timing: TimingModel) -> tuple[object, ...]:
+    return (astuple(timing.engine), timing.parameters.vectorised().tolist(), timing.peak, timing.bandwidth)
 
 
 class Point(NamedTuple):
@@ -81,7 +80,7 @@ class Point(NamedTuple):
 
     id: str
     case: SweepCase
-    target: Target
+    target: TimedDevice
 
 
 def _digest(*parts: Any) -> str:
@@ -161,14 +160,14 @@ def _version(package: str) -> str:
         return ""
 
 
-def targets(spec: SweepSpec, precision: str) -> list[Target]:
+def targets(spec: SweepSpec, precision: str) -> list[TimedDevice]:
     """Return every device and kind of software of a specification, in one precision."""
     settings = tuple(spec.settings) or (None,)
     found = [_target(device, precision, setting) for device in spec.device_ids for setting in settings]
     return list({target.digest: target for target in found}.values())  # two spellings of one setting are one
 
 
-def _target(name: str, precision: str, setting: str | None) -> Target:
+def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
     from mlsys.errors import UnknownNameError
     from mlsys.hardware import Hardware, view
     from mlsys.models.analysis.model import setting_of, timing_of
@@ -176,23 +175,19 @@ def _target(name: str, precision: str, setting: str | None) -> Target:
 
     device = Hardware[name]
     who = (device.id, Hardware.class_of(device.id), device.kind, precision)
-    chosen = None if setting is None else setting if " on " in setting else f"{setting} on {device.kind}"
     try:
-        whose = setting_of(device, chosen)
-        peak, bandwidth = device.peak(precision), device.level().bandwidth
+        device.peak(precision)  # which says best what the device has instead
+        whose = setting_of(device, setting)
         parameters, calibration = parameters_of(whose, device.id)
         timing = timing_of(device, precision, parameters)
     except (UnknownNameError, ValueError) as error:
-        return Target(*who, setting=chosen, reason=str(error))
+        return TimedDevice(*who, setting=setting, reason=str(error))
     machine = view(device, precision)
-    return Target(
+    return TimedDevice(
         *who,
         setting=whose,
         calibration=calibration,
-        engine=timing.engine,
-        parameters=tuple(float(value) for value in parameters.vectorised()),
-        peak=float(peak.m_as("FLOP/s")),
-        bandwidth=float(bandwidth.m_as("byte/s")),
+        timing=timing,
         capacity=machine.main.capacity,
         power=machine.tdp,
         price=machine.price,

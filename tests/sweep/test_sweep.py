@@ -124,8 +124,12 @@ def test_points_are_in_order_with_content_ids_of_their_own() -> None:
 
 def test_an_id_follows_facts_settings_and_files(tmp_path: Path) -> None:
     target = enumerate_points(SMALL)[0].target
-    assert replace(target, bandwidth=target.bandwidth * 1.01).digest != target.digest
-    assert replace(target, engine=replace(target.engine, cache=1.0)).digest != target.digest
+    timing = target.timing
+    assert timing is not None
+    engine = replace(timing.engine, cache=1.0)
+    changes = {"bandwidth": timing.bandwidth * 1.01, "peak": timing.peak * 1.01, "engine": engine}
+    for name, value in changes.items():
+        assert replace(target, timing=replace(timing, **{name: value})).digest != target.digest
     assert replace(target).digest == target.digest
     place = tmp_path / "nets_for_sweep.py"
     place.write_text("net = None\n")

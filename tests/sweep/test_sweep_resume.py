@@ -124,9 +124,11 @@ def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
     before = sweep(small, tmp_path)
     original = points._target
 
-    def slower(name: str, precision: str, setting: str | None) -> points.Target:
+    def slower(name: str, precision: str, setting: str | None) -> points.TimedDevice:
         target = original(name, precision, setting)
-        return replace(target, bandwidth=target.bandwidth / 2) if name == "T4" else target
+        timing = target.timing
+        assert timing is not None
+        return replace(target, timing=replace(timing, bandwidth=timing.bandwidth / 2)) if name == "T4" else target
 
     monkeypatch.setattr(points, "_target", slower)
     told: list[str] = []

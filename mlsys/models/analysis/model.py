@@ -187,7 +187,9 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
 
 
 def setting_of(device: Device, setting: str | None) -> str:
-    """Return the setting, or the usual one of a device: a compiled network.
+    """Return the setting by its whole name, or the usual one of a device: a compiled network.
+
+    A setting may be named without the kind of its device: "vLLM gemm" is "vLLM gemm on GPU" for a GPU.
 
     Raises
     ------
@@ -196,13 +198,16 @@ def setting_of(device: Device, setting: str | None) -> str:
     """
     if setting is None:
         return _USUAL.get(device.kind, f"compiled network on {device.kind}")
-    if setting not in fitted():
+    if setting in fitted():
+        return setting
+    whole = f"{setting} on {device.kind}"
+    if whole not in fitted():
         near = [name for name in fitted() if name.endswith(f"on {device.kind}")]
         raise UnknownNameError(
             f"analyse(): `setting` {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
             f"For such a device: {', '.join(near) or 'none'}"
         )
-    return setting
+    return whole
 
 
 def _divided(

@@ -221,7 +221,7 @@ def _jobs(
         if number % 2:
             start = best
         chance = (seed * 1_000_003 + turn * 7919 + 1) % 2**31
-        yield partial(anneal, not load, start, *arrays, order, steps, hot, cold, shape, chance)
+        yield partial(anneal, not load, start, *arrays, order, steps, hot, cold, shape, chance)  # type: ignore[call-arg]
 
 
 def _exhaustive(grouped: Grouped) -> tuple[float, tuple[int, ...] | None]:
