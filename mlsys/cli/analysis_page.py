@@ -44,6 +44,7 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
             "80 % range",
             " to ".join(f"{time.to_compact():.3g}" for time in analysis.range) + f" ({analysis.interval.why})",
         ),
+        ("Energy", _energy(analysis)),
         ("Held by", causes),
         ("Work", f"{analysis.flops.to_compact():.4g}, {analysis.utilisation:.1%} of {analysis.peak:.4g}"),
         ("Bytes", f"{analysis.data.to_compact():.4g}, weights {analysis.weights.to_compact():.4g}"),
@@ -61,6 +62,17 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
         f"<figure>{figure}</figure>\n<h2>What if</h2>\n<div class='wide'>{_changes(analysis)}</div>\n"
         f"<h2>Operators</h2>\n<div class='wide'>{_operators(analysis)}</div>\n"
         f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>\n{yours}</main></body></html>\n"
+    )
+
+
+def _energy(analysis: Analysis) -> str:
+    found = analysis.energy
+    if found is None:
+        return "not estimated: no power at work is known of this device or its class"
+    low, high = (f"{one.to_compact():.3g}" for one in found.range)
+    return (
+        f"{found.energy.to_compact():.3g} a pass, {low} to {high}; the machine at rest {found.static_share:.0%} of it "
+        f"({found.power.why})"
     )
 
 

@@ -80,7 +80,7 @@ def analyze(
     MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
     of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
     model fitted to published measurements (`mlsys validate` shows how wrong it is). What a change would
-    gain is an upper limit.
+    gain is an upper limit. Of microcontrollers and boards the energy of a pass is told, too: time × power at work.
     """
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import operator_rows
@@ -184,6 +184,7 @@ def compare(
         "estimate",
         "80 % range",
         "samples/s",
+        "energy",
         "speed",
         "of peak",
         "FLOP/byte",
@@ -197,6 +198,7 @@ def compare(
             f"{found.estimate.to_compact():.3g}",
             " to ".join(f"{time.to_compact():.3g}" for time in found.range),
             natural(found.rate.magnitude),
+            f"{found.energy.energy.to_compact():.3g}" if found.energy else "—",
             f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×"
             + ("" if found is analyses[0] or found.apart_from(analyses[0]) else " (cannot be told apart)"),
             f"{found.utilisation:.0%}",

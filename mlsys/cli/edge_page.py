@@ -81,7 +81,7 @@ def edge_page(
         ("Latency", f"{latency}; medians of raw samples" if config.device is None else latency),
         ("Machine", machine),
         ("Budget", f"{config.active_budget:~}; others reported: {', '.join(f'{one:~}' for one in config.budgets)}"),
-        ("Power", f"static {config.static_power:~}, dynamic by format in points.csv"),
+        ("Power", f"static {config.static_power:.3g~P}, dynamic by format in points.csv; {config.power_rests_on}"),
     ]
     parts = [f"<h1>{title}</h1>"]
     parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>")

@@ -51,6 +51,7 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
         from mlsys.validation.refit import refit as fit_anew
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
+        _refit_powers()
     found = compare(read_rows(data) if data else shipped_rows())
     own = own_numbers(estimates=True)
     if csv_path is not None:
@@ -65,6 +66,17 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     else:
         _print(found, shipped=data is None)
         say_own(own)
+
+
+def _refit_powers() -> None:
+    """Fit what classes of boards draw at work, and write it."""
+    from mlsys.files import together
+    from mlsys.models.energy.boards import fitted_powers, save_powers
+    from mlsys.validation.power import fit_powers
+
+    with together() as files:
+        save_powers(fit_powers(), files)
+    fitted_powers.cache_clear()
 
 
 def _line(name: str, part: Score) -> str:

@@ -12,7 +12,9 @@ from mlsys.edge.clock import Clock, PowerPoint, split_energy
 from mlsys.edge.schema import FORMATS, faults
 from mlsys.errors import EdgeFileError
 from mlsys.faults import dotted
+from mlsys.hardware import Hardware
 from mlsys.hardware.document import read_faultless
+from mlsys.models.energy.boards import WorkPower, work_power
 from mlsys.units import Q_, Quantity
 
 __all__ = ["Config", "EdgeVariant", "example_config"]
@@ -193,11 +195,31 @@ class Config:
 
     @property
     def bandwidth(self) -> Quantity:
-        """Bandwidth of the main memory."""
-        return Q_(float(self.data.get("memory_bandwidth_gb_s", 12.8)), "GB/s")
+        """Bandwidth of the main memory: as given, of the device whose latency is modelled, or a usual one."""
+        given = self.data.get("memory_bandwidth_gb_s")
+        if given is None and self.device is not None:
+            of_device: Quantity = Hardware[self.device].memory_bw.to("GB/s")
+            return of_device
+        return Q_(12.8 if given is None else float(given), "GB/s")
+
+    @cached_property
+    def _at_work(self) -> WorkPower | None:
+        """What the device draws, where its latency is modelled and no power is given."""
+        return work_power(Hardware[self.device]) if self.device is not None and not self.data.get("power") else None
+
+    @property
+    def power_rests_on(self) -> str:
+        """Where static and dynamic power come from, in words."""
+        if self._at_work is not None:
+            return f"{self.device}: {self._at_work.why}"
+        if self._of("power", "measured", None) is not None:
+            return "split from measurements at several clocks"
+        return "as given" if self.data.get("power") else "not given: 0.5 W static and 1.5 W dynamic assumed"
 
     @cached_property
     def _split(self) -> tuple[float, float] | None:
+        if self._at_work is not None:
+            return self._at_work.static.m_as("W"), self._at_work.dynamic.m_as("W")
         points = self._of("power", "measured", None)
         if points is None:
             return None

@@ -122,7 +122,9 @@ SCHEMA: dict[str, Any] = {
                 "description": "Kernels of PyTorch for INT8: fbgemm needs AVX2, qnnpack is for Arm.",
                 "examples": ["fbgemm"],
             },
-            "memory_bandwidth_gb_s": _positive("Of the main memory, decimal GB/s.", 12.8),
+            "memory_bandwidth_gb_s": _positive(
+                "Of the main memory, decimal GB/s; left out, that of `latency.device`.", 12.8
+            ),
             "power": _mapping(
                 {
                     "static_w": _from_zero("Power that does not follow the clock, W.", 0.5),
@@ -148,7 +150,7 @@ SCHEMA: dict[str, Any] = {
                         ],
                     ),
                 },
-                what="Static and dynamic power, or measurements that they follow from.",
+                what="Static and dynamic power, or measurements that they follow from; left out, that of the device.",
             ),
             "reserve_mb": _from_zero("Memory that something else needs: stack, runtime, buffers of a sensor.", 0.02),
             "memory_budgets_mb": _list(
@@ -260,6 +262,8 @@ def _together(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
         found.append((("latency",), "`device` is missing: modelled latency is that of a device of the catalogue"))
     if latency.get("source", "measured") == "measured" and "device" in latency:
         found.append((("latency", "device"), "goes with `source: modelled`; measured latency is that of this machine"))
+    if not power and isinstance(latency.get("device"), str) and not _device_faults(latency["device"]):
+        found += _power_faults(latency["device"])
     if "measured" in power:
         for key in ("static_w", "dynamic_w"):
             if key in power:
@@ -284,6 +288,17 @@ def _network_faults(name: str) -> list[str]:
     if entry.code is None:
         return [f"{name!r} is written down without PyTorch code and cannot be trained. Give package.module:factory"]
     return []
+
+
+def _power_faults(device: str) -> list[tuple[Place, str]]:
+    from mlsys.hardware import Hardware
+    from mlsys.models.energy.boards import work_power
+
+    if work_power(Hardware[device]) is not None:
+        return []
+    return [
+        (("power",), f"is missing: no power at work is known of {device} or its class. Give static_w and dynamic_w")
+    ]
 
 
 def _device_faults(name: str) -> list[str]:

@@ -15,6 +15,7 @@ from mlsys.cli import main
 from mlsys.edge import Config, example_config
 from mlsys.edge.schema import SCHEMA, faults
 from mlsys.errors import EdgeFileError
+from mlsys.hardware import Hardware
 
 
 def test_example_is_without_fault_and_says_every_key() -> None:
@@ -180,3 +181,26 @@ def test_advice_begins_where_the_configuration_says() -> None:
     assert "40 of 60" in usual
     assert "stricter" not in usual
     assert "less than 75%" in " ".join(edge_advice(strict, run.points(), summary))
+
+
+MODELLED = {"network": "small-cnn", "latency": {"source": "modelled", "device": "STM32H7A3"}}
+
+
+def test_power_left_out_is_that_of_the_device() -> None:
+    """Two watts of some processor were once taken for a microcontroller that draws an eighth of one."""
+    config = Config(MODELLED)
+    drawn = Hardware.Tiny.STM32H7A3
+    static, dynamic = config.static_power, config.dynamic_power("int8-static")
+    assert static.m_as("W") == pytest.approx(drawn.idle_power.m_as("W"))
+    assert (static + dynamic).m_as("W") == pytest.approx(drawn.active_power.m_as("W"))
+    assert config.bandwidth.m_as("GB/s") == pytest.approx(drawn.memory_bw.m_as("GB/s"))
+    assert "STM32H7A3: power at work as recorded" in config.power_rests_on
+    given = Config({**MODELLED, "power": {"static_w": 0.1, "dynamic_w": 0.2}, "memory_bandwidth_gb_s": 1.0})
+    assert given.static_power.m_as("W") == 0.1
+    assert given.bandwidth.m_as("GB/s") == 1.0
+    assert given.power_rests_on == "as given"
+
+
+def test_a_device_whose_power_nobody_knows_needs_one() -> None:
+    told = dict(faults({**MODELLED, "latency": {"source": "modelled", "device": "A100"}}))
+    assert "no power at work is known of A100 or its class. Give static_w and dynamic_w" in told[("power",)]

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.formatting import natural
+from mlsys.hardware.device import Device
 from mlsys.models.calibrated.ranges import Range
+from mlsys.models.energy.boards import InferenceEnergy, inference_energy
 from mlsys.models.result import Result
 from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity, total
@@ -163,6 +165,8 @@ class Analysis:
         In words.
     interval
         How far the estimate may be off, and what that rests on.
+    twin
+        The device itself.
     """
 
     device: str
@@ -180,6 +184,13 @@ class Analysis:
     changes: tuple[WhatIf, ...] = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
     interval: Range = field(repr=False)
+    twin: Device = field(repr=False)
+
+    @property
+    def energy(self) -> InferenceEnergy | None:
+        """Energy of one pass at the estimated time, J; None where no power of the device or its class is known."""
+        about = (float((time / self.estimate).m_as("")) for time in self.range)
+        return inference_energy(self.twin, self.estimate, about=(next(about), next(about)))
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
@@ -298,6 +309,7 @@ class Analysis:
             f"  range         {' to '.join(f'{time.to_compact():.3g}' for time in self.range)}  "
             f"(80 % interval: {self.interval.why})",
             f"  rate          {natural(self.rate.magnitude)} samples/s",
+            *_energy_lines(self.energy),
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",
             f"  bytes         {self.data.to_compact():.4g}, weights {self.weights.to_compact():.4g}",
@@ -320,3 +332,14 @@ class Analysis:
         lines += [f"  {change}" for change in self.changes[:_CHANGES_SHOWN] if change.speedup >= _WORTH_SHOWING]
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
         return "\n".join(lines)
+
+
+def _energy_lines(found: InferenceEnergy | None) -> list[str]:
+    if found is None:
+        return []
+    low, high = (f"{one.to_compact():.3g}" for one in found.range)
+    return [
+        f"  energy        {found.energy.to_compact():.3g} a pass, the machine at rest {found.static_share:.0%} of it; "
+        f"{found.power.power.to_compact():.3g} at work",
+        f"                {low} to {high}  (80 % interval: {found.power.why})",
+    ]

@@ -135,6 +135,7 @@ def analyse(
         + _effects(whose, device.id, network.name)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=range_of(whose, device.id, network.name),
+        twin=device,
     )
 
 

@@ -8,6 +8,7 @@ from mlsys.models.record import with_units
 
 if TYPE_CHECKING:
     from mlsys.models.analysis.answer import Analysis
+    from mlsys.models.energy.boards import InferenceEnergy
 
 __all__ = ["analysis_summary", "operator_rows", "report"]
 
@@ -64,6 +65,24 @@ def analysis_summary(found: Analysis, first: Analysis | None = None) -> dict[str
         "flop_per_byte": found.intensity.m_as("FLOP/byte"),
         "ridge_flop_per_byte": found.ridge.m_as("FLOP/byte"),
         "utilisation": found.utilisation,
+        **_energy(found.energy),
+    }
+
+
+def _energy(found: InferenceEnergy | None) -> dict[str, Any]:
+    """Return the energy of one pass; each None where no power is known."""
+    low, high = found.range if found else (None, None)
+    amounts = {
+        "energy_joules": found and found.energy,
+        "static_joules": found and found.static,
+        "dynamic_joules": found and found.dynamic,
+        "low_joules": low,
+        "high_joules": high,
+    }
+    return {
+        **{name: None if amount is None else amount.m_as("J") for name, amount in amounts.items()},
+        "power_watts": found.power.power.m_as("W") if found else None,
+        "power_rests_on": found.power.why if found else None,
     }
 
 
