@@ -146,10 +146,11 @@ def _static_share(kind: str) -> float:
     shares = []
     with unrecorded():
         for twin in Hardware:
-            both = (twin._idle_power, twin._active_power)
-            boards = twin.kind == kind or (kind == "SoC" and twin.kind == "CPU")
-            if boards and None not in both and all(one.facts[0].confidence != "assumed" for one in both):
-                shares.append(float((both[0] / both[1]).m_as("")))
+            rest, work = twin._idle_power, twin._active_power
+            if rest is None or work is None or not (twin.kind == kind or (kind, twin.kind) == ("SoC", "CPU")):
+                continue
+            if all(one.facts[0].confidence != "assumed" for one in (rest, work)):
+                shares.append(float((rest / work).m_as("")))
     return median(shares) if shares else ASLEEP
 
 

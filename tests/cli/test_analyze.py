@@ -17,12 +17,21 @@ from onnx import TensorProto, helper
 
 from mlsys.cli import main
 
+ENERGY = {
+    "energy_joules",
+    "static_joules",
+    "dynamic_joules",
+    "low_joules",
+    "high_joules",
+    "power_watts",
+    "power_rests_on",
+}
 SUMMARY = {
     *("model", "device", "precision", "batch", "setting", "calibration", "bound_seconds", "bound_by"),
     *("estimate_seconds", "held_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "ridge_flop_per_byte", "utilisation", "product_flops", "sequence", "image", "recipe"),
     *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first"),
-}
+} | ENERGY
 ROW = {
     *("name", "kind", "share", "estimate_seconds", "bound_seconds", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "utilisation", "bound_by", "held_by"),
@@ -66,6 +75,20 @@ def test_the_text_names_the_bound_the_estimate_and_what_to_fix() -> None:
     assert "Fix first: " in output
     assert "and 53 more" in output
     assert output.splitlines()[-1].startswith("batch 32, image 224, fp16; from He et al. 2016")
+
+
+def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
+    """1,376 to 3,713 uJ are published for keyword spotting on this board; none for a card of a data centre."""
+    code, output = run("analyze", "ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
+    assert code == 0
+    assert re.search(r"\n  energy        \d\.\d\d mJ a pass, the machine at rest 30% of it; 122 mW at work\n", output)
+    told = analysed("ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
+    assert 1376e-6 < told["energy_joules"] < 3713e-6
+    assert told["energy_joules"] == pytest.approx(told["static_joules"] + told["dynamic_joules"])
+    assert told["energy_joules"] == pytest.approx(told["power_watts"] * told["estimate_seconds"])
+    assert told["low_joules"] < told["energy_joules"] < told["high_joules"]
+    other = analysed("resnet50", "--device", "A100")
+    assert {other[name] for name in ENERGY} == {None}
 
 
 def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:

@@ -71,18 +71,14 @@ def analysis_summary(found: Analysis, first: Analysis | None = None) -> dict[str
 
 def _energy(found: InferenceEnergy | None) -> dict[str, Any]:
     """Return the energy of one pass; each None where no power is known."""
-    low, high = found.range if found else (None, None)
-    amounts = {
-        "energy_joules": found and found.energy,
-        "static_joules": found and found.static,
-        "dynamic_joules": found and found.dynamic,
-        "low_joules": low,
-        "high_joules": high,
-    }
+    names = ("energy_joules", "static_joules", "dynamic_joules", "low_joules", "high_joules")
+    if found is None:
+        return dict.fromkeys((*names, "power_watts", "power_rests_on"))
+    amounts = (found.energy, found.static, found.dynamic, *found.range)
     return {
-        **{name: None if amount is None else amount.m_as("J") for name, amount in amounts.items()},
-        "power_watts": found.power.power.m_as("W") if found else None,
-        "power_rests_on": found.power.why if found else None,
+        **{name: amount.m_as("J") for name, amount in zip(names, amounts, strict=True)},
+        "power_watts": found.power.power.m_as("W"),
+        "power_rests_on": found.power.why,
     }
 
 
