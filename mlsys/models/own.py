@@ -39,8 +39,30 @@ def own_numbers(twins: Iterable[Any] | None = None, *, estimates: bool = False) 
     told += [f"{fact} is multiplied by {factor:g} (MLSYS_PERTURB)" for fact, factor in active_whatifs()]
     file = os.environ.get(CALIBRATION, "")
     if estimates and file:
-        told.append(f"estimates of the machine that {file} is of are calibrated by it")
+        told.append(_of_calibration(file, ids))
     return tuple(told)
+
+
+def _of_calibration(file: str, ids: set[str] | None) -> str:
+    """Return what a calibration file does for the devices of an answer, or why it does nothing."""
+    from mlsys.errors import UnknownNameError, did_you_mean
+    from mlsys.hardware import Hardware
+    from mlsys.models.calibrated.library import calibrated_device, fitted
+
+    device, settings = calibrated_device()
+    try:
+        twin = Hardware[device].id
+    except UnknownNameError:
+        known = [name for group in (*Hardware.groups, Hardware.Generic) for name in dir(group)]
+        return f"{file} is not used: there is no twin {device[:80]!r}.{did_you_mean(device, known)}"
+    if twin != device:
+        return f"{file} is not used: it is of {device!r}. Write the twin's own name into it, device: {twin}"
+    if ids is not None and device not in ids:
+        return f"{file} is not used: it is of {device}, which is no device of this answer"
+    strange = [setting for setting in settings if setting not in fitted()]
+    if strange:
+        return f"{file} is used in part: no estimate knows the settings {', '.join(map(repr, strange))[:200]}"
+    return f"estimates of {device} are calibrated by {file}"
 
 
 def with_own(answer: Any, own: Sequence[str]) -> Any:

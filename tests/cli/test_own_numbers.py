@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import mlsys.hardware
+from mlsys.cli import main
 
 T4 = Path(mlsys.hardware.__file__).parent / "data/cloud/T4.yaml"
 RUN = """
@@ -96,3 +98,25 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
         env={**os.environ, "MLSYS_DEVICES": "/no/such/folder"},
     )  # fmt: skip
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "MLSYS_DEVICES" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("device", "setting", "said"),
+    [
+        ("A10O", "compiled network on GPU", "is not used: there is no twin 'A10O'. Did you mean"),
+        ("A100", "compiled network on GPU", "is not used: it is of 'A100'. Write the twin's own name into it"),
+        ("T4", "compiled network on GPU", "is not used: it is of T4, which is no device of this answer"),
+        ("A100_80GB", "abacus", "is used in part: no estimate knows the settings 'abacus'"),
+        ("A100_80GB", "compiled network on GPU", "estimates of A100_80GB are calibrated by"),
+    ],
+)
+def test_a_calibration_that_plays_no_part_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, setting: str, said: str
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f'device: {device}\nsettings:\n  "{setting}": {{compute: 0.5, launch: 1.0e-6}}\n')
+    monkeypatch.setenv("MLSYS_CALIBRATION", str(file))
+    for form in ([], ["--json"], ["--csv"]):
+        done = CliRunner().invoke(main, ["analyze", "lenet5", "--device", "A100", *form])
+        told = " ".join(done.stdout.split()).replace('\\"', '"')
+        assert done.exit_code == 0 and said in told, done.output

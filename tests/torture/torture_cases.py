@@ -151,7 +151,8 @@ def _wrong(right: str, place: list[Any], value: Any) -> tuple[int, ...] | None:
             if value is None or place[-1] not in ("n_layer", "n_embd", "n_head", "vocab_size", "n_positions")
             else (1, 2)
         )
-    return None if right == "log.jsonl" and value is None else (1, 2)  # some may be unknown
+    may_be_open = right in ("log.jsonl", "instance.json")
+    return None if may_be_open and value is None else (1, 2)
 
 
 def _cell(right: str, column: str, value: str) -> tuple[int, ...] | None:

@@ -19,6 +19,7 @@ from mlsys.models.calibrated.model import Parameters
 __all__ = [
     "CALIBRATION",
     "calibrated",
+    "calibrated_device",
     "fitted",
     "machines",
     "nearest",
@@ -90,6 +91,12 @@ def _calibration(name: str, _written: float) -> FrozenDict[str, FrozenDict[str, 
 def calibrated(setting: str, device: str) -> Parameters | None:
     """Return a machine's own parameters from the file that ``MLSYS_CALIBRATION`` names; None if it has none."""
     return _calibration(*_chosen()).get(setting, FrozenDict({})).get(device)
+
+
+def calibrated_device() -> tuple[str, tuple[str, ...]]:
+    """Return which device the file that ``MLSYS_CALIBRATION`` names is of, and its settings; empty without a file."""
+    found = _calibration(*_chosen())
+    return next((name for devices in found.values() for name in devices), ""), tuple(found)
 
 
 def save_calibration(path: Path, device: str, settings: dict[str, Parameters], rows: int) -> None:

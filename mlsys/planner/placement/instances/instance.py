@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import ScenarioFileError, UnreadableError
+from mlsys.faults import short
 from mlsys.inputs import read_json
 
 __all__ = ["FORMAT", "Instance", "PlacementScore", "evaluate"]
@@ -103,21 +104,28 @@ class Instance:
         accelerators, memory, cpus = _devices(data.get("devices"), found)
         places: dict[Any, int] = {}
         for row, node in enumerate(nodes):
-            if isinstance(node["id"], (list, dict)) or node["id"] is None:
-                found.add(f"nodes.{row}", f"id must be a number or a text, got {node['id']!r}")
+            if isinstance(node["id"], bool) or not isinstance(node["id"], (int, str)):
+                found.add(f"nodes.{row}", f"id must be a whole number or a text, got {short(node['id'])}")
             elif node["id"] in places:
                 found.add(f"nodes.{row}", f"node {node['id']!r} is there twice")
             else:
                 places[node["id"]] = row
             for key in ("cpu_ms", "acc_ms", "bytes"):
                 found.amount(f"nodes.{row}.{key}", node[key])
+            if node["acc_ok"] not in (0, 1):
+                found.add(f"nodes.{row}.acc_ok", f"must be 0 or 1, got {short(node['acc_ok'])}")
         transfer = [0.0] * len(nodes)
         pairs: dict[tuple[int, int], None] = {}
         for row, edge in enumerate(edges):
-            ends = [places.get(edge[key]) if isinstance(edge[key], (int, str)) else None for key in ("src", "dst")]
+            ends = [
+                places.get(edge[key]) if isinstance(edge[key], (int, str)) and not isinstance(edge[key], bool) else None
+                for key in ("src", "dst")
+            ]
             for key, place in zip(("src", "dst"), ends, strict=True):
                 if place is None:
-                    found.add(f"edges.{row}.{key}", f"there is no node {edge[key]!r}")
+                    found.add(f"edges.{row}.{key}", f"there is no node {short(edge[key])}")
+            if "bytes" in edge:
+                found.amount(f"edges.{row}.bytes", edge["bytes"])
             if found.amount(f"edges.{row}.transfer_ms", edge["transfer_ms"]) and None not in ends:
                 source, target = ends
                 assert source is not None and target is not None
@@ -164,7 +172,7 @@ class _Faults:
     def amount(self, place: str, value: Any) -> bool:
         sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
         if not sound:
-            self.add(place, f"must be a finite number that is not negative, got {value!r}")
+            self.add(place, f"must be a finite number that is not negative, got {short(value)}")
         return sound
 
 
