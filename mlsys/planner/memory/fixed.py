@@ -13,7 +13,7 @@ import numpy as np
 from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
 from mlsys.inputs import csv_records
 from mlsys.planner.memory.offsets import peak_of
-from mlsys.planner.memory.sections import Sections
+from mlsys.planner.memory.sections import FOUND, NONE, STOPPED, Sections
 
 __all__ = ["CapacityPlan", "FixedBuffers", "plan_below"]
 
@@ -195,9 +195,9 @@ def plan_below(
     outcome, offsets, states = _search(
         Sections(buffers.lower, buffers.upper, buffers.size, capacity), until, seed, threads
     )
-    if outcome == 1:
+    if outcome == FOUND:
         return _checked(buffers, capacity, offsets, states)
-    return CapacityPlan(buffers, capacity, None, outcome == 0, states)
+    return CapacityPlan(buffers, capacity, None, outcome == NONE, states)
 
 
 def _checked(buffers: FixedBuffers, capacity: int, offsets: np.ndarray, states: int) -> CapacityPlan:
@@ -220,16 +220,16 @@ def _search(sections: Sections, until: float, seed: int, threads: int) -> tuple[
             ]
             for worker, job in enumerate(jobs):
                 wait([job], max(0.0, until - time.monotonic()))
-                if not job.done() or job.result()[0] >= 0:  # too late, or settled: the later ones need not go on
+                if not job.done() or job.result()[0] != STOPPED:  # too late, or settled: the later ones need not go on
                     for stop in stops[worker:]:
                         stop[0] = 1
             answers = [job.result() for job in jobs]
             spent += sum(looked for _, looked, _ in answers)
             for outcome, _, offsets in answers:
-                if outcome >= 0:
+                if outcome != STOPPED:
                     return outcome, offsets, spent
             if time.monotonic() > until:
-                return -1, answers[0][2], spent
+                return STOPPED, answers[0][2], spent
             if begin // _TURNS != (begin + threads) // _TURNS:
                 allowed = allowed * 3 // 2
     raise AssertionError("unreachable")

@@ -21,10 +21,10 @@ import numpy as np
 
 from mlsys.compiled import njit
 from mlsys.planner.memory.niches import branches, by_offset, choose_step, first_part, pile_up, raise_floors
+from mlsys.planner.memory.sections import FOUND, NONE, STOPPED
 
-__all__ = ["FOUND", "NONE", "STOPPED", "search_offsets"]
+__all__ = ["search_offsets"]
 
-FOUND, NONE, STOPPED = 1, 0, -1
 _GROWTH = 1.0005
 _MOST_WEIGHT = 1e50
 _LOOK, _DONE, _FAILED, _BRANCH = 0, 1, 2, 3

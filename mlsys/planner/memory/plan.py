@@ -13,7 +13,8 @@ from mlsys.door import Argument, checked_number
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.formatting import compact
 from mlsys.planner.memory.liveness import Liveness, live_bytes, liveness
-from mlsys.planner.memory.offsets import STRATEGIES, exact_offsets, peak_of
+from mlsys.planner.memory.offsets import STRATEGIES, peak_of
+from mlsys.planner.memory.smallest import smallest_offsets
 from mlsys.provenance import traced
 from mlsys.tables import Table
 from mlsys.units import Q_, Quantity, ureg
@@ -75,7 +76,7 @@ class MemoryPlan:
         Buffers, by the step at which they are first used.
     proved
         Whether no plan for this order and alignment can be smaller: the peak meets the lower bound, or a
-        solver has shown it.
+        search has shown it.
     """
 
     liveness: Liveness
@@ -182,7 +183,8 @@ def plan_memory(
     workload
         A captured network, or its graph. Fused kernels plan as one operator.
     strategy
-        One of ``STRATEGIES``; ``"best"``, the smallest of them; or ``"exact"``, by a solver, for small networks.
+        One of ``STRATEGIES``; ``"best"``, the smallest of them; or ``"exact"``, which searches on
+        from there, and mostly proves that no block is smaller.
     alignment
         Offsets are multiples of it and sizes are padded to it; by default 64 byte, a cache line.
     order, schedule, in_place, inputs
@@ -198,8 +200,7 @@ def plan_memory(
     UnknownNameError
         If there is no such strategy.
     ArgumentError, ArgumentUnitError
-        If the network has no graph, cannot run in that order, is too large for the exact strategy, or the
-        alignment is not a whole number of bytes.
+        If the network has no graph, cannot run in that order, or the alignment is not a whole number of bytes.
 
     References
     ----------
@@ -258,7 +259,7 @@ def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> Memo
     steps = len(found.steps)
     least = int(live_bytes(sizes.tolist(), first.tolist(), last.tolist(), steps).max(initial=0))
     if strategy == "exact":
-        offsets, proved = exact_offsets(sizes, first, last, where="plan_memory")
+        offsets, proved = smallest_offsets(sizes, first, last)
     else:
         rules = STRATEGIES if strategy == "best" else (strategy,)
         tried = {}

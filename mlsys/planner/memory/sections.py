@@ -6,7 +6,10 @@ import numpy as np
 
 from mlsys.planner.memory.offsets import STRATEGIES, peak_of
 
-__all__ = ["Sections"]
+__all__ = ["FOUND", "NONE", "STOPPED", "Sections"]
+
+FOUND, NONE, STOPPED = 1, 0, -1
+"""What may come of a search: offsets, a proof that there are none, or neither."""
 
 _PREFERENCES = ("WAT", "AWT", "SWT", "TWA", "NAT", "BWT")
 _SHAKEN = (0.02, 0.1, 0.3, 0.6)
