@@ -272,7 +272,7 @@ def test_a_thread_in_a_copy_of_the_context_is_part_of_the_block() -> None:
 
 
 def test_an_open_page_hears_every_thread_and_every_context() -> None:
-    seen: dict[str, object] = {}
+    seen = provenance.Seen()
     stop = provenance.listen(seen)
     try:
         contextvars.Context().run(bandwidth)

@@ -30,7 +30,10 @@ _DIGITS = 6  # what the table pins; prose shows fewer
 
 @dataclass(frozen=True)
 class Claim:
-    """A named value with the sum and the facts it came from."""
+    """A named value with the sum and the facts it came from.
+
+    Of the facts, those that are ``compared`` do not stand in the sum: each lost to a nearer limit or decided a fit.
+    """
 
     name: str
     value: float | str
@@ -38,6 +41,7 @@ class Claim:
     text: str
     formula: str
     facts: tuple[str, ...]
+    compared: tuple[str, ...] = ()
 
     @property
     def pinned(self) -> str:
@@ -53,6 +57,7 @@ class Claim:
             "text": self.text,
             "formula": self.formula,
             "facts": list(self.facts),
+            **({"compared": list(self.compared)} if self.compared else {}),
         }
 
 
@@ -63,10 +68,12 @@ class Exhibit:
     name: str
     digest: Callable[[], str]
     facts: tuple[str, ...]
+    compared: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Return the table or picture as plain data, for the ledger."""
-        return {"name": self.name, "digest": self.digest(), "facts": list(self.facts)}
+        more = {"compared": list(self.compared)} if self.compared else {}
+        return {"name": self.name, "digest": self.digest(), "facts": list(self.facts), **more}
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Cell:
     """The names that a cell of a page gives a value, and the facts that were read while it ran."""
 
     assigned: set[str]
-    facts: dict[str, Quantity] = field(default_factory=dict)
+    facts: provenance.Seen = field(default_factory=provenance.Seen)
 
 
 @dataclass
@@ -83,7 +90,7 @@ class Page:
 
     name: str
     claims: dict[str, Claim] = field(default_factory=dict)
-    facts: dict[str, Quantity] = field(default_factory=dict)
+    facts: provenance.Seen = field(default_factory=provenance.Seen)
     exhibits: dict[str, Exhibit] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list, repr=False)
 
@@ -109,7 +116,27 @@ class Page:
         for value in sorted(names):  # made where it was last assigned: of texts and plain numbers no more is known
             made_in = next((cell for cell in reversed(self.cells) if value in cell.assigned), None)
             facts |= dict.fromkeys(made_in.facts if made_in is not None else ())
-        self.exhibits[name] = Exhibit(name, shown.digest, tuple(facts))
+        self.exhibits[name] = Exhibit(name, shown.digest, tuple(facts), basis.compared)
+
+    def compared(self) -> set[str]:
+        """Return the facts that stand in no sum of this page, as far as its claims tell, else its tables and pictures.
+
+        A table or a picture is made of whole results, of which it shows a part.
+        """
+        claims, exhibits = self.claims.values(), self.exhibits.values()
+        in_claims = {fact for each in claims for fact in each.facts if fact not in each.compared}
+        in_exhibits = {fact for each in exhibits for fact in each.facts if fact not in each.compared}
+        of_claims = {fact for each in claims for fact in each.compared}
+        of_exhibits = {fact for each in exhibits for fact in each.compared}
+        return (of_claims | (of_exhibits - in_exhibits) | self.facts.compared) - in_claims
+
+    def shown_facts(self) -> dict[str, Quantity]:
+        """Return the facts that the page itself reads, and those behind what it shows.
+
+        A model reads more for the answers that it gives and the page does not show.
+        """
+        stated = {fact for each in (*self.claims.values(), *self.exhibits.values()) for fact in each.facts}
+        return {name: quantity for name, quantity in self.facts.items() if name in stated | self.facts.direct}
 
     def looks(self) -> dict[str, str]:
         """Return a digest of each table and picture, by name."""
@@ -117,8 +144,8 @@ class Page:
 
     def record(self) -> dict[str, Any]:
         """Return the page as plain data, for the ledger."""
-        facts = []
-        for name, quantity in sorted(self.facts.items()):
+        facts, compared = [], self.compared()
+        for name, quantity in sorted(self.shown_facts().items()):
             fact: Any = quantity.origin
             facts.append(
                 {
@@ -129,6 +156,7 @@ class Page:
                     "source": fact.source,
                     "date": fact.date,
                     "confidence": fact.confidence,
+                    **({"compared": True} if name in compared else {}),
                 }
             )
         return {
@@ -279,7 +307,7 @@ def _given(name: str, value: Any, unit: str | None, precision: int | None) -> Cl
         return Claim(name, shown, "", shown, GIVEN, ())
     whole = not isinstance(value, (str, bool, np.bool_)) and _number(name, value, unit)[0].is_integer()
     filed = _make(name, value, unit, 0 if whole and precision is None else precision)
-    return replace(filed, formula=GIVEN, facts=())
+    return replace(filed, formula=GIVEN, facts=(), compared=())
 
 
 def _told(item: Claim, basis: Basis | None) -> Claim:
@@ -287,21 +315,22 @@ def _told(item: Claim, basis: Basis | None) -> Claim:
     formula = basis.formula(GIVEN) if basis is not None and item.formula == OWN_CODE else None
     if basis is None or formula is None:
         return item
-    return replace(item, formula=formula, facts=basis.facts)
+    return replace(item, formula=formula, facts=basis.facts, compared=basis.compared)
 
 
 def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
     origin = provenance.origin_of(value)
     formula = origin.expression() if origin is not None else OWN_CODE
     facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
+    compared = tuple(fact.name for fact in origin.compared()) if origin is not None else ()
     if isinstance(value, (str, bool, np.bool_)):
-        return Claim(name, str(value), "", str(value), "a word this page computes", facts)
+        return Claim(name, str(value), "", str(value), "a word this page computes", facts, compared)
     number, label = _number(name, value, unit)
     text = natural(number) if precision is None else f"{number:,.{precision}f}"
     if number != 0 and not any(digit in text for digit in "123456789"):
         raise ValueError(f"claim(): {name!r} is {number:.6g} and would print as {text}. Raise `precision`")
     glue = "" if label in ("%", "×", "") else " "
-    return Claim(name, number, label, f"{text}{glue}{label}", formula, facts)
+    return Claim(name, number, label, f"{text}{glue}{label}", formula, facts, compared)
 
 
 def _number(name: str, value: Any, unit: str | None) -> tuple[float, str]:

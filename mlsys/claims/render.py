@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mlsys.escaping import code, markdown_text
@@ -78,27 +78,33 @@ class ClaimsTable:
         for claim in self.record["claims"]:
             lines.append(f"  {claim['name']} = {claim['value']} {claim['unit']}".rstrip())
             lines.append(f"      from {claim['formula']}")
-            if claim["facts"]:
-                lines.append(f"      on {self._leans(claim, ', ')}")
+            lines += self._told(claim)
         lines += [f"Tables and pictures: {len(self.record['exhibits'])}"] if self.record["exhibits"] else []
         for shown in self.record["exhibits"]:
             lines.append(f"  {shown['name']} = {shown['digest']}")
-            lines += [f"      on {self._leans(shown, ', ')}"] if shown["facts"] else []
+            lines += self._told(shown)
         lines.append(f"Facts read on this page: {len(self.record['facts'])}")
         for fact in self.record["facts"]:
-            lines.append(f"  {fact['name']} = {fact['value']} {fact['unit']}".rstrip())
+            beside = ", compared" if fact.get("compared") else ""
+            lines.append(f"  {fact['name']} = {fact['value']} {fact['unit']}".rstrip() + beside)
             if len(self.record["facts"]) <= MOST:
                 lines.append(f"      {_certificate(fact)}")
         return "\n".join(lines)
 
+    def _told(self, claim: Mapping[str, Any]) -> list[str]:
+        """Return the lines that name the facts of a claim: those in its sum, and those it was compared with."""
+        compared = claim.get("compared", [])
+        own = self._leans(claim, ", ") if len(compared) < len(claim["facts"]) else ""
+        return [f"      on {own}"] * bool(own) + [f"      compared with {', '.join(_short(compared))}"] * bool(compared)
+
     def _leans(self, claim: Mapping[str, Any], between: str) -> str:
         """Return the facts of a claim in words; many that an earlier claim leans on too are not listed again."""
-        facts = claim["facts"]
+        facts = _in_sum(claim)
         stated = (*self.record["claims"], *self.record["exhibits"])
-        first = next(each["name"] for each in stated if each["facts"] == facts)
+        first = next(each["name"] for each in stated if _in_sum(each) == facts)
         if len(facts) > MANY and first != claim["name"]:
             return f"the same {len(facts):,} facts as {first}"
-        return between.join(_by_owner(facts)) if len(facts) > MOST else between.join(facts)
+        return between.join(_short(facts))
 
     def _facts_html(self) -> str:
         facts = self.record["facts"]
@@ -112,13 +118,17 @@ class ClaimsTable:
         lines = [(owner, str(len(values)), "; ".join(values)) for owner, values in told.items()]
         return html_table("The facts it read, device by device", ("Of", "Facts", "Values"), lines)
 
+    def _row(self, claim: Mapping[str, Any]) -> str:
+        compared = claim.get("compared", [])
+        beside = f" (compared with: {'; '.join(_short(compared))})" if compared else ""
+        return (self._leans(claim, "; ") + beside).strip() or "—"
+
     def _repr_html_(self) -> str:
         claims = [
-            (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], self._leans(c, "; ") or "—")
-            for c in self.record["claims"]
+            (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], self._row(c)) for c in self.record["claims"]
         ]
         counts = f"{len(claims)} claims on this page, from {len(self.record['facts'])} facts"
-        exhibits = [(shown["name"], self._leans(shown, "; ") or "—") for shown in self.record["exhibits"]]
+        exhibits = [(shown["name"], self._row(shown)) for shown in self.record["exhibits"]]
         return (
             f"<details class='mlsys-tables'><summary>{counts}</summary>"
             + html_table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
@@ -155,6 +165,16 @@ def _certificate(fact: Mapping[str, str]) -> str:
     return f"{fact['source']} ({fact['date']}; {fact['confidence']})"
 
 
+def _in_sum(claim: Mapping[str, Any]) -> list[str]:
+    """Return the facts that set a claim, without those it was only compared with."""
+    beside = set(claim.get("compared", ()))
+    return [name for name in claim["facts"] if name not in beside]
+
+
+def _short(facts: Sequence[str]) -> Sequence[str]:
+    return _by_owner(facts) if len(facts) > MOST else facts
+
+
 def _by_owner(facts: Iterable[str]) -> list[str]:
     """Count facts by the device or topic they belong to."""
     counts: dict[str, int] = {}
@@ -166,12 +186,16 @@ def _by_owner(facts: Iterable[str]) -> list[str]:
 
 def _compact(record: dict[str, Any]) -> dict[str, Any]:
     """Return the record with long lists of facts that something earlier has too replaced by the name of that."""
-    known: dict[tuple[str, ...], str] = {}
+    known: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def short(stated: dict[str, Any]) -> dict[str, Any]:
-        facts = tuple(stated["facts"])
-        first = known.setdefault(facts, stated["name"])
-        return {**stated, "facts": {"as": first}} if len(facts) > MANY and first != stated["name"] else stated
+        found = dict(stated)
+        for kind in ("facts", "compared"):
+            facts = tuple(stated.get(kind, ()))
+            first = known.setdefault((kind, facts), stated["name"])
+            if len(facts) > MANY and first != stated["name"]:
+                found[kind] = {"as": first}
+        return found
 
     return {**record, "claims": [*map(short, record["claims"])], "exhibits": [*map(short, record.get("exhibits", ()))]}
 
@@ -186,11 +210,11 @@ def expanded(record: dict[str, Any]) -> dict[str, Any]:
     ['x']
     """
     stated = [*record["claims"], *record.get("exhibits", ())]
-    facts = {each["name"]: each.get("facts") for each in stated if not isinstance(each.get("facts"), dict)}
+    by_name = {each["name"]: each for each in reversed(stated)}
 
     def full(each: dict[str, Any]) -> dict[str, Any]:
-        given = each.get("facts")
-        return {**each, "facts": facts[given["as"]]} if isinstance(given, dict) else each
+        short = {kind: given["as"] for kind in ("facts", "compared") if isinstance(given := each.get(kind), dict)}
+        return {**each, **{kind: by_name[first][kind] for kind, first in short.items()}}
 
     exhibits = [*map(full, record.get("exhibits", ()))]
     return {**record, "claims": [*map(full, record["claims"])], "exhibits": exhibits}

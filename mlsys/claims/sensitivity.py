@@ -102,7 +102,7 @@ def sensitivity(
     base = run_page(notebook)
     looks = base.looks()
     moved: Elasticity = {}
-    for fact in base.facts:
+    for fact in base.shown_facts():
         with perturbed(fact, 1 + step):
             try:
                 after = run_page(notebook)

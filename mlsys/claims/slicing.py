@@ -65,6 +65,12 @@ class Basis:
         """Names of the facts that it leans on."""
         return tuple(dict.fromkeys(fact.name for origin in self.origins.values() for fact in origin.facts()))
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Names of those facts that stand in no sum below it: each was only compared."""
+        sets = {fact.name for origin in self.origins.values() for fact in origin.sets()}
+        return tuple(name for name in self.facts if name not in sets)
+
     def formula(self, given: str) -> str | None:
         """Return where the value comes from, in words; None where the cells do not tell.
 

@@ -5,7 +5,9 @@ from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.loader import load_device
 from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView, LinkView, MachineView, view
+from mlsys.hardware.whatifs import refuse_unknown_facts
 from mlsys.precision import PRECISIONS, element_size, precision_name
+from mlsys.provenance import whatifs_from_outside
 
 __all__ = [
     "PRECISIONS",
@@ -23,3 +25,5 @@ __all__ = [
     "precision_name",
     "view",
 ]
+
+refuse_unknown_facts(whatifs_from_outside())

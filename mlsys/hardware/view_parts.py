@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.hardware.parts import Link, MemoryLevel, known, missing
 from mlsys.hardware.technology import Role, Technology, generation_of, role_of, technology_of
-from mlsys.provenance import Fact, fact_magnitude, origin_of
+from mlsys.provenance import Fact, fact_magnitude, origin_of, read
 from mlsys.units import Quantity, ureg
 
 __all__ = ["ArrayShape", "LevelView", "LinkView", "Part"]
@@ -188,6 +188,14 @@ class LevelView(Part):
     def latency(self) -> float | None:
         """Seconds from load to use."""
         return self._get("latency")
+
+    def leans(self, field: str, *, each: bool = False) -> dict[str, Quantity]:
+        """Return what a field of all instances, or of ``each``, is computed from: itself, and where asked how many."""
+        if not self.has(field):
+            return {}
+        found = {f"{self.name}_{field}": self.quantity(field)}
+        counted = self.level._units is not None and (self.scope == "unit") != each
+        return {**found, "units": read(self.level._units)} if counted else found
 
     def _each(self, amount: float | None) -> float | None:
         return amount if amount is None or self.scope == "unit" else amount / self.instances

@@ -10,7 +10,9 @@ Facts are handed out by :func:`read`, which recorders and what-ifs hear of.
 
 from mlsys.provenance.origin import Fact, Origin, Step, origin_of, used_facts
 from mlsys.provenance.reading import (
+    Seen,
     active_whatifs,
+    comparing,
     fact_magnitude,
     listen,
     perturbed,
@@ -18,14 +20,17 @@ from mlsys.provenance.reading import (
     recording,
     remembered,
     unrecorded,
+    whatifs_from_outside,
 )
 from mlsys.provenance.trace import label_of, origins_within, traced
 
 __all__ = [
     "Fact",
     "Origin",
+    "Seen",
     "Step",
     "active_whatifs",
+    "comparing",
     "fact_magnitude",
     "label_of",
     "listen",
@@ -38,4 +43,5 @@ __all__ = [
     "traced",
     "unrecorded",
     "used_facts",
+    "whatifs_from_outside",
 ]

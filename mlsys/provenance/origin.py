@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +78,14 @@ class Fact:
         """Return this fact alone."""
         return (self,)
 
+    def sets(self) -> tuple[Fact, ...]:
+        """Return this fact alone."""
+        return (self,)
+
+    def compared(self) -> tuple[Fact, ...]:
+        """Return nothing: a fact is what was published."""
+        return ()
+
     def expression(self) -> str:
         """Return the name of the fact."""
         return f"the fact {self.name}"
@@ -101,33 +110,64 @@ class Step:
     """An operator or a formula applied to operands.
 
     ``symbol`` is ``×``, ``÷``, ``+``, ``−``, ``^`` or the name of a formula.
+
+    Facts enter a result in two ways. Those that its operands lean on *set* it: they stand in its sum. Others are
+    *compared*: they lost against a nearer limit or decided a fit, and move it only where they come to win.
+    ``against`` are facts that this step was compared with, beside its operands.
     """
 
     symbol: str
     operands: tuple[Any, ...]
     names: tuple[str, ...] = ()
-    _facts: list[tuple[Fact, ...]] = field(default_factory=list, compare=False, repr=False)
+    _known: list[tuple[tuple[Fact, ...], tuple[Fact, ...]]] = field(default_factory=list, compare=False, repr=False)
+    against: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, symbol: str, *operands: Any) -> Step:
         """Make the step of an operator from its operands."""
         return cls(symbol, operands)
 
+    @classmethod
+    def told(cls, symbol: str, words: Mapping[str, str], sets: Iterable[Fact], compared: Iterable[Fact]) -> Step:
+        """Make the step of a model that computes with plain numbers: what it was asked, and the facts it knows of."""
+        own = dict.fromkeys(sets)
+        rest = tuple(fact for fact in dict.fromkeys(compared) if fact not in own)
+        return cls(symbol, tuple(words.values()), tuple(words), _known=[(tuple(own), rest)])
+
     def facts(self) -> tuple[Fact, ...]:
-        """Return every fact below this step, each once, in order of appearance."""
-        if not self._facts:  # on a stack of its own: a running sum is as deep as it is long
-            found: dict[Fact, None] = {}
-            seen: set[int] = set()
-            waiting: list[Origin] = [self]
+        """Return every fact below this step, those that set it first, each once, in order of appearance."""
+        sets, compared = self._below()
+        return sets + compared
+
+    def sets(self) -> tuple[Fact, ...]:
+        """Return the facts below this step that stand in its sum."""
+        return self._below()[0]
+
+    def compared(self) -> tuple[Fact, ...]:
+        """Return the facts below this step that do not stand in its sum: each lost to another, or decided a fit."""
+        return self._below()[1]
+
+    def _below(self) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+        """Return the facts that set this step, and those that are only compared."""
+        if not self._known:  # on a stack of its own: a running sum is as deep as it is long
+            sets: dict[Fact, None] = {}
+            compared = dict.fromkeys(self.against)
+            seen: set[int] = {id(self)}
+            waiting: list[Origin] = list(filter(None, map(origin_of, reversed(self.operands))))
             while waiting:
                 origin = waiting.pop()
                 if isinstance(origin, Fact):
-                    found[origin] = None
+                    sets[origin] = None
                 elif id(origin) not in seen:
                     seen.add(id(origin))
-                    waiting += filter(None, map(origin_of, reversed(origin.operands)))
-            self._facts.append(tuple(found))
-        return self._facts[0]
+                    if origin._known:
+                        sets |= dict.fromkeys(origin._known[0][0])
+                        compared |= dict.fromkeys(origin._known[0][1])
+                    else:
+                        compared |= dict.fromkeys(origin.against)
+                        waiting += filter(None, map(origin_of, reversed(origin.operands)))
+            self._known.append((tuple(sets), tuple(fact for fact in compared if fact not in sets)))
+        return self._known[0]
 
     def expression(self) -> str:
         """Return the sum one level deep: ``312 TFLOP/s ÷ 2039 GB/s``."""

@@ -10,19 +10,60 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["active_whatifs", "fact_magnitude", "listen", "perturbed", "read", "recording", "remembered", "unrecorded"]
+__all__ = [
+    "Seen",
+    "active_whatifs",
+    "comparing",
+    "fact_magnitude",
+    "listen",
+    "perturbed",
+    "read",
+    "recording",
+    "remembered",
+    "unrecorded",
+    "whatifs_from_outside",
+]
 
 T = TypeVar("T")
 
 _KEPT = 8  # answers under different what-ifs, of one function for one set of arguments
 
+
+class Seen(dict[str, Any]):
+    """Facts that were read, by name.
+
+    Attributes
+    ----------
+    compared
+        Names of those that were only compared with others: they did not set what was computed.
+    direct
+        Names of those that were read outside of any model that tells by itself what its answers lean on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compared: set[str] = set()
+        self.direct: set[str] = set()
+
+    def note(self, name: str, quantity: Any, compared: bool, direct: bool) -> None:
+        """Note a fact; what was ever read for a sum is no longer only compared."""
+        if not compared:
+            self.compared.discard(name)
+        elif name not in self:
+            self.compared.add(name)
+        if direct:
+            self.direct.add(name)
+        self[name] = quantity
+
+
 # What holds in this thread (or task), and in a context copied from it: recorders and what-ifs are never changed in
 # place, so that no thread loses or inherits what another one set.
-_recorders: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("recorders", default=())
+_recorders: ContextVar[tuple[Seen, ...]] = ContextVar("recorders", default=())
+_comparing: ContextVar[bool] = ContextVar("comparing", default=False)
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 _whatifs: ContextVar[dict[str, float] | None] = ContextVar("whatifs", default=None)
 # Pages stay open from one cell to another, each of which may run in a context of its own: they hear every thread.
-_listeners: list[dict[str, Any]] = []
+_listeners: list[Seen] = []
 _from_outside: dict[str, float] = {}
 
 
@@ -61,6 +102,11 @@ def _factors() -> dict[str, float]:
     return _from_outside if own is None else own
 
 
+def whatifs_from_outside() -> tuple[str, ...]:
+    """Return the facts that ``MLSYS_PERTURB`` changes."""
+    return tuple(_from_outside)
+
+
 def active_whatifs() -> tuple[tuple[str, float], ...]:
     """Return the facts that are changed here and their factors: a key for whatever is kept for later.
 
@@ -75,12 +121,19 @@ def active_whatifs() -> tuple[tuple[str, float], ...]:
     return tuple(sorted(_factors().items()))
 
 
-def _note(name: str, quantity: Any) -> None:
-    for recorder in _recorders.get():
-        recorder[name] = quantity
+def _note(name: str, quantity: Any, compared: bool = False) -> None:
+    recorders = _recorders.get()
+    compared = compared or _comparing.get()
+    for recorder in recorders:
+        recorder.note(name, quantity, compared, False)
     if _listeners and not _silent.get():
         for recorder in _listeners:
-            recorder[name] = quantity
+            recorder.note(name, quantity, compared, not recorders)
+
+
+def _note_again(seen: Seen) -> None:
+    for name, quantity in seen.items():
+        _note(name, quantity, name in seen.compared)
 
 
 def read(quantity: Any) -> Any:
@@ -100,6 +153,30 @@ def read(quantity: Any) -> Any:
     quantity._handed_out = True
     _note(fact.name, quantity)
     return quantity
+
+
+@contextlib.contextmanager
+def comparing() -> Iterator[None]:
+    """Note facts that are read inside the block as compared only, unless they are read for a sum elsewhere too.
+
+    For a model that looks at several limits to find the one that holds, or asks whether something fits; it then reads
+    what holds once more, outside the block.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> with recording() as seen:
+    ...     with comparing():
+    ...         _ = Hardware.Cloud.A100.tdp, Hardware.Cloud.A100.memory_bw
+    ...     _ = Hardware.Cloud.A100.memory_bw
+    >>> sorted(seen), seen.compared
+    (['A100_80GB/memory/HBM/bandwidth', 'A100_80GB/power/tdp'], {'A100_80GB/power/tdp'})
+    """
+    token = _comparing.set(True)
+    try:
+        yield
+    finally:
+        _comparing.reset(token)
 
 
 def fact_magnitude(quantity: Any) -> float:
@@ -122,7 +199,7 @@ def fact_magnitude(quantity: Any) -> float:
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[dict[str, Any]]:
+def recording() -> Iterator[Seen]:
     """Collect every fact read inside the block, by name.
 
     Facts that another thread reads are its own; one that is started with a copy of this context
@@ -136,7 +213,7 @@ def recording() -> Iterator[dict[str, Any]]:
     >>> list(seen)
     ['A100_80GB/memory/HBM/bandwidth']
     """
-    seen: dict[str, Any] = {}
+    seen = Seen()
     token = _recorders.set((*_recorders.get(), seen))
     try:
         yield seen
@@ -166,7 +243,7 @@ def unrecorded() -> Iterator[None]:
         _silent.reset(silence)
 
 
-def listen(seen: dict[str, Any]) -> Callable[[], None]:
+def listen(seen: Seen) -> Callable[[], None]:
     """Collect every fact that any thread reads from now on into ``seen``; return what ends it.
 
     For a page, which stays open from one cell to the next.
@@ -174,7 +251,7 @@ def listen(seen: dict[str, Any]) -> Callable[[], None]:
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> seen = {}
+    >>> seen = Seen()
     >>> stop = listen(seen)
     >>> _ = Hardware.Cloud.A100.memory_bw
     >>> stop()
@@ -211,7 +288,7 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
     >>> bandwidth("A100")
     2039.0
     """
-    kept: dict[tuple[Any, ...], list[tuple[T, dict[str, Any], dict[str, float]]]] = {}
+    kept: dict[tuple[Any, ...], list[tuple[T, Seen, dict[str, float]]]] = {}
 
     @functools.wraps(function)
     def answer(*args: Any, **named: Any) -> T:
@@ -222,11 +299,11 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
             if all(
                 factors.get(name, 1.0) == under.get(name, 1.0) for name in (under.keys() | factors.keys() & seen.keys())
             ):
-                for name, quantity in seen.items():
-                    _note(name, quantity)
+                _note_again(seen)
                 return result
         with recording() as seen:
             result = function(*args, **named)
+        _note_again(seen)  # what was read for it is read by whoever asked
         if len(known) == _KEPT:
             del known[1]  # the first is the answer without what-ifs, as a rule
         known.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))

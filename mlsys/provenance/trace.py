@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from mlsys.frozen import FrozenDict
-from mlsys.provenance.origin import Origin, Step, origin_of
+from mlsys.provenance.origin import Fact, Origin, Step, origin_of
 from mlsys.provenance.reading import recording
 
 __all__ = ["label_of", "origins_within", "traced"]
@@ -95,15 +95,40 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
             result = model(*args, **named)
         bound = signature.bind(*args, **named).arguments
         given = {name: value for name, value in bound.items() if value is not None}
-        origins = (*map(origin_of, seen.values()), *origins_within(tuple(given.values())))
+        words = tuple(label_of(value) for value in given.values())
+        arguments = tuple(given.values())
+        origins = [*map(origin_of, seen.values()), *origins_within(arguments)]
+        step = Step(model.__name__, words, tuple(given))  # what it leans on follows
+        own = _Owned(arguments)
+        result = _marked(result, step, ".".join(model.__module__.split(".")[:2]), own)
+        unsaid = own.without or not own.origins or (own.plain and not is_dataclass(result))
+        # Where every number says what it comes from, all else that was read was compared with that.
+        compared = seen.compared if unsaid else seen.keys() - {fact.name for fact in own.sets()}
         # Thousands of parts may share one step.
         each_once = {id(origin): origin for origin in origins if origin is not None}.values()
+        sets = dict.fromkeys(
+            fact for origin in each_once for fact in origin.sets() if fact is not origin or fact.name not in compared
+        )
         facts = dict.fromkeys(fact for origin in each_once for fact in origin.facts())
-        words = tuple(label_of(value) for value in given.values())
-        step = Step(model.__name__, words, tuple(given), _facts=[tuple(facts)])
-        return _marked(result, step, ".".join(model.__module__.split(".")[:2]))  # type: ignore[no-any-return]
+        step._known.append((tuple(sets), tuple(fact for fact in facts if fact not in sets)))
+        return result
 
     return answer
+
+
+class _Owned:
+    """What an answer's quantities come from by themselves, whether any number does not say, and what was given."""
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        lists = (entry for given in arguments if isinstance(given, (tuple, list)) for entry in given)
+        self.arguments = {id(given) for given in (*arguments, *lists) if is_dataclass(given)}
+        self.origins: dict[int, Origin] = {}
+        self.without = self.plain = False
+
+    def sets(self) -> Iterator[Fact]:
+        """Yield the facts that set any of them."""
+        for origin in self.origins.values():
+            yield from origin.sets()
 
 
 @functools.cache
@@ -111,30 +136,34 @@ def _names_of(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def _marked(value: Any, step: Step, room: str) -> Any:
+def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
     """Return an answer whose quantities have an origin: their own, or else ``step``.
 
     Plain numbers become traced ones, but in a dataclass, which knows by itself. Of dataclasses,
     those of the model's own room are entered: what the answer hands back of its arguments, such as
     a network's operators, stays as it is.
     """
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or isinstance(value, (str, bool)) or id(value) in own.arguments:
         return value
     if hasattr(value, "magnitude"):
         if value._origin is None:
+            own.without = True
             value = value.__copy__()
             value._origin = step
+        elif value._origin is not step:
+            own.origins[id(value._origin)] = value._origin
     elif type(value) in (int, float):
+        own.plain = True
         value = TracedInt(value) if type(value) is int else TracedFloat(value)
         value._origin = step
     elif isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(_marked(part, step, room) for part in value)
+        return tuple(_marked(part, step, room, own) for part in value)
     elif isinstance(value, (dict, FrozenDict)):
-        return type(value)({name: _marked(part, step, room) for name, part in value.items()})
+        return type(value)({name: _marked(part, step, room, own) for name, part in value.items()})
     elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
         for name in _names_of(type(value)):
             part = getattr(value, name)
-            marked = part if type(part) in (int, float, str) else _marked(part, step, room)
+            marked = part if type(part) in (int, float, str) else _marked(part, step, room, own)
             if marked is not part:
                 object.__setattr__(value, name, marked)
         if hasattr(value, "__dict__"):

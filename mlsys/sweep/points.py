@@ -187,7 +187,7 @@ def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
         *who,
         setting=whose,
         calibration=calibration,
-        timing=timing,
+        timing=timing.settled(),
         capacity=machine.main.capacity,
         power=machine.tdp,
         price=machine.price,

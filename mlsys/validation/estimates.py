@@ -13,7 +13,7 @@ from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
 from mlsys.validation.cases import Case
 
-__all__ = ["curved", "estimated", "of_the_work"]
+__all__ = ["curved", "estimated", "of_the_work", "tuned"]
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def of_the_work(cases: Sequence[Case]) -> Array:
     return found
 
 
-def estimated(cases: Sequence[Case], stack: Stack) -> Array:
+def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = None) -> Array:
     """Return the estimate of each case, seconds.
 
     Parameters
@@ -46,13 +46,22 @@ def estimated(cases: Sequence[Case], stack: Stack) -> Array:
         As :func:`~mlsys.validation.cases.interpret` returns them.
     stack
         Of the same cases.
+    parameters
+        Of the same cases, where they are known already.
     """
     if not cases:
         return np.zeros(0)
-    factors = curved(cases).tolist()
-    rows = [
-        scaled(parameters_of(case.setting, case.twin, case.network)[0], factor).vectorised()
-        for case, factor in zip(cases, factors, strict=True)
-    ]
-    found: Array = np.maximum(calibrated_times(stack, np.array(rows)), [case.at_least for case in cases])
+    rows = tuned(cases) if parameters is None else parameters
+    found: Array = np.maximum(calibrated_times(stack, rows), [case.at_least for case in cases])
     return found
+
+
+def tuned(cases: Sequence[Case]) -> Array:
+    """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
+    factors = curved(cases).tolist()
+    return np.array(
+        [
+            scaled(parameters_of(case.setting, case.twin, case.network)[0], factor).vectorised()
+            for case, factor in zip(cases, factors, strict=True)
+        ]
+    )

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Stack, bound
+from mlsys.models.calibrated import Parameters, Stack, bound, holding
 from mlsys.models.calibrated.ranges import range_of
-from mlsys.provenance import traced
+from mlsys.provenance import active_whatifs, comparing, traced
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
-from mlsys.validation.estimates import estimated
+from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.rows import Row
+
+Array = NDArray[np.float64]
 
 __all__ = ["Prediction", "Score", "Validation", "score", "validate"]
 
@@ -217,6 +220,23 @@ class Validation:
         ]
 
 
+def _read_what_holds(cases: Sequence[Case], stack: Stack, parameters: Array, bounded: Array) -> None:
+    """Read the rates that hold an estimate, which then are more than compared; ``bounded`` above zero by arithmetic."""
+    held = {name: here & (bounded == 0) for name, here in holding(stack, parameters).items()}
+    held["bandwidth"] |= bounded < 0
+    for side, other in (("matmul", "vector"), ("vector", "matmul")):
+        faster = np.bincount(stack.case, stack.engines[side] > stack.engines[other], stack.cases) > 0
+        held[side] |= (bounded > 0) & faster
+    for name, here in held.items():
+        for engine in {id(cases[index].engine): cases[index].engine for index in np.flatnonzero(here)}.values():
+            getattr(engine, name)
+
+
+def _excuse(case: Case, arithmetic: float, traffic: float) -> str:
+    with comparing():
+        return "" if case.power else explain(case, arithmetic, traffic)
+
+
 @traced
 def validate(rows: Sequence[Row]) -> Validation:
     """Return every row beside its bound and its prediction; nothing is fitted.
@@ -241,12 +261,17 @@ def validate(rows: Sequence[Row]) -> Validation:
         except Inexpressible as reason:
             answers.append(str(reason))
     cases = [answer for answer in answers if isinstance(answer, Case)]
-    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    seconds = estimated(cases, stack)
-    arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
+    with comparing():
+        stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+        parameters = tuned(cases) if cases else np.zeros((0, len(Parameters.names())))
+        seconds = estimated(cases, stack, parameters)
+        arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
     # A clock above the one that a peak is stated at may beat the peak; an estimate does not count on it.
     timed = np.array([not case.power for case in cases], dtype=bool)
-    seconds = np.where(timed, np.maximum(seconds, np.maximum(arithmetic, traffic)), seconds)
+    bounded = timed & (seconds < np.maximum(arithmetic, traffic))
+    seconds = np.where(bounded, np.maximum(arithmetic, traffic), seconds)
+    if cases and not active_whatifs():  # a page that is run under a what-if is not asked for its pedigree
+        _read_what_holds(cases, stack, parameters, np.where(bounded, np.sign(arithmetic - traffic), 0.0))
     predictions, index = [], 0
     for row, kind, answer in zip(rows, kinds, answers, strict=True):
         if isinstance(answer, str):
@@ -268,7 +293,7 @@ def validate(rows: Sequence[Row]) -> Validation:
                 seconds=float(seconds[index]),
                 bound=lowest,
                 bound_by="compute" if arithmetic[index] >= traffic[index] else "memory",
-                excuse="" if answer.power else explain(answer, float(arithmetic[index]), float(traffic[index])),
+                excuse=_excuse(answer, float(arithmetic[index]), float(traffic[index])),
                 low=low,
                 high=high,
                 why=about.why,

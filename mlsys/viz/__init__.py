@@ -1,7 +1,5 @@
 """Pictures: functions that take an Axes, draw, and give it back."""
 
-import inspect
-
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import (
     bytes_by_level,
@@ -19,7 +17,6 @@ from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, leve
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, warp_sectors
-from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_bars, utilisation_teeth
@@ -84,7 +81,3 @@ __all__ = [
     "warp_sectors",
     "words_by_dataflow",
 ]
-
-for _name in __all__:  # called on a page, a picture says which facts it leans on
-    if inspect.isfunction(globals()[_name]) and _name not in ("apply_style", "setup_plot"):
-        globals()[_name] = drawn(globals()[_name])

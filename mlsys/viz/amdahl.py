@@ -14,6 +14,7 @@ from mlsys.formulas import (
     gustafson_speedup,
     required_parallel_fraction,
 )
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, HALO, apply_style
 from mlsys.viz.words import percent, times
 
@@ -27,6 +28,7 @@ __all__ = ["SpeedupCurve", "TimeBars", "scaling_laws", "speedup_map", "time_bars
 _LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
+@drawn
 def speedup_map(
     ax: Axes, marks: Iterable[tuple[float, float, str]] = (), fractions: tuple[float, float] = (0.8, 0.999)
 ) -> Axes:
@@ -140,6 +142,7 @@ class TimeBars:
             labels[2].set(y=host + device + 2, text=percent((host + device) / 100), visible=gain > 1)
 
 
+@drawn
 def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> Axes:
     """Draw where the time goes before and after: host and accelerated part, stacked.
 
@@ -183,6 +186,7 @@ class SpeedupCurve:
         self.label.set(y=min(ceiling * 1.04, 0.7 * self.gains[-1]), text=f"ceiling {times(ceiling)}")
 
 
+@drawn
 def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> Axes:
     """Draw Amdahl's fixed problem against Gustafson's growing one, over processors.
 

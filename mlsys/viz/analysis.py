@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 from mlsys.viz.roofline import layer_scatter, roofs
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.words import number
 
@@ -26,6 +27,7 @@ _CAUSES = (
 )
 
 
+@drawn
 def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     """Draw the rate that every operator is expected to attain, under the roof of the device.
 
@@ -105,6 +107,7 @@ def comparison_figure(analyses: Sequence[Analysis]) -> Figure:
     return figure
 
 
+@drawn
 def analysis_figure(analysis: Analysis, device: Device) -> Figure:
     """Return a figure of three panels: the layers under the roof, their shares of the least time, and the whole."""
     figure, whole, _, plt = setup_plot(figsize=(7.2, 9.2))

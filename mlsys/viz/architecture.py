@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.models.architecture import ENERGY_PARTS, ArchitectureResult, TilingStrategy
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 from mlsys.workloads.operator import Operator
 
@@ -20,6 +21,7 @@ _PART_COLORS = (COLORS["BlueLine"], COLORS["GreenLine"], COLORS["OrangeLine"], C
 _HATCHES = ("", "//", "..", "xx")
 
 
+@drawn
 def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators: Sequence[Sequence[Operator]]) -> Axes:
     """Draw how many tiles each strategy cuts products into, over the bytes that they touch.
 
@@ -50,6 +52,7 @@ def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators
     return ax
 
 
+@drawn
 def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, ArchitectureResult]]]) -> Axes:
     """Draw time against energy, with an arrow from each network as written down to its fused form.
 
@@ -103,6 +106,7 @@ def _power_lines(ax: Axes) -> None:
     ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
+@drawn
 def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Axes:
     """Draw where the energy goes, as parts of each result's whole.
 
@@ -138,6 +142,7 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
     return ax
 
 
+@drawn
 def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
     """Draw the bytes that leave each memory level towards the units, from the main memory inward.
 
@@ -164,6 +169,7 @@ def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
     return ax
 
 
+@drawn
 def bytes_by_onchip(ax: Axes, sizes: Sequence[float], results: Sequence[Sequence[ArchitectureResult]]) -> Axes:
     """Draw the bytes of the main memory over the size of the memory on the chip.
 

@@ -11,6 +11,7 @@ import numpy as np
 from mlsys.bench.passes import PASSES, PassResult
 from mlsys.bench.result import CompileResult
 from mlsys.frozen import FrozenDict
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.words import number, times
 
@@ -125,6 +126,7 @@ class Waterfall:
             step.set_xdata([after / most] * 2)
 
 
+@drawn
 def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
     """Draw the time that each pass takes away, from eager down to all passes together.
 
@@ -145,6 +147,7 @@ def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
     return ax
 
 
+@drawn
 def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
     """Draw the kernels of a call: eager, compiled with the weights as inputs, and frozen.
 
@@ -176,6 +179,7 @@ def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
     return ax
 
 
+@drawn
 def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence[tuple[str, int, bool]] = ()) -> Axes:
     """Draw measured over predicted speed-up, with the interval of each measurement.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["activation_bars", "clock_curves", "edge_figures", "mac_bars", "tradeoff"]
 
 
+@drawn
 def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     """Draw what each layer makes and what it keeps as weights, in MB.
 
@@ -39,6 +41,7 @@ def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     return apply_style(ax)
 
 
+@drawn
 def mac_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     """Draw the multiply-accumulates of each layer, in millions.
 
@@ -69,6 +72,7 @@ def _bars(ax: Axes, places: list[float], sizes: list[float], color: str, label: 
         ax.bar_label(bars, [f"{size:.2g}" for size in sizes], fontsize=9)
 
 
+@drawn
 def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None) -> Axes:
     """Draw the accuracy of every variant over its memory: filled if accepted, ringed if no other beats it.
 
@@ -114,6 +118,7 @@ def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None)
     return ax
 
 
+@drawn
 def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float], float]]) -> Axes:
     """Draw the energy of one inference over the clock, a line for each way in which the voltage follows.
 
@@ -146,6 +151,7 @@ def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float
     return apply_style(ax)
 
 
+@drawn
 def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: float) -> dict[str, tuple[Figure, str]]:
     """Return the three pictures of a run by the name of their file, each with its text alternative.
 

@@ -10,6 +10,7 @@ import numpy as np
 from mlsys.explain.attribution import CAUSES, Attribution, Cause
 from mlsys.explain.log import Log
 from mlsys.explain.platforms import BETTER, Platform, normalised
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def _fill(cause: Cause) -> dict[str, Any]:
     return {"facecolor": COLORS[color], "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
 
 
+@drawn
 def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
     """Draw every layer's time where it begins, after all before it, divided by cause; last what no layer took.
 
@@ -83,6 +85,7 @@ def _cause_legend(ax: Axes, shares: Mapping[Cause, float], at: tuple[float, floa
     ax.legend(handles=handles, fontsize=10, loc="upper right", bbox_to_anchor=at)
 
 
+@drawn
 def sunburst(ax: Axes, found: Attribution) -> Axes:
     """Draw two rings: inside the causes, outside what each layer has of them.
 
@@ -120,6 +123,7 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
     return ax
 
 
+@drawn
 def layer_roofline(ax: Axes, found: Attribution) -> Axes:
     """Draw the rate that each layer attained, under the roof of the rates that were measured on the same machine.
 
@@ -159,6 +163,7 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
     return ax
 
 
+@drawn
 def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
     """Draw the share of accesses that missed, layer by layer, with the line of 10 %, and the working set below a name.
 
@@ -202,6 +207,7 @@ def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
     return ax
 
 
+@drawn
 def energy_by_cause(ax: Axes, found: Attribution, energy_mj: float) -> Axes:
     """Draw the energy of an inference by cause, as one bar: power is taken to be the same all the time.
 
@@ -227,6 +233,7 @@ def energy_by_cause(ax: Axes, found: Attribution, energy_mj: float) -> Axes:
     return ax
 
 
+@drawn
 def radar(ax: Axes, rows: Sequence[Platform]) -> Axes:
     """Draw platforms in a radar: 1, outside, is the best of the comparison in that column, 0 infinitely worse.
 
@@ -258,6 +265,7 @@ def radar(ax: Axes, rows: Sequence[Platform]) -> Axes:
     return ax
 
 
+@drawn
 def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
     """Draw latency, energy, memory and the spread between runs of platforms, in four panels; unknown stays empty.
 
@@ -292,6 +300,7 @@ def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
     return axes
 
 
+@drawn
 def latency_timeline(ax: Axes, log: Log) -> Axes:
     """Draw every sample in the order of measuring, run after run, with the median of each run.
 
@@ -320,6 +329,7 @@ def latency_timeline(ax: Axes, log: Log) -> Axes:
     return ax
 
 
+@drawn
 def step_timeline(ax: Axes, logs: Sequence[Log]) -> Axes:
     """Draw the medians of one network from one way of running it to the next, with the medians of its runs.
 

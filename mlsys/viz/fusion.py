@@ -11,6 +11,7 @@ from mlsys.errors import ArgumentError
 from mlsys.formulas import attainable_performance, chain_bytes
 from mlsys.hardware.device import Device
 from mlsys.mapping.fusion import FusedWorkload
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _LINES = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine")
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 
 
+@drawn
 def memory_passes(ax: Axes, operators: Sequence[str]) -> Axes:
     """Draw a chain of element-wise operators one by one and below as one kernel, an arrow for each pass.
 
@@ -78,6 +80,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color
     ax.text(x + side, y, label, fontsize=8, color=color, va="center", ha=align)
 
 
+@drawn
 def speedup_by_chain(
     ax: Axes,
     device: Device,
@@ -123,6 +126,7 @@ def speedup_by_chain(
     return ax
 
 
+@drawn
 def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: str = "fp16") -> Axes:
     """Draw a network's operators under the roof before and after fusion, grouped by pattern.
 
@@ -171,6 +175,7 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
     return ax
 
 
+@drawn
 def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
     """Draw what networks move one by one and fused, as shares of the former, divided by pattern.
 

@@ -9,6 +9,7 @@ from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.viz.roofline import roofs
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, MARKERS, apply_style
 from mlsys.workloads import Workload
 
@@ -44,6 +45,7 @@ def _matched(where: str, workload: Workload, result: Result) -> None:
         )
 
 
+@drawn
 def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
     """Draw three bars, operations, bytes and time, each divided by kind of operator.
 
@@ -114,6 +116,7 @@ def _alike(points: list[tuple[float, Result]]) -> list[list[tuple[float, Result]
     return groups
 
 
+@drawn
 def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Result, precision: str = "fp16") -> Axes:
     """Draw operators at their intensity and the rate they may attain; areas grow with the share of the time.
 
@@ -157,6 +160,7 @@ def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Resu
     return ax
 
 
+@drawn
 def layer_panels(
     figure: Figure, device: Device, networks: Sequence[tuple[Workload, Result]], precision: str = "fp16"
 ) -> Figure:
@@ -181,6 +185,7 @@ def layer_panels(
     return figure
 
 
+@drawn
 def time_strip(ax: Axes, results: Sequence[Result]) -> Axes:
     """Draw each network as a strip along its least time, coloured by what bounds the operator that runs.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.planner.layout import layout_offsets
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["layout_strip"]
 _FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
 
 
+@drawn
 def layout_strip(
     ax: Axes,
     channels: int = 3,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.planner.mapper.landscape import Landscape
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ OPERANDS = (
 """Name, edge, fill and hatch of the three operands of a product."""
 
 
+@drawn
 def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]:
     """Draw, for each set of registers, how many loop orders move how many words.
 
@@ -62,6 +64,7 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
     return axes
 
 
+@drawn
 def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
     """Draw mappings by time and energy: random ones, and the proven front.
 
@@ -136,6 +139,7 @@ class DataflowBars:
             total.set(y=below + 1.2, text=digits(sum(parts)))
 
 
+@drawn
 def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence[int]]]) -> list[Axes]:
     """Draw the words of each operand for each dataflow, one panel a shape.
 

@@ -10,6 +10,7 @@ from mlsys.formulas import bytes_in_flight
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.units import Quantity
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS, apply_style
 from mlsys.viz.words import device_name, number
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["InFlight", "access_energies", "bandwidth_by_bytes_in_flight", "level_map", "ridge_by_year"]
 
 
+@drawn
 def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) -> Axes:
     """Draw energies as bars on a logarithmic axis, each with its multiple of one of them.
 
@@ -51,6 +53,7 @@ def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) 
     return ax
 
 
+@drawn
 def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str] = ("fp32", "fp16", "fp8")) -> Axes:
     """Draw the dense ridge of a series of devices over their years, one line for each precision.
 
@@ -83,6 +86,7 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
     return ax
 
 
+@drawn
 def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     """Draw the levels of devices by latency and by bandwidth of all their pieces, with capacities.
 
@@ -172,6 +176,7 @@ class InFlight:
         self.needed.set_text(f"{number(knee)} kB needed")
 
 
+@drawn
 def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
     """Draw the bandwidth of main memory that bytes in flight can draw: Little's law, and the roof.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, apply_style
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_gantt", "gantt", "plan_alt_text", "plan_figure"]
 
 
+@drawn
 def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], devices: Sequence[str]) -> Axes:
     """Draw stages on their devices over time, and before each the transfer that it waits for.
 
@@ -54,6 +56,7 @@ def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], d
     return ax
 
 
+@drawn
 def gantt(ax: Axes, result: PlanResult, rank: int = 1) -> Axes:
     """Draw one placement of a plan; see :func:`draw_gantt`.
 
@@ -88,6 +91,7 @@ def plan_alt_text(result: PlanResult, rank: int = 1) -> str:
     return f"Gantt chart of {float(placed.latency):.4g} ms: {told}."
 
 
+@drawn
 def plan_figure(result: PlanResult, rank: int = 1) -> Any:
     """Return a figure of one placement by itself."""
     from mlsys.viz.style import setup_plot

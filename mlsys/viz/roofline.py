@@ -11,6 +11,7 @@ from mlsys.formulas import attainable_performance, gemm_intensity
 from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.precision import element_size
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS, apply_style
 from mlsys.viz.words import device_name, number
 from mlsys.workloads.operator import Operator
@@ -81,6 +82,7 @@ class Roof:
         self.called.set_text(text)
 
 
+@drawn
 def roofs(
     ax: Axes,
     devices: Sequence[Device],
@@ -137,6 +139,7 @@ def _same_precision(operator: Operator, precision: str) -> None:
         )
 
 
+@drawn
 def intensity_by_batch(
     ax: Axes, width: int, devices: Sequence[Device], precision: str = "fp16", largest_batch: int = 4096
 ) -> Axes:
@@ -174,6 +177,7 @@ def intensity_by_batch(
     return ax
 
 
+@drawn
 def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
     """Draw every operator of a network by intensity and by its share of the time.
 
@@ -209,6 +213,7 @@ def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
     return ax
 
 
+@drawn
 def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()) -> Axes:
     """Draw devices by the bandwidth of their main memory and their headline dense peak.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mlsys.planner.memory import MemoryPlan
 from mlsys.planner.streams import Schedule
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def _unit(most: float) -> tuple[float, str]:
     return next((pair for pair in _PREFIXES if most >= pair[0]), _PREFIXES[-1])
 
 
+@drawn
 def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: int | None = None) -> Axes:
     """Draw the bytes in use at each step, with the peak of the plan and the lower bound.
 
@@ -52,6 +54,7 @@ def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: in
     return ax
 
 
+@drawn
 def memory_map(
     ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: int | None = None, names: bool = False
 ) -> Axes:
@@ -104,6 +107,7 @@ def memory_map(
     return ax
 
 
+@drawn
 def memory_figure(plan: MemoryPlan) -> Figure:
     """Return a figure of two panels: what is in use over the steps, and where it lies."""
     figure, whole, _, plt = setup_plot(figsize=(8.4, 6.4))
@@ -118,6 +122,7 @@ def memory_figure(plan: MemoryPlan) -> Figure:
     return figure
 
 
+@drawn
 def stream_gantt(ax: Axes, schedule: Schedule, *, names: bool = True) -> Axes:
     """Draw the operators on their streams over time, the critical path apart from the others.
 

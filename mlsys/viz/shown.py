@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -19,6 +20,8 @@ __all__ = ["drawn", "figure_digest"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_drawing: ContextVar[bool] = ContextVar("drawing", default=False)
 
 
 def drawn(function: Callable[P, T]) -> Callable[P, T]:
@@ -38,10 +41,15 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def draw(*args: P.args, **named: P.kwargs) -> T:
-        with recording() as seen:
-            result = function(*args, **named)
-        figure = next(_figures((result, args)), None)
-        if figure is not None:
+        if _drawing.get():  # a part of a picture
+            return function(*args, **named)
+        token = _drawing.set(True)
+        try:
+            with recording() as seen:
+                result = function(*args, **named)
+        finally:
+            _drawing.reset(token)
+        for figure in {id(figure): figure for figure in _figures((result, args))}.values():
             announce("picture", function.__name__, functools.partial(figure_digest, figure), seen)
         return result
 
@@ -50,8 +58,8 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
 
 def _figures(value: Any) -> Iterator[Figure]:
     """Yield the figures that a value is, belongs to, or holds."""
-    if isinstance(value, (tuple, list)):
-        for part in value:
+    if isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
             yield from _figures(part)
     elif hasattr(value, "get_figure") and hasattr(value, "axes"):
         whole = value.get_figure(root=True) or value

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlsys.formatting import natural
 from mlsys.sweep.table import Cost, SweepRow, SweepTable, costs, label
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = ["cost_front", "rate_map", "sweep_figure"]
 _MOST_DEVICES = 24
 
 
+@drawn
 def rate_map(ax: Axes, found: SweepTable, devices: Sequence[str] | None = None) -> Axes:
     """Draw the highest rate of every network on every device, brighter where it is higher.
 
@@ -75,6 +77,7 @@ def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple
     return tuple(order[:_MOST_DEVICES])
 
 
+@drawn
 def cost_front(ax: Axes, found: SweepTable, model: str, against: Cost = "energy", labels: int = 6) -> Axes:
     """Draw the points of a network by time and cost, and the front that nothing beats in both.
 
@@ -127,6 +130,7 @@ def _scatter(ax: Axes, rows: Sequence[SweepRow], against: Cost, color: str, mark
                    label=name, zorder=3)  # fmt: skip
 
 
+@drawn
 def sweep_figure(found: SweepTable) -> Figure:
     """Return a figure of the rates of all networks and the first one's Pareto front.
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic import ArrayCounts, EnergyPerMac, Frame, Run, count_systolic
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _LEVELS = {"DRAM": "OrangeLine", "SRAM": "VioletLine", "registers": "GreenLine",
 _HATCHES = {"DRAM": "", "SRAM": "//", "registers": "..", "arithmetic": ""}
 
 
+@drawn
 def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: Stationary) -> Axes:
     """Draw what every processing element (PE) of an array holds at the end of one cycle.
 
@@ -102,6 +104,7 @@ def plain_number(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
+@drawn
 def utilisation_teeth(
     ax: Axes,
     side: int = 128,
@@ -164,6 +167,7 @@ def over_size(
     return count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
 
 
+@drawn
 def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
     """Draw the energy of a multiply-accumulate on several machines, stacked by level, with its sum.
 

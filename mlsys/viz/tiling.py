@@ -12,6 +12,7 @@ from mlsys.models.access import strided_access
 from mlsys.models.tiling import gemm_traffic
 from mlsys.units import Q_
 from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class TileTraffic:
         return fits, cliff
 
 
+@drawn
 def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] = TILES) -> Axes:
     """Draw the words that a blocked product moves over its tile: managed buffer against LRU cache.
 
@@ -132,6 +134,7 @@ def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] 
     return ax
 
 
+@drawn
 def tile_cache_map(
     ax: Axes,
     size: int = 64,
@@ -181,6 +184,7 @@ def tile_cache_map(
     return ax
 
 
+@drawn
 def sectors_by_stride(
     ax: Axes, widths: Sequence[int] = (8, 4, 2), strides: Sequence[int] = (1, 2, 4, 8, 16, 32)
 ) -> Axes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.files import together
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, save_figure, setup_plot
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["error_bars", "measured_against_predicted", "save_all", "validation_p
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
 
 
+@drawn
 def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], legend: bool = True) -> Axes:
     """Draw predicted over measured time, one point for each expressible row.
 
@@ -65,6 +67,7 @@ def _look(device_class: str) -> tuple[str, str]:
     return palette[place % len(palette)], MARKERS[place % len(MARKERS)]
 
 
+@drawn
 def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
     """Return a figure with one panel of measured against predicted for each kind.
 
@@ -92,6 +95,7 @@ def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3)
     return fig
 
 
+@drawn
 def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score]) -> Axes:
     """Draw the median error of each group, fitted and on devices that the fit has not seen.
 

@@ -92,6 +92,26 @@ def test_a_change_that_is_none_is_refused_in_one_line(value: str) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("fact", "meant"),
+    [
+        ("A100_80GB/power/tpd", "A100_80GB/power/tdp"),
+        ("A100_80G/power/tdp", "A100_80GB/power/tdp"),
+        ("ENERGY_DRAM_ACESS_PJ", "ENERGY_DRAM_ACCESS_PJ"),
+        ("nothing/of the kind", ""),
+    ],
+)
+def test_a_change_of_a_fact_that_nobody_has_is_refused_in_one_line(fact: str, meant: str) -> None:
+    """It would change nothing, and say that it did."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mlsys", "device", "T4"], capture_output=True, text=True, check=False,
+        env={**os.environ, "MLSYS_PERTURB": f"T4/power/tdp=2,{fact}=1.5"},
+    )  # fmt: skip
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1 and repr(fact) in done.stderr
+    assert not meant or f"Did you mean '{meant}'?" in done.stderr
+
+
 def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mlsys", "device", "T4"], capture_output=True, text=True, check=False,

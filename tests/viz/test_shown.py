@@ -1,32 +1,80 @@
-"""A picture's digest changes with whatever is drawn, and not with the dust of floating point."""
+"""A picture says what it leans on, wherever the function that draws it is imported from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import matplotlib
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from mlsys.viz.shown import figure_digest
+from mlsys import Hardware, viz
+from mlsys.provenance.shown import Shown, hear
 
-DRAWN: dict[str, Callable[[Axes, float], object]] = {
-    "line": lambda ax, size: ax.plot([0, 1], [1, size]),
-    "points": lambda ax, size: ax.scatter([0, 1], [1, size]),
-    "bar": lambda ax, size: ax.bar([0], [size]),
-    "area": lambda ax, size: ax.fill_between([0, 1], [1, size]),
-    "map": lambda ax, size: ax.imshow([[1, size]]),
-    "word": lambda ax, size: ax.text(0, 0, f"{size:.3g}"),
-}
+matplotlib.use("Agg")
+
+# How marks look, not what they show.
+STYLE = {"mlsys.viz.style", "mlsys.viz.schematics.shapes"}
+# A lab draws by itself and shows its numbers beside the picture.
+LABS = "mlsys.viz.views"
 
 
-def digest(kind: str, size: float) -> str:
-    figure = Figure()
-    DRAWN[kind](figure.add_subplot(), size)
-    return figure_digest(figure)
+def drawing() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every public function below ``mlsys.viz`` that gives back axes or figures."""
+    for found in pkgutil.walk_packages(viz.__path__, "mlsys.viz."):
+        if found.name in STYLE or found.name.startswith(LABS):
+            continue
+        module = importlib.import_module(found.name)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isfunction(value) and value.__module__ == found.name:
+                answer = str(inspect.signature(value).return_annotation)
+                if "Axes" in answer or "Figure" in answer:
+                    yield f"{found.name}.{name}", value
 
 
-@pytest.mark.parametrize("kind", DRAWN)
-def test_the_digest_follows_what_is_drawn(kind: str) -> None:
-    assert digest(kind, 2) == digest(kind, 2 * (1 + 1e-12))
-    assert digest(kind, 2) != digest(kind, 2.02)
+PUBLIC = dict(drawing())
+
+
+def test_the_drawings_were_found() -> None:
+    assert len(PUBLIC) > 50 and "mlsys.viz.placement.gantt" in PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_drawing_is_heard_of(name: str) -> None:
+    """By the frames of its code: the function that the module offers is the one that announces."""
+    assert inspect.unwrap(PUBLIC[name]) is not PUBLIC[name]
+    assert PUBLIC[name].__code__.co_filename.endswith("shown.py")
+
+
+def test_a_picture_from_its_own_module_names_its_facts() -> None:
+    from mlsys.viz.memory import bandwidth_by_bytes_in_flight
+
+    heard: list[Shown] = []
+    stop = hear(heard.append)
+    try:
+        figure, ax, _, plt = viz.setup_plot()
+        bandwidth_by_bytes_in_flight(ax, [Hardware.Cloud.A100])
+        plt.close(figure)
+    finally:
+        stop()
+    assert [shown.name for shown in heard] == ["bandwidth_by_bytes_in_flight"]
+    assert "A100_80GB/memory/HBM/bandwidth" in heard[0].facts
+
+
+def test_a_picture_made_of_pictures_is_announced_once() -> None:
+    from mlsys.models.analysis import analyse
+    from mlsys.viz.analysis import analysis_figure
+    from mlsys.workloads import load
+
+    analysis = analyse(Hardware.Cloud.A100, load("lenet5"))
+    heard: list[Shown] = []
+    stop = hear(heard.append)
+    try:
+        analysis_figure(analysis, Hardware.Cloud.A100)
+    finally:
+        stop()
+    assert [shown.name for shown in heard] == ["analysis_figure"]

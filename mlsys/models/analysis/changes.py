@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.hardware.view import MachineView
 from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
 from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
+from mlsys.models.calibrated.model import A_LITTLE, KernelTimes, Parameters, Stack, kernel_times
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.units import ureg
 
@@ -23,6 +24,7 @@ __all__ = [
     "TimingModel",
     "changes_tried",
     "doubled",
+    "fastest_rate",
 ]
 
 HALF_WEIGHTS = "their weights had half the bits"
@@ -32,6 +34,11 @@ WHOLE = "all operators"
 
 _S = ureg.Unit("s")
 Mask = NDArray[np.bool_]
+
+
+def fastest_rate(machine: MachineView) -> float:
+    """Return the highest dense rate of the format of a machine, FLOP/s."""
+    return max(rate for rate in (machine.matrix, machine.vector) if rate is not None)
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,8 @@ class TimingModel:
         Of the model.
     peak, bandwidth
         Of the roofline, whose time no kernel's falls below: FLOP/s and byte/s.
-    fastest
-        Highest dense rate of the precision on any unit, FLOP/s.
+    machine
+        Whose fastest unit a kernel at its peak would run on; None where nobody asks.
     stays
         Whether data that fit stay in the last cache between kernels.
     """
@@ -54,8 +61,29 @@ class TimingModel:
     parameters: Parameters
     peak: float
     bandwidth: float
-    fastest: float
+    machine: MachineView | None
     stays: bool
+
+    @property
+    def fastest(self) -> float:
+        """Highest dense rate of the precision on any unit, FLOP/s."""
+        assert self.machine is not None
+        return fastest_rate(self.machine)
+
+    def settled(self) -> TimingModel:
+        """Return the model with the plain numbers of its machine, as they are now: it travels to other processes."""
+        return replace(self, engine=self.engine.settled(), machine=None)
+
+    def decisive(self, work: Work) -> tuple[str, ...]:
+        """Return the rates of the engine that the time of the whole comes from: those that move it at once."""
+        whole = self.seconds(work)
+        return tuple(name for name in Stack.RECORDED if self._with_more(name).seconds(work) != whole)
+
+    def _with_more(self, name: str) -> TimingModel:
+        more = {name: float(getattr(self.engine, name)) * A_LITTLE}
+        roof = {"matmul": "peak", "bandwidth": "bandwidth"}.get(name)
+        bound = {roof: getattr(self, roof) * A_LITTLE} if roof else {}
+        return replace(self, engine=self.engine.changed(**more), **bound)
 
     def times(self, work: Work) -> KernelTimes:
         """Return what one launch of each kernel takes."""

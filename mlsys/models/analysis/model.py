@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from mlsys.door import checked_count, takes
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
-from mlsys.hardware.view import MachineView, view
+from mlsys.hardware.view import view
 from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
-from mlsys.models.analysis.changes import TimingModel, changes_tried
+from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, fitted, parameters_of
 from mlsys.models.calibrated.lowering import kernels_of
@@ -23,8 +23,8 @@ from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
 from mlsys.precision import element_size, precision_name
-from mlsys.provenance import traced
-from mlsys.units import ureg
+from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorded, used_facts
+from mlsys.units import computed, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["analyse", "setting_of", "timing_of"]
@@ -110,11 +110,16 @@ def analyse(
     whose = setting_of(device, setting)
     parameters, calibration = parameters_of(whose, device.id, network.name)
     result = roofline(device, recounted)
-    timing = timing_of(device, chosen, parameters, stays)
     work = kernels_of(recounted, None)
-    operators, groups = _divided(recounted, result, timing, work)
-    half = _narrower(device, chosen)
-    narrower = (half, timing_of(device, half, parameters, stays)) if half else None
+    with comparing():
+        with recording() as read:
+            timing = timing_of(device, chosen, parameters, stays)
+            estimate = timing.seconds(work)
+        origin = _origin(network, timing, work, read)
+        operators, groups = _divided(recounted, result, timing, work, origin)
+        half = _narrower(device, chosen)
+        narrower = (half, timing_of(device, half, parameters, stays)) if half else None
+        changes = changes_tried(work, timing, groups, _gathered(groups), narrower)
     return Analysis(
         device=device.name,
         workload=network.name,
@@ -123,12 +128,12 @@ def analyse(
         setting=whose,
         calibration=calibration,
         roofline=result,
-        estimate=ureg.Quantity(timing.seconds(work), _S),
+        estimate=computed(estimate, _S, origin),
         peak=peak,
         ridge=device.ridge_point(chosen),
         operators=operators,
         groups=tuple(group for group, _ in groups),
-        changes=changes_tried(work, timing, groups, _gathered(groups), narrower),
+        changes=changes,
         assumptions=_assumptions(
             result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
         )
@@ -142,25 +147,28 @@ def analyse(
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
     machine = view(device, precision)
-    # A network on one device sends nothing, so that no link is read.
-    engine = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine, peers=False)
+    found = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
-    engine = replace(engine, vector=min(engine.vector, engine.matmul))
-    return TimingModel(
-        engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), _fastest(machine), stays
-    )
+    engine = found.changed(vector=lambda: min(found.vector, found.matmul))
+    return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
 
 
-def _fastest(machine: MachineView) -> float:
-    """Return the highest dense rate of the format, FLOP/s."""
-    return max(rate for rate in (machine.matrix, machine.vector) if rate is not None)
+def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> Step:
+    """Return what the estimate comes from, of what was read for it; the rest was compared with that."""
+    with unrecorded():
+        names = timing.decisive(work)
+    with recording() as held:
+        for name in names:
+            getattr(timing.engine, name)
+    words = {"device": timing.engine.name, "network": network.name}
+    return Step.told("analyse", words, used_facts(*held.values()), used_facts(*read.values()))
 
 
 def _narrower(device: Device, precision: str) -> str | None:
     """Return the fastest precision of half the size that the device has a dense peak for."""
     half = element_size(precision) / 2
     have = [name for name in device.precisions if element_size(name) == half and view(device, name).has("rate")]
-    return max(have, key=lambda name: _fastest(view(device, name)), default=None)
+    return max(have, key=lambda name: fastest_rate(view(device, name)), default=None)
 
 
 def _in_precision(network: Network, precision: str | None) -> Network:
@@ -212,7 +220,7 @@ def setting_of(device: Device, setting: str | None) -> str:
 
 
 def _divided(
-    network: Network, result: Result, timing: TimingModel, work: Work
+    network: Network, result: Result, timing: TimingModel, work: Work, origin: Step
 ) -> tuple[tuple[OperatorTime, ...], tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]]:
     """Return the time of each operator, and the groups with the kernels in each."""
     times = timing.times(work)
@@ -224,6 +232,7 @@ def _divided(
         np.where(times.working >= times.moving, "compute", "memory"),
     )
     kinds = np.empty(len(seconds), dtype=object)
+    fastest = timing.fastest
     product = work["kind"] == MATMUL
     operators = []
     for row, operator, child in zip(order, network, result.children, strict=True):
@@ -236,7 +245,7 @@ def _divided(
                 name=operator.name,
                 kind=str(kinds[row]),
                 bound=child.time,
-                estimate=ureg.Quantity(time, _S),
+                estimate=computed(time, _S, origin),
                 share=time / whole,
                 bound_by=child.bound_by,
                 held_by=str(held[row]),
@@ -244,7 +253,7 @@ def _divided(
                 data=operator.data.to("byte"),
                 weights=operator.weights.to("byte"),
                 intensity=operator.intensity,
-                utilisation=float(flops.magnitude) / time / timing.fastest,
+                utilisation=float(flops.magnitude) / time / fastest,
             )
         )
     groups = []
@@ -254,7 +263,7 @@ def _divided(
         groups.append(
             (
                 BottleneckGroup(
-                    str(kind), str(cause), int(work["count"][here].sum()), ureg.Quantity(time, _S), time / whole
+                    str(kind), str(cause), int(work["count"][here].sum()), computed(time, _S, origin), time / whole
                 ),
                 here,
             )

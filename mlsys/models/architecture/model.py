@@ -39,6 +39,7 @@ class _Spent(NamedTuple):
     flops: float
     at_peak: float
     bound_by: str
+    holds: frozenset[str]  # what the time comes from: "compute", "power", names of levels
 
     @property
     def time(self) -> float:
@@ -143,8 +144,6 @@ def architecture(
     launch = 0.0
     if launch_overhead is not None:
         launch = float(checked_number("architecture", "launch_overhead", launch_overhead, nonnegative("s"), {}))
-    costs = chosen.spending
-    origin = _origins(chosen, workload)
     if not isinstance(workload, Network):
         rows = _Rows((demand_of(workload),), (0,))
         names = [workload.name]
@@ -155,8 +154,13 @@ def architecture(
                 "Write e.g. workload=Network('mine', (gemm(64, 64, 64),))"
             )
         rows, names = _rows(workload), [operator.name for operator in workload]
-    counts = [chosen.counted(work) for work in rows.demands]
-    ones = [_one(chosen, work, counted, costs, launch) for work, counted in zip(rows.demands, counts, strict=True)]
+    with chosen.noting():
+        costs = chosen.spending
+        counts = [chosen.counted(work) for work in rows.demands]
+        ones = [_one(chosen, work, counted, costs, launch) for work, counted in zip(rows.demands, counts, strict=True)]
+    origin = _origins(
+        chosen, {work.precision for work in rows.demands}, frozenset().union(*(one.holds for one in ones))
+    )
     assumptions = _assumptions(chosen, costs, launch)
     first: dict[int, str] = {}
     for row, name in zip(rows.order, names, strict=True):
@@ -187,7 +191,8 @@ def _chosen(
 
 def _one(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spending, launch: float) -> _Spent:
     computing = counted.computing
-    feeding = max((moved / speed for moved, speed in zip(counted.moved[1:], strategy.speeds, strict=True)), default=0.0)
+    fed = [moved / speed for moved, speed in zip(counted.moved[1:], strategy.speeds, strict=True)]
+    feeding = max(fed, default=0.0)
     moving = counted.moved[0] / strategy.main_speed
     exposed_on_chip = max(feeding - computing, 0.0)
     busy = computing + exposed_on_chip
@@ -203,6 +208,11 @@ def _one(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spendi
     else:
         longest = max(computing, feeding, moving)
         bound_by = "compute" if computing == longest else "memory" if moving == longest else "on-chip memory"
+    longest = max(computing, feeding, moving) if strategy.mapping.overlap else max(computing, feeding)
+    holds = {"compute"} if computing == longest else set()
+    holds |= {level.name for level, own in zip(strategy.levels, fed, strict=True) if own == longest}
+    if moving == longest or not strategy.mapping.overlap:
+        holds.add(strategy.machine.main.name)
     whole = time + stretch
     flops = work.multiplying + work.beside
     return _Spent(
@@ -212,16 +222,18 @@ def _one(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spendi
         flops,
         flops / strategy.rates(work.precision)[0],
         bound_by,
+        frozenset(("power",) if stretch > 0 else holds),
     )
 
 
 class _Origins(NamedTuple):
-    """What bytes, times, times that the design power stretches, and energies lean on."""
+    """What bytes, times, their parts and shares of the peak, energies and powers come from."""
 
     moved: Step
     time: Step
-    stretched: Step
+    parts: Step
     energy: Step
+    power: Step
 
 
 def _result(
@@ -235,23 +247,24 @@ def _result(
     extra: dict[str, Quantity] | None = None,
 ) -> ArchitectureResult:
     time, energy = one.time, math.fsum(one.energy)
-    clock = origin.stretched if one.parts[-1] else origin.time
     levels = (strategy.machine.main, *strategy.levels)
     figures = {
         "energy": computed(energy, _JOULE, origin.energy),
-        "average power": computed(energy / time, _WATT, origin.stretched),
+        "average power": computed(energy / time, _WATT, origin.power),
         "moved": computed(one.moved[0], _BYTE, origin.moved),
         "intensity": computed(one.flops / one.moved[0], _FLOP_PER_BYTE, origin.moved),
-        "attained": computed(one.flops / time / 1e12, _TFLOP_PER_SECOND, clock),
-        "utilisation": computed(one.at_peak / time, _NUMBER, clock),
+        "attained": computed(one.flops / time / 1e12, _TFLOP_PER_SECOND, origin.time),
+        "utilisation": computed(one.at_peak / time, _NUMBER, origin.parts),
     }
     return ArchitectureResult(
         model=f"architecture ({strategy.name})",
         device=strategy.device.name,
         workload=name,
-        time=computed(time, _SECOND, clock),
+        time=computed(time, _SECOND, origin.time),
         bound_by=one.bound_by,
-        parts=FrozenDict({part: computed(value, _SECOND, clock) for part, value in zip(PARTS, one.parts, strict=True)}),
+        parts=FrozenDict(
+            {part: computed(value, _SECOND, origin.parts) for part, value in zip(PARTS, one.parts, strict=True)}
+        ),
         figures=FrozenDict({**figures, **(extra or {})}),
         assumptions=assumptions,
         children=children,
@@ -287,26 +300,33 @@ def _summed(
         math.fsum(one.flops for one in ones),
         math.fsum(one.at_peak for one in ones),
         max(sorted(held), key=lambda bound: held[bound]),
+        frozenset(),
     )
-    extra = {f"bound by {bound}": computed(held[bound] / whole.time, _NUMBER, origin.time) for bound in sorted(held)}
+    extra = {f"bound by {bound}": computed(held[bound] / whole.time, _NUMBER, origin.parts) for bound in sorted(held)}
     also = "operators run one after the other; data return to the main memory between them"
     return _result(strategy, network.name, whole, (*assumptions, also), origin, None, children, extra)
 
 
-def _origins(strategy: TilingStrategy, network: Operator | Network) -> _Origins:
-    device, how, costs = strategy.device, strategy.mapping, strategy.spending
-    operator = network.operators[0] if isinstance(network, Network) and len(network) else network
-    computes = how.compute_precision or str(getattr(operator, "precision", device.headline))
-    sizes, speeds = strategy.on_record
-    machine = strategy.machine
-    time = {"peak": device.peak(computes, how.sparsity, how.unit), "bandwidth": machine.main.quantity("bandwidth")}
-    time |= speeds
-    energy = {"multiply_accumulate": costs.energies.mac(computes).value} | costs.leans
+def _origins(strategy: TilingStrategy, precisions: set[str], holds: frozenset[str]) -> _Origins:
+    """Return what each kind of number comes from; what else was read cut the tiles, or lost to what holds."""
+    machine, costs = strategy.machine, strategy.spending
+    peak = {
+        name: each for precision in sorted(precisions) for name, each in strategy.rates_on_record(precision).items()
+    }
+    energy = {
+        f"multiply_accumulate in {name}": costs.energies.mac(strategy.mapping.compute_precision or name).value
+        for name in sorted(precisions)
+    } | costs.leans
     power = {name: machine.quantity(name) for name in ("tdp", "idle_power") if machine.has(name)}
-    # A tile is cut to the sizes, and among those that fit the quickest is taken.
-    stretched, spent = time | power | energy, energy | (time | power if costs.idle else {})
-    steps = (sizes | time, sizes | time, sizes | stretched, sizes | time | spent)
-    return _Origins(*(Step("architecture", tuple(inputs.values()), tuple(inputs)) for inputs in steps))
+    every = {level.name: level.leans("bandwidth") for level in (machine.main, *strategy.levels)}
+    time: dict[str, Quantity] = peak if "compute" in holds else {}
+    for name in sorted(holds & every.keys()):
+        time = time | every[name]
+    if "power" in holds:
+        time = time | power | energy
+    spent = energy | ({"idle_power": power["idle_power"]} | time if costs.idle else {})
+    steps = ({}, time, time | peak, spent, spent | time)
+    return _Origins(*(strategy.origin("architecture", inputs) for inputs in steps))
 
 
 def _assumptions(strategy: TilingStrategy, costs: Spending, launch: float) -> tuple[str, ...]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from collections.abc import Mapping as Named
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import Any, ClassVar
@@ -18,8 +21,8 @@ from mlsys.models.architecture.spending import Spending
 from mlsys.models.energy import Energies
 from mlsys.models.record import amounts
 from mlsys.precision import element_size
-from mlsys.provenance import Step
-from mlsys.units import Quantity, Unit, computed, ureg
+from mlsys.provenance import Fact, Step, recording
+from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Operator
 
 __all__ = ["TilePlan", "TilingStrategy"]
@@ -148,6 +151,30 @@ class TilingStrategy(ABC):
             )
         _ = self.levels, self.machine
 
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what is read of the device inside the block: whatever is kept here afterwards leans on it."""
+        with recording() as seen:
+            yield
+        self._read.update(seen)
+
+    @cached_property
+    def _read(self) -> dict[str, Quantity]:
+        return {}
+
+    @property
+    def against(self) -> tuple[Fact, ...]:
+        """Every fact that was read so far: sizes and rates that tiles were cut to, whether they bind or not."""
+        return tuple(
+            dict.fromkeys(
+                fact for quantity in self._read.values() for fact in (quantity.facts if quantity is not None else ())
+            )
+        )
+
+    def origin(self, model: str, operands: Named[str, Quantity]) -> Step:
+        """Return the step of what operands set, and all else that was read decided about."""
+        return Step(model, tuple(operands.values()), tuple(operands), against=self.against)
+
     def plan(self, operator: Operator) -> TilePlan:
         """Return how ``operator`` is cut: least time, then fewest bytes, within the discipline.
 
@@ -165,15 +192,18 @@ class TilingStrategy(ABC):
             If the device lacks the precision.
         """
         work = demand_of(operator)
-        return self.described(operator.name, work, self.counted(work))
+        with self.noting():
+            counted = self.counted(work)
+        return self.described(operator.name, work, counted)
 
     def described(self, name: str, work: Demand, counted: Counted) -> TilePlan:
         """Return counts as a plan with units."""
         again = counted.moved[0] - work.data
         written = work.written
+        cut, room, arithmetic = self._origins(counted.level, work.precision)
 
-        def given(amount: float, unit: Unit = _BYTE) -> Quantity:
-            return computed(amount, unit, self.origin)
+        def given(amount: float) -> Quantity:
+            return computed(amount, _BYTE, cut)
 
         return TilePlan(
             operator=name,
@@ -185,7 +215,7 @@ class TilingStrategy(ABC):
             order=counted.order,
             level=counted.level,
             buffer=given(counted.buffer),
-            capacity=given(counted.capacity),
+            capacity=computed(counted.capacity, _BYTE, room),
             block=counted.block,
             block_level=counted.block_level,
             read=given(work.data - written + again),
@@ -199,7 +229,7 @@ class TilingStrategy(ABC):
             launches=1,
             loads=counted.loads,
             waves=counted.waves,
-            computing=given(counted.computing, _SECOND),
+            computing=computed(counted.computing, _SECOND, arithmetic),
             utilisation=counted.utilisation,
         )
 
@@ -240,18 +270,32 @@ class TilingStrategy(ABC):
         """Return the bytes that a program may claim of one piece of a level."""
         return level.usable_each or 0.0
 
-    @cached_property
-    def on_record(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
-        """Sizes and bandwidths of the levels on the chip, as far as they are on record."""
-        speeds = {f"{each.name}_bandwidth": each.quantity("bandwidth") for each in self.levels if each.has("bandwidth")}
-        return {level.name: level.quantity("usable") for level in self.levels}, speeds
+    def level_named(self, name: str) -> LevelView:
+        """Return a level that data pass, the main memory included."""
+        return next(level for level in (self.machine.main, *self.levels) if level.name == name)
 
-    @cached_property
-    def origin(self) -> Step:
-        """What a plan leans on: tiles are cut to the sizes, and of those that fit the quickest are taken."""
-        leans = dict(self.on_record[0] | self.on_record[1])
-        leans["bandwidth"] = self.machine.main.quantity("bandwidth")
-        return Step("tiles", tuple(leans.values()), tuple(leans))
+    def rates_on_record(self, precision: str) -> dict[str, Quantity]:
+        """Return the peaks that arithmetic in a format takes its time from, as far as they are on record."""
+        how = self.mapping
+        computes = how.compute_precision or precision
+        found = {"peak": self.device.peak(computes, how.sparsity, how.unit)}
+        for name in (computes, "fp32"):
+            beside = replace(self.machine, precision=name, unit="vector")
+            if beside.has("rate"):
+                return found | {"vector_peak": beside.quantity("rate")}
+        return found
+
+    def _origins(self, level: str, precision: str) -> tuple[Step, Step, Step]:
+        """Return what sizes, the room of a level and the time of arithmetic come from."""
+        known: dict[Any, tuple[Step, Step, Step]] = self.__dict__.setdefault("_known_origins", {})
+        key = (level, precision, len(self._read))
+        if key not in known:
+            known[key] = (
+                self.origin("tiles", {}),
+                self.origin("tiles", self.level_named(level).leans("usable", each=True)),
+                self.origin("tiles", self.rates_on_record(precision)),
+            )
+        return known[key]
 
     @cached_property
     def units(self) -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from mlsys.errors import ArgumentError
 from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView, MachineView
 from mlsys.models.architecture.demand import Counted, Demand
@@ -56,13 +57,18 @@ class Spending:
         inside = tuple(prices[level.name].joules for level in levels)
         drawn, limit = static_power(machine), machine.tdp
         idle = 0.0 if drawn is None else float(drawn.m_as("W"))
+        if limit is not None and limit <= idle:
+            raise ArgumentError(
+                f"architecture(): `device` {machine.name} draws {idle:g} W when idle, which leaves nothing of its "
+                f"design power of {limit:g} W to work with. Give it a `tdp` above its `idle` power"
+            )
         return cls(
             energies=energies,
             off_chip=0.0 if within else prices[main.name].joules,
             levels=(prices[main.name].joules if within else 0.0, *inside),
             register=register.joules,
             idle=idle,
-            budget=limit - idle if limit is not None and limit > idle else math.inf,
+            budget=math.inf if limit is None else limit - idle,
             leans={"register": register.value} | {f"byte_of_{name}": price.value for name, price in prices.items()},
         )
 

@@ -1,7 +1,15 @@
 """A roofline that knows what machines attain: few parameters, fitted once, stated with their error."""
 
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, bound, calibrated_times, kernel_times
+from mlsys.models.calibrated.model import (
+    KernelTimes,
+    Parameters,
+    Stack,
+    bound,
+    calibrated_times,
+    holding,
+    kernel_times,
+)
 from mlsys.models.calibrated.work import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -30,6 +38,7 @@ __all__ = [
     "Work",
     "bound",
     "calibrated_times",
+    "holding",
     "kernel_times",
     "snapshot",
 ]

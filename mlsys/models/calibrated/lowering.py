@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,13 +106,9 @@ def side_by_side(engine: Snapshot, peers: float) -> Snapshot:
 
     A pipeline counts as the engines that it keeps busy on average.
     """
-    return replace(
-        engine,
-        matmul=engine.matmul * peers,
-        vector=engine.vector * peers,
-        bandwidth=engine.bandwidth * peers,
-        cache=engine.cache * peers,
-        cache_bandwidth=engine.cache_bandwidth * peers,
-        units=engine.units * peers,
-        power=engine.power * peers,
-    )
+    shared = ("matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "power")
+    return engine.changed(**{name: partial(_times, engine, name, peers) for name in shared})
+
+
+def _times(engine: Snapshot, name: str, peers: float) -> float:
+    return float(getattr(engine, name)) * peers

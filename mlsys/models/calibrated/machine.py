@@ -6,11 +6,15 @@ few numbers in their place are this model's own, and :attr:`Snapshot.assumed` na
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from mlsys.errors import ArgumentError
-from mlsys.hardware.view import MachineView
+from mlsys.hardware.view import LevelView, MachineView
 from mlsys.precision import PRECISIONS
+from mlsys.provenance import comparing
 
 __all__ = ["Snapshot", "snapshot"]
 
@@ -37,8 +41,18 @@ USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
 
 
 @dataclass(frozen=True)
+class Unread:
+    """A number that is read when somebody asks for it."""
+
+    of: Callable[[], float]
+
+
+@dataclass(frozen=True)
 class Snapshot:
-    """The numbers of one machine, or of a share of it, in one number format, under the what-ifs that hold.
+    """The numbers of one machine, or of a share of it, in one number format.
+
+    A rate of a twin is read whenever it is asked for, under the what-ifs that hold then: a recorder sees the facts
+    that a model uses, and no others.
 
     Attributes
     ----------
@@ -83,6 +97,21 @@ class Snapshot:
     bits: float
     assumed: tuple[str, ...] = ()
 
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        return value.of() if type(value) is Unread else value
+
+    def changed(self, **rates: Any) -> Snapshot:
+        """Return the machine with other rates: numbers, or functions without arguments that are called when asked."""
+        other = object.__new__(Snapshot)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update({name: Unread(rate) if callable(rate) else rate for name, rate in rates.items()})
+        return other
+
+    def settled(self) -> Snapshot:
+        """Return the machine as plain numbers, as they are now."""
+        return replace(self)
+
     def share(self, compute: float, bandwidth: float = 1.0) -> Snapshot:
         """Return the machine with a share of its units and of its bandwidth.
 
@@ -97,25 +126,22 @@ class Snapshot:
                     f"share(): `{argument}` must be a fraction above 0 and at most 1, got {value!r}. "
                     "Give the part of the machine that works, such as 1/4 for one core of four"
                 )
-        return replace(
-            self,
-            matmul=self.matmul * compute,
-            vector=self.vector * compute,
-            units=max(1.0, self.units * compute),
-            bandwidth=self.bandwidth * bandwidth,
-            cache_bandwidth=self.cache_bandwidth * compute,
+        return self.changed(
+            matmul=lambda: self.matmul * compute,
+            vector=lambda: self.vector * compute,
+            units=lambda: max(1.0, self.units * compute),
+            bandwidth=lambda: self.bandwidth * bandwidth,
+            cache_bandwidth=lambda: self.cache_bandwidth * compute,
         )
 
 
-def snapshot(machine: MachineView, *, peers: bool = True) -> Snapshot:
+def snapshot(machine: MachineView) -> Snapshot:
     """Return what the calibrated model reads of a machine, for products in its precision.
 
     Parameters
     ----------
     machine
         A view; one of the vector unit leaves the matrix units idle, as FP32 code without TF32 does.
-    peers
-        Whether it speaks to others; if not, no link is read.
 
     Raises
     ------
@@ -133,13 +159,6 @@ def snapshot(machine: MachineView, *, peers: bool = True) -> Snapshot:
     >>> v100.computes_in, v100.assumed
     ('fp16', ())
     """
-    assumed: list[str] = []
-
-    def or_else(amount: float | None, otherwise: float, words: str) -> float:
-        if amount is None:
-            assumed.append(words)
-        return otherwise if amount is None else amount
-
     main = machine.main
     if not main.has("bandwidth"):
         raise ArgumentError(
@@ -147,58 +166,75 @@ def snapshot(machine: MachineView, *, peers: bool = True) -> Snapshot:
             "of a transfer follows without. Add it, with its source, to the device's YAML file"
         )
     computes_in, matmul = _matmul(machine)
-    cache, cache_bandwidth = _cache(machine)
-    vector = or_else(
-        _vector(machine), matmul / MATRIX_OVER_VECTOR, f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate"
-    )
+    shared = _shared(machine)
+    links = [partial(link.require, "bandwidth") for link in machine.links if link.has("bandwidth")]
+    vectors = _vectors(machine)
+    fields: dict[str, Any] = {
+        "matmul": matmul,
+        "vector": (lambda: _largest(vectors)()) if vectors else lambda: matmul() / MATRIX_OVER_VECTOR,
+        "bandwidth": lambda: main.require("bandwidth"),
+        "cache": (lambda: _last(shared).require("capacity")) if shared else 0.0,
+        "cache_bandwidth": (lambda: _last(shared).bandwidth or 0.0) if shared else 0.0,
+        "units": (lambda: machine.require("units")) if machine.has("units") else 1.0,
+        "clock": (lambda: machine.require("clock")) if machine.has("clock") else USUAL_CLOCK,
+        "power": (lambda: machine.require("tdp")) if machine.has("tdp") else float("inf"),
+        "link": (lambda: _largest(links)()) if links else 0.0,
+        "node": (lambda: machine.require("node")) if machine.has("node") else USUAL_NODE,
+    }
+    missing = {
+        f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate": bool(vectors),
+        "1 unit": machine.has("units"),
+        f"a clock of {USUAL_CLOCK / 1e9:.0f} GHz": machine.has("clock"),
+        "no limit of power": machine.has("tdp"),
+        f"a process of {USUAL_NODE:.0f} nm": machine.has("node"),
+    }
     return Snapshot(
         name=machine.name,
         computes_in=computes_in,
-        matmul=matmul,
-        vector=vector,
-        bandwidth=main.require("bandwidth"),
-        cache=cache,
-        cache_bandwidth=cache_bandwidth,
-        units=or_else(machine.units, 1.0, "1 unit"),
-        clock=or_else(machine.clock, USUAL_CLOCK, f"a clock of {USUAL_CLOCK / 1e9:.0f} GHz"),
-        power=or_else(machine.tdp, float("inf"), "no limit of power"),
-        link=max((link.bandwidth or 0.0 for link in machine.links), default=0.0) if peers else 0.0,
         array=float(machine.systolic_array.rows) if machine.systolic_array else 1.0,
-        node=or_else(machine.node, USUAL_NODE, f"a process of {USUAL_NODE:.0f} nm"),
         bits=19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in]),
-        assumed=tuple(assumed),
+        assumed=tuple(words for words, recorded in missing.items() if not recorded),
+        **{name: Unread(value) if callable(value) else value for name, value in fields.items()},
     )
 
 
-def _matmul(machine: MachineView) -> tuple[str, float]:
-    """Return the format that products run in, and their rate."""
+def _matmul(machine: MachineView) -> tuple[str, Callable[[], float]]:
+    """Return the format that products run in, and what reads their rate."""
     wanted = machine.precision
     wider = (wanted, *_WIDER[wanted])
     for candidate in wider:
-        rate = machine.rate_of(candidate, machine.unit)
-        if rate is not None:
-            return candidate, rate
+        rate = replace(machine, precision=candidate)
+        if rate.has("rate"):
+            return candidate, partial(rate.require, "rate")
     if machine.unit is not None:
         return _matmul(replace(machine, unit=None))
-    if wanted in ("fp16", "bf16", "int16") and (integer := machine.rate_of("int8")):
-        return wanted, integer / 2  # a unit for 8 bits takes two passes at least
+    if wanted in ("fp16", "bf16", "int16") and machine.has_rate("int8"):
+        return wanted, lambda: (machine.rate_of("int8") or 0.0) / 2  # a unit for 8 bits takes two passes at least
     raise ArgumentError(
         f"snapshot(): `machine` {machine.name} has no rate for {wanted}; it has {', '.join(machine.precisions)}; "
         f"tried {', '.join(wider)} of {', '.join(PRECISIONS)}"
     )
 
 
-def _vector(machine: MachineView) -> float | None:
-    """Return the rate of element-wise work: that of FP32, or else the highest of the vector units."""
-    rate = machine.rate_of("fp32", "vector")
-    rates = (machine.rate_of(name, "vector") for name in machine.precisions) if rate is None else (rate,)
-    return max((each for each in rates if each is not None), default=None)
+def _vectors(machine: MachineView) -> list[Callable[[], float]]:
+    """Return what reads the rates of element-wise work: that of FP32, or else all of the vector units."""
+    names = ["fp32"] if machine.has_rate("fp32", "vector") else machine.precisions
+    rates = (replace(machine, precision=name, unit="vector") for name in names)
+    return [partial(rate.require, "rate") for rate in rates if rate.has("rate")]
 
 
-def _cache(machine: MachineView) -> tuple[float, float]:
-    """Return capacity and rate of the last level on the chip that all units share."""
-    shared = [level for level in (*machine.outer, *machine.inner) if level.scope == "device" and level.has("capacity")]
-    if not shared:
-        return 0.0, 0.0
-    last = max(shared, key=lambda level: level.require("capacity"))
-    return last.require("capacity"), last.bandwidth or 0.0
+def _shared(machine: MachineView) -> list[LevelView]:
+    """Return the levels on the chip that all units share."""
+    return [level for level in (*machine.outer, *machine.inner) if level.scope == "device" and level.has("capacity")]
+
+
+def _last(shared: Sequence[LevelView]) -> LevelView:
+    """Return the largest of some levels, the last before the main memory."""
+    with comparing():
+        return shared[0] if len(shared) == 1 else max(shared, key=lambda level: level.require("capacity"))
+
+
+def _largest(rates: Sequence[Callable[[], float]]) -> Callable[[], float]:
+    """Return what reads the highest of some rates; the others are only compared with it."""
+    with comparing():
+        return rates[0] if len(rates) == 1 else max(rates, key=lambda read: read())

@@ -27,7 +27,7 @@ from mlsys.hardware.view import MachineView
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ALL_REDUCE, ATTENTION, COLLECTIVE, MATMUL, VECTOR, Work
 
-__all__ = ["KernelTimes", "Parameters", "Stack", "bound", "calibrated_times", "kernel_times"]
+__all__ = ["A_LITTLE", "KernelTimes", "Parameters", "Stack", "bound", "calibrated_times", "holding", "kernel_times"]
 
 Array = NDArray[np.float64]
 
@@ -141,6 +141,9 @@ class Stack:
         "node", "bits",
     )  # fmt: skip
 
+    # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
+    RECORDED = ("matmul", "vector", "bandwidth", "cache_bandwidth", "units", "clock", "power", "link", "node")
+
     @classmethod
     def of(cls, pairs: Sequence[tuple[MachineView | Snapshot, Work, bool]]) -> Stack:
         """Return the cases side by side.
@@ -155,7 +158,14 @@ class Stack:
         case = np.repeat(np.arange(len(pairs)), lengths)
         columns = np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((10, 0))
         machines = [one if isinstance(one, Snapshot) else snapshot(one) for one, _, _ in pairs]
-        rates = np.array([[getattr(one, name) for name in cls.RATES] for one in machines]).reshape(-1, len(cls.RATES))
+        read: dict[tuple[int, frozenset[str]], list[float]] = {}
+        rows = []
+        for machine, (_, work, kept) in zip(machines, pairs, strict=True):
+            key = id(machine), _needed(work, kept)
+            if key not in read:
+                read[key] = _rates(machine, key[1])
+            rows.append(read[key])
+        rates = np.array(rows).reshape(-1, len(cls.RATES))
         engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
         kernels = Work(columns)
         stays = np.array([kept for _, _, kept in pairs], dtype=bool)[case]
@@ -173,6 +183,32 @@ class Stack:
         summed: Array = np.zeros(self.cases)
         np.add.at(summed, self.case, seconds * self.kernels["count"])
         return summed
+
+
+A_LITTLE = 1 + 1e-6
+"""Times as much of a rate: what moves with it leans on it here, and what does not only compares it."""
+
+# A rate that no kernel of a case asks for is not read: this stands in its place.
+_IDLE = {"link": 0.0, "cache": 0.0}
+
+
+def _needed(work: Work, stays: bool) -> frozenset[str]:
+    """Return the rates that the time of some kernels, or its bounds, are computed from."""
+    kinds = set(work["kind"].tolist())
+    found = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}
+    found |= {"cache"} if stays else set()
+    found |= {"power"} if kinds & {MATMUL, ATTENTION} else set()
+    found |= {"clock"} if MATMUL in kinds else set()
+    found |= {"link"} if COLLECTIVE in kinds else set()
+    return frozenset(found)
+
+
+def _rates(machine: Snapshot, needed: frozenset[str]) -> list[float]:
+    """Return the rates of a machine, those read that are needed; a process matters where power is limited."""
+    found = {name: getattr(machine, name) if name in needed else _IDLE.get(name, 1.0) for name in Stack.RATES}
+    if "power" in needed and np.isfinite(found["power"]):
+        found["node"] = machine.node
+    return list(found.values())
 
 
 def bound(stack: Stack) -> tuple[Array, Array]:
@@ -214,11 +250,14 @@ class KernelTimes:
         Transfers of what comes from the main memory and from the cache.
     launch
         What each launch costs, however small.
+    fed
+        Whether the best tile waits for its operands.
     """
 
     working: Array
     moving: Array
     launch: Array
+    fed: NDArray[np.bool_]
 
     @property
     def seconds(self) -> Array:
@@ -240,7 +279,7 @@ class KernelTimes:
             Of the roofline, FLOP/s and byte/s.
         """
         working, moving = np.maximum(self.working, flops / peak), np.maximum(self.moving, moved / bandwidth)
-        return KernelTimes(working, moving, self.launch)
+        return KernelTimes(working, moving, self.launch, self.fed)
 
 
 def calibrated_times(stack: Stack, parameters: Array) -> Array:
@@ -272,7 +311,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     kernels, engines = stack.kernels, stack.engines
-    working = np.zeros(len(stack.case))
+    working, fed = np.zeros(len(stack.case)), np.zeros(len(stack.case), dtype=bool)
     feed = np.where(engines["cache_bandwidth"] > 0, engines["cache_bandwidth"], CACHE_OVER_MAIN * engines["bandwidth"])
     # A cache is never slower than the memory behind it.
     feed = np.maximum(feed * own["reuse"], own["bandwidth"] * engines["bandwidth"])
@@ -280,7 +319,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
 
     here = kernels["kind"] == MATMUL
     if here.any():
-        working[here] = _product(kernels, engines, own, feed, here)
+        working[here], fed[here] = _product(kernels, engines, own, feed, here)
     here = kernels["kind"] == VECTOR
     working[here] = kernels["flops"][here] / (own["vector"][here] * engines["vector"][here])
     here = kernels["kind"] == ATTENTION
@@ -290,7 +329,39 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     if here.any():
         working[here] = _collective(kernels, engines, own, here)
         moving[here] = 0.0
-    return KernelTimes(working, moving, own["launch"])
+    return KernelTimes(working, moving, own["launch"], fed)
+
+
+def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
+    """Return, by rate, the cases whose time comes from it: a kernel of theirs is held by it.
+
+    Parameters
+    ----------
+    stack, parameters
+        As for :func:`calibrated_times`.
+    """
+    times, engines, kind = kernel_times(stack, parameters), stack.engines, stack.kernels["kind"]
+    rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
+    own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
+    working = times.working > times.moving
+    near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
+    product = working & ((kind == MATMUL) | (kind == ATTENTION))
+    joules = own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
+    limited = product & ~times.fed & (engines["power"] / joules < own["compute"] * engines["matmul"])
+    shared = sharing(engines)
+    waits = product & times.fed
+    found = {
+        "matmul": product & ~times.fed & ~limited,
+        "units": product,
+        "clock": waits & (shared > 1) & (shared < MOST_SHARING),
+        "power": limited,
+        "node": limited & np.isfinite(engines["power"]),
+        "vector": working & ((kind == VECTOR) | (kind == ATTENTION)),
+        "link": working & (kind == COLLECTIVE),
+        "bandwidth": (~working & (stack.main > 0)) | (~near & (waits | (~working & (stack.near > 0)))),
+        "cache_bandwidth": near & (waits | (~working & (stack.near > 0))),
+    }
+    return {name: np.bincount(stack.case, here, stack.cases) > 0 for name, here in found.items()}
 
 
 def _sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
@@ -343,8 +414,8 @@ def _collective(kernels: Work, engines: dict[str, Array], own: dict[str, Array],
 
 def _product(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
-) -> Array:
-    """Return seconds of matrix products without their traffic to the main memory, at the best tile."""
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return seconds of products at the best tile, without their traffic to the main memory, and which wait for it."""
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
     units, array = engines["units"][here], engines["array"][here]
     rate = _sustained(engines, own, here) / units
@@ -352,7 +423,7 @@ def _product(
     supply = feed[here] / units * shared
     width = np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5)
     tall = np.where(array > 1, np.ceil(k / array) * array, k)  # a systolic array pads the reduction
-    best = np.full(m.shape, np.inf)
+    best, waits = np.full(m.shape, np.inf), np.zeros(m.shape, dtype=bool)
     for tile_m, tile_n in TILES + SMALL_TILES:
         fixed = array > 1
         rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), float(tile_m))
@@ -366,8 +437,12 @@ def _product(
         for split in (np.ones_like(fill), fill):
             depth = tall / split
             arithmetic = 2 * rows * columns * (depth + own["ramp"][here]) / rate
-            inner = np.maximum(arithmetic, (rows + columns) * depth * width / supply)
+            feeding = (rows + columns) * depth * width / supply
+            inner = np.maximum(arithmetic, feeding)
             waves = np.ceil(blocks * split / units)
             extra = np.where(split > 1, 2 * split * m * n * batch * 4 / feed[here], 0.0)
-            best = np.where(allowed, np.minimum(best, waves * inner + extra), best)
-    return best
+            time = waves * inner + extra
+            better = allowed & (time < best)
+            best = np.where(better, time, best)
+            waits = np.where(better, feeding > arithmetic, waits)
+    return best, waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mlsys.errors import ArgumentError
@@ -88,9 +89,8 @@ def nest_cost(
     moved = movements(space, mapping)
     words = [sum(item.words for item in moved if item.level == n) for n in range(1, len(mapping.levels) + 1)]
     seconds = [each * count for each, count in zip(chip.times, words, strict=True)]
-    clock, prices = (Step("dataflow", tuple(leans.values()), tuple(leans)) for leans in chip.leans)
-    both = Step("dataflow", tuple((all_of := chip.leans[0] | chip.leans[1]).values()), tuple(all_of))
     computing = 2 * space.macs / chip.rate
+    clock, prices, both = _origins(chip, computing, seconds, overlap)
     parts, exposed = {"compute": computing}, computing
     for level, taken in zip(chip.levels, seconds, strict=False):
         added = max(taken - exposed, 0.0) if overlap else taken
@@ -113,7 +113,10 @@ def nest_cost(
         parts=FrozenDict({name: computed(part, _SECOND, clock) for name, part in parts.items()}),
         figures=FrozenDict(
             {name: computed(value, _JOULE, prices) for name, value in joules.items()}
-            | {name: ureg.Quantity(value, _BYTE) for name, value in traffic.items()}
+            | {
+                name: computed(value, _BYTE, Step("dataflow", (), against=clock.against))
+                for name, value in traffic.items()
+            }
             | {
                 "energy": computed(energy, _JOULE, prices),
                 "energy-delay product": computed(energy * time, _JOULE_SECOND, both),
@@ -124,6 +127,23 @@ def nest_cost(
             "data moves while units compute" if overlap else "memories and units take turns",
         ),
     )
+
+
+def _origins(chip: Hierarchy, computing: float, seconds: Sequence[float], overlap: bool) -> tuple[Step, Step, Step]:
+    """Return what time, energy and their product come from: with overlap the time is that of whatever takes longest."""
+    rates, prices = chip.leans
+    longest = max(computing, *seconds)
+    holds = {} if overlap and computing < longest else {"peak": rates["peak"]}
+    for level, taken in zip(chip.levels, seconds, strict=False):
+        name = f"{level.name}_bandwidth"
+        if name in rates and (taken == longest or not overlap):
+            holds[name] = rates[name]
+    beside = tuple(fact for quantity in (*rates.values(), *chip.sizes.values()) for fact in quantity.facts)
+    time, energy, both = (
+        Step("dataflow", tuple(leans.values()), tuple(leans), against=beside)
+        for leans in (holds, prices, holds | prices)
+    )
+    return time, energy, both
 
 
 def hierarchy_for(

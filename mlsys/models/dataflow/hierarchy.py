@@ -87,16 +87,17 @@ class Hierarchy:
     @cached_property
     def leans(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
         """What times and energies lean on, by name."""
-        speeds = {
-            f"{level.name}_bandwidth": level.quantity("bandwidth")
-            for level in self.levels[:-1]
-            if level.has("bandwidth")
-        }
+        speeds = {name: rate for level in self.levels[:-1] for name, rate in level.leans("bandwidth").items()}
         prices = {f"byte_of_{level.name}": self.energies.byte(level).value for level in self.levels}
         return (
             {"peak": self.machine.quantity("rate"), **speeds},
             {"multiply_accumulate": self.energies.mac(self.precision).value, **prices},
         )
+
+    @cached_property
+    def sizes(self) -> dict[str, Quantity]:
+        """What the tiles were fitted to, by name."""
+        return {name: size for level in self.levels for name, size in level.leans("usable", each=True).items()}
 
 
 def hierarchy(

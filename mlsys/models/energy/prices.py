@@ -13,9 +13,9 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView, MachineView, view
-from mlsys.models.energy.rules import NEW, OLD, RULES, WORD, Reader
+from mlsys.models.energy.rules import NEW, OLD, RULES, WORD, Reader, price_grows
 from mlsys.precision import precision_name
-from mlsys.provenance import Step
+from mlsys.provenance import Fact, Step
 from mlsys.units import Quantity, Unit, computed, ureg
 
 __all__ = ["PUBLISHED_NODES", "Bound", "Energies", "Price", "static_power"]
@@ -45,10 +45,12 @@ class Price:
     _unit: Unit
     _of: Callable[[Bound], tuple[float, dict[str, Quantity]]] = field(repr=False)
     _bound: Bound = "central"
+    _against: tuple[Fact, ...] = field(default=(), repr=False)
 
     def _end(self, bound: Bound) -> Quantity:
         value, facts = self._of(bound)
-        return computed(value, self._unit, Step("energy", tuple(facts.values()), tuple(facts)) if facts else None)
+        origin = Step("energy", tuple(facts.values()), tuple(facts), against=self._against) if facts else None
+        return computed(value, self._unit, origin)
 
     @cached_property
     def value(self) -> Quantity:
@@ -243,8 +245,8 @@ class Energies:
         if technology is not Technology.SRAM:
             return self.dram(technology, level.generation)
         level.require("capacity")
-        size = {"capacity": level.quantity("capacity")}
-        return self._price(_PJ_BYTE, "sram", float(level.capacity_each or 0.0), per=WORD, leans=size)
+        capacity, size = level.leans("capacity", each=True), float(level.capacity_each or 0.0)
+        return self._price(_PJ_BYTE, "sram", size, per=WORD, leans=capacity)
 
     def assumptions(self) -> tuple[str, ...]:
         """Return what the price list takes for granted, in words."""
@@ -265,10 +267,12 @@ class Energies:
     def _price(
         self, unit: Unit, kind: str, *given: float | str, per: float = 1.0, leans: Mapping[str, Quantity] | None = None
     ) -> Price:
-        """Return a price by its rule; ``per`` divides it, ``leans`` are facts that chose it."""
+        """Return a price by its rule; ``per`` divides it, ``leans`` are facts that its size is computed from."""
         key = (kind, per, *given)
         if key not in self._known:
             rule = RULES[kind]
+            sized = leans or {}
+            flat = kind == "sram" and not price_grows(float(given[0]))
 
             def of(bound: Bound) -> tuple[float, dict[str, Quantity]]:
                 get = Reader()
@@ -277,9 +281,10 @@ class Energies:
                 else:
                     value = rule.reach(get, self.node, *given)[bound == "high"]
                 more = {"node": self._node} if self._node is not None and kind not in ("dram", "wire") else {}
-                return value / per, {**get.facts, **more, **(leans or {})}
+                return value / per, {**get.facts, **more, **({} if flat and bound == "central" else sized)}
 
-            self._known[key] = Price(rule.words(*given), unit, of, self.bound)
+            against = tuple(fact for size in sized.values() for fact in size.facts) if flat else ()
+            self._known[key] = Price(rule.words(*given), unit, of, self.bound, against)
         return self._known[key]
 
 

@@ -16,7 +16,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance import Fact, read
 from mlsys.units import Quantity
 
-__all__ = ["NEW", "OLD", "RULES", "WORD", "Reader", "Rule"]
+__all__ = ["NEW", "OLD", "RULES", "WORD", "Reader", "Rule", "price_grows"]
 
 OLD, NEW = 45.0, 7.0
 """The two process nodes whose energies are published, nm."""
@@ -219,6 +219,11 @@ def _sram(get: Reader, node: float, size: float) -> float:
         return _register(get, node)
     old, new, beyond = _sram_columns(get, size / _KIB)
     return _scaled(old, new, node, beyond)
+
+
+def price_grows(size: float) -> bool:
+    """Tell whether an SRAM of so many bytes costs more a word where it is a little larger, or less where smaller."""
+    return _REGISTERS * _KIB < size <= _LARGEST * _KIB
 
 
 def _sram_reach(get: Reader, node: float, size: float) -> Range:

@@ -29,12 +29,12 @@ from mlsys.models.systolic.scalesim import scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
 from mlsys.precision import element_size
 from mlsys.provenance import Step, traced
-from mlsys.units import Q_, Quantity, computed, total, ureg
+from mlsys.units import Quantity, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["systolic"]
 
-_JOULE = ureg.Unit("J")
+_JOULE, _BYTE, _NUMBER = ureg.Unit("J"), ureg.Unit("byte"), ureg.Unit("")
 _BUFFER = 32 * 1024  # bytes
 _PARTS = ("multiplying", "idle PEs", "load, fill and drain", "exposed memory")
 
@@ -223,9 +223,11 @@ def _one(
     idle = min(streaming - useful, computing - useful)
     moved = sum(counts.dram.total for counts in counted) * size
     inputs = {"array": array.macs_per_cycle, "clock": array.clock, "operations": operator.operations}
-    if array.bandwidth is not None:
+    memory = () if array.bandwidth is None else array.bandwidth.facts
+    if array.bandwidth is not None and waiting > 0:
         inputs["bandwidth"] = array.bandwidth
-    origin = Step("systolic", tuple(inputs.values()), tuple(inputs))
+    origin = Step("systolic", tuple(inputs.values()), tuple(inputs), against=memory)
+    words = Step("systolic", (operator.operations,), ("operations",))
 
     def quantity(value: float, unit: str) -> Quantity:
         result = ureg.Quantity(value, unit)
@@ -241,8 +243,8 @@ def _one(
         "mapping efficiency": quantity(useful / streaming, ""),
         "attained": quantity(2 * macs / time / 1e12, "TFLOP/s"),
         "intensity": quantity(2 * macs / moved, "FLOP/byte"),
-        "SRAM words": Q_(sum(counts.sram.total for counts in counted), ""),
-        "DRAM bytes": Q_(moved, "byte"),
+        "SRAM words": computed(float(sum(counts.sram.total for counts in counted)), _NUMBER, words),
+        "DRAM bytes": computed(float(moved), _BYTE, words),
     }
     if prices is not None:
         figures["energy"] = prices.energy(counted, operator.precision)

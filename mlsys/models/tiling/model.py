@@ -14,11 +14,13 @@ from mlsys.models.roofline import roofline
 from mlsys.models.tiling.capacity import checked_buffers, gemm_tile_words, largest_square_tile
 from mlsys.models.tiling.traffic import gemm_tile, gemm_traffic, loop_order
 from mlsys.precision import element_size
-from mlsys.provenance import traced
-from mlsys.units import Q_
+from mlsys.provenance import Step, traced
+from mlsys.units import Q_, computed, ureg
 from mlsys.workloads.operator import Operator
 
 __all__ = ["Tiling", "tiled_gemm"]
+
+_BYTE = ureg.Unit("byte")
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,14 @@ def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
         )
     shape = workload.shape
     traffic = gemm_traffic(shape["m"], shape["n"], shape["k"], tiling.tile, tiling.order)
-    moved = replace(workload, data=traffic.data(size))
+    # Bytes follow from the tile, which the level only has to hold.
+    cut = Step("tiled_gemm", (workload.operations,), ("operations",), against=capacity.facts)
+    moved = replace(workload, data=computed(traffic.data(size).m_as("byte"), _BYTE, cut))
     result = roofline(device, moved, Mapping(overlap=tiling.buffers == 2))
-    words = {f"{name} moved": Q_(float(count), "") * size for name, count in traffic.by_operand.items()}
+    words = {
+        f"{name} moved": computed(float(count) * size.m_as("byte"), _BYTE, cut)
+        for name, count in traffic.by_operand.items()
+    }
     return replace(
         result,
         model="tiled_gemm",

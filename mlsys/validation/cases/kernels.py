@@ -8,6 +8,7 @@ from dataclasses import replace
 from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
+from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
     Format,
@@ -88,7 +89,8 @@ def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
     """Return the setting: matrix and vector units run different kernels, and ROCm is not CUDA."""
     if software == "eager" and twin.vendor == "AMD":
         software = "eager ROCm"
-    units = "matrix units" if engine.matmul > 2 * engine.vector else "vector units"
+    with comparing():
+        units = "matrix units" if engine.matmul > 2 * engine.vector else "vector units"
     if software.endswith("library") and twin.kind == "GPU":
         return f"{software} {kind}, {units} on {twin.kind}"
     return f"{software} {kind} on {twin.kind}"
@@ -100,8 +102,11 @@ def dot_product_engine(engine: Snapshot) -> Snapshot:
     cuBLAS before version 11 reaches the integer tensor cores only through layouts of their
     own; plain row- and column-major operands run on the DP4A instruction.
     """
-    return replace(
-        engine, matmul=min(engine.matmul, 4 * engine.vector), computes_in="int8", bits=32.0, vector=4 * engine.vector
+    return engine.changed(
+        matmul=lambda: min(engine.matmul, 4 * engine.vector),
+        computes_in="int8",
+        bits=32.0,
+        vector=lambda: 4 * engine.vector,
     )
 
 

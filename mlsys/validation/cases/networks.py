@@ -279,14 +279,15 @@ def _kernels(row: Row) -> str:
 
 def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
     stated = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
-    clock = float(next(filter(None, stated.groups()))) * 1e6 if stated else engine.clock
+    if not stated:
+        return engine
+    clock = float(next(filter(None, stated.groups()))) * 1e6
     ratio = clock / engine.clock
-    return replace(
-        engine,
-        matmul=engine.matmul * ratio,
-        vector=engine.vector * ratio,
-        bandwidth=engine.bandwidth * ratio,
-        cache_bandwidth=engine.cache_bandwidth * ratio,
+    return engine.changed(
+        matmul=lambda: engine.matmul * ratio,
+        vector=lambda: engine.vector * ratio,
+        bandwidth=lambda: engine.bandwidth * ratio,
+        cache_bandwidth=lambda: engine.cache_bandwidth * ratio,
         clock=clock,
     )
 

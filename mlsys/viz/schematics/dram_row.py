@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mlsys.models.access import RowAccesses, row_buffer
 from mlsys.units import Q_
 from mlsys.viz.schematics.shapes import arrow, box, note
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _WORD = 4
 _GAP = 3.4
 
 
+@drawn
 def dram_rows(ax: Axes, rows: int = 4, columns: int = 4) -> Axes:
     """Draw the same words read along the rows of a DRAM bank, and down its columns.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mlsys.models.launches import launch_timeline
 from mlsys.units import Quantity
 from mlsys.viz.schematics.shapes import arrow, box, note
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["launches"]
 _STEP = 4.6
 
 
+@drawn
 def launches(ax: Axes, launch: Quantity, kernels: Mapping[str, Quantity], count: int = 4) -> Axes:
     """Draw kernels that a host launches without waiting, and when the device runs them.
 

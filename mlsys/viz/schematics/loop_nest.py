@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mlsys.models.tiling import Traffic, gemm_traffic
 from mlsys.models.tiling.traffic import loop_order
 from mlsys.viz.schematics.shapes import arrow, box, note
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _EDGE = 4
 _AT = {"B": (5.6, 6.2), "A": (0.0, 0.0), "C": (5.6, 0.0)}
 
 
+@drawn
 def loop_nest(ax: Axes, size: int, tile: int, order: str = "mnk") -> Axes:
     """Draw the loops over tiles of C = A·B, and the three matrices with the tiles that are held.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlsys.viz.schematics.shapes import arrow, box, note
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ __all__ = ["row_stationary_grid"]
 _FILLS = ("Blue", "Orange", "Green", "Violet", "Red")
 
 
+@drawn
 def row_stationary_grid(ax: Axes, filter_rows: int = 3, output_rows: int = 4) -> Axes:
     """Draw which rows of filter and input meet in each processing element of a row-stationary array.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mlsys.models.access import SECTOR, WARP, strided_access
 from mlsys.units import Q_, Quantity
 from mlsys.viz.schematics.shapes import MUTED, box, note
+from mlsys.viz.shown import drawn
 from mlsys.viz.style import COLORS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _WIDTH = 100.0
 _STEP = 4.2
 
 
+@drawn
 def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Quantity | None = None) -> Axes:
     """Draw which sectors the lanes of a warp touch, one band for each stride.
 

@@ -1,0 +1,47 @@
+"""Changes of facts that come from outside, by ``MLSYS_PERTURB``: a name that no fact has is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlsys._facts import DERIVED, PUBLISHED
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.faults import short
+from mlsys.hardware.catalogue import Hardware
+
+__all__ = ["refuse_unknown_facts"]
+
+
+def _known_facts(name: str) -> Iterable[str]:
+    """Return the names among which a fact of that name would be found: those of its device, else of all constants."""
+    owner, slash, _ = name.partition("/")
+    if not slash:
+        return PUBLISHED.keys() | DERIVED.keys()
+    group = Hardware._group_of(owner)
+    return sorted(quantity.origin.name for quantity in group[owner].recorded()) if group is not None else ()
+
+
+def refuse_unknown_facts(names: Iterable[str]) -> None:
+    """Refuse a change from outside of a fact that nobody has: it would silently change nothing.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no fact of that name.
+
+    Examples
+    --------
+    >>> refuse_unknown_facts(["A100_80GB/memory/HBM/bandwith"])
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnknownNameError: MLSYS_PERTURB: there is no fact ... Did you mean 'A100_80GB/memory/HBM/bandwidth'?
+    """
+    for name in names:
+        known = _known_facts(name)
+        if name in known:
+            continue
+        _, slash, field = name.partition("/")
+        devices = [] if not slash or known else [each for group in Hardware.groups for each in group._ids]
+        devices = [f"{each}/{field}" for each in devices]
+        hint = did_you_mean(name, known or devices)
+        raise UnknownNameError(f"MLSYS_PERTURB: there is no fact {short(name)} to change.{hint}")
