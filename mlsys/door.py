@@ -147,7 +147,7 @@ def count() -> Argument:
 _COUNT = count()
 
 
-def checked_number(where: str, name: str, value: Any, spec: Argument, factors: dict[Any, float]) -> Any:
+def checked_number(where: str, name: str, value: object, spec: Argument, factors: dict[Any, float]) -> Any:
     """Return ``value`` as a float (or float array) in ``spec.unit``, or raise.
 
     ``factors`` caches unit conversions per argument, which keeps the door fast.
@@ -167,7 +167,7 @@ def checked_number(where: str, name: str, value: Any, spec: Argument, factors: d
     return number
 
 
-def checked_count(where: str, name: str, value: Any) -> int:
+def checked_count(where: str, name: str, value: object) -> int:
     """Return a positive whole number as an int, or raise as :func:`checked_number` does.
 
     Examples

@@ -14,7 +14,7 @@ _SHOWN = 40  # faults of one file that are listed; a damaged one may have as man
 Place = tuple[Any, ...]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Tell whether a value is a number; true and false are none.
 
     Examples
@@ -25,7 +25,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """Return a value as Python writes it, 60 characters at most."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
@@ -57,7 +57,7 @@ def dotted(place: Place) -> str:
     return f"{'.'.join(map(str, place))}: " if place else ""
 
 
-def numbers(value: Any, place: Place = ()) -> Iterator[tuple[Place, float]]:
+def numbers(value: object, place: Place = ()) -> Iterator[tuple[Place, float]]:
     """Yield each number with a fraction in nested data, with its place."""
     if isinstance(value, float):
         yield place, value

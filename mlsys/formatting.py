@@ -7,7 +7,6 @@ pages use. Significant digits in :func:`natural` follow the size of the number.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mlsys.units import Quantity, Unit
 
@@ -105,7 +104,7 @@ def fmt_percent(ratio: Quantity | float, precision: int = 1, commas: bool = Fals
     return fmt(float(ratio) * 100, precision=precision, commas=commas)
 
 
-def check(condition: Any, message: str) -> None:
+def check(condition: object, message: str) -> None:
     """Raise ``ValueError(message)`` unless ``condition`` holds.
 
     Examples

@@ -24,7 +24,7 @@ from mlsys.units import Quantity, ureg
 __all__ = ["assert_leans_on", "assert_quantity_close", "assert_same_dimension"]
 
 
-def assert_same_dimension(actual: Any, desired: Any) -> None:
+def assert_same_dimension(actual: object, desired: object) -> None:
     """Assert that two quantities can be compared at all.
 
     Parameters
@@ -50,7 +50,7 @@ def assert_same_dimension(actual: Any, desired: Any) -> None:
         raise AssertionError(f"units differ: {_describe(actual)}, {_describe(desired)}")
 
 
-def assert_quantity_close(actual: Any, desired: Any, rtol: float = 1e-9, atol: Quantity | None = None) -> None:
+def assert_quantity_close(actual: object, desired: object, rtol: float = 1e-9, atol: Quantity | None = None) -> None:
     """Assert that two quantities are equal up to a relative tolerance, whatever their units.
 
     Parameters
@@ -87,7 +87,7 @@ def assert_quantity_close(actual: Any, desired: Any, rtol: float = 1e-9, atol: Q
     )
 
 
-def assert_leans_on(quantity: Any, *names: str) -> None:
+def assert_leans_on(quantity: object, *names: str) -> None:
     """Assert that a result was computed from exactly the facts of these names.
 
     Examples

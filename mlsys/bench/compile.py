@@ -31,7 +31,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 def compile_bench(
     model: torch.nn.Module,
-    inputs: Any,
+    inputs: object,
     *,
     name: str | None = None,
     batch: int = 1,

@@ -65,8 +65,8 @@ class Times:
 
 
 def predict(
-    model: Any,
-    inputs: Any,
+    model: object,
+    inputs: object,
     rates: MachineRates,
     name: str,
     *,

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,13 @@ from mlsys.escaping import printable
 from mlsys.faults import short
 from mlsys.files import csv_text
 from mlsys.inputs import csv_records
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+    from mlsys.units import Quantity
+
+Item = TypeVar("Item")
 
 __all__ = [
     "EXIT_CODES",
@@ -72,7 +79,7 @@ PICTURES = (".png", ".svg", ".pdf")
 class Finite(click.FloatRange):
     """A finite number within limits, as the package reads numbers: ``nan``, ``1_0`` and other digits are none."""
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number, or fail in one line."""
         if isinstance(value, str):
             from mlsys.amounts import parsed_number
@@ -87,7 +94,7 @@ class Finite(click.FloatRange):
 class Whole(click.IntRange):
     """A whole number within limits, written in plain digits: ``int`` would also take ``1_0`` and other digits."""
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number, or fail in one line."""
         if isinstance(value, str) and not _DIGITS.fullmatch(value.strip()):
             self.fail(f"{value[:60]!r} is not a valid integer", param, ctx)
@@ -107,7 +114,7 @@ class Output(click.Path):
         super().__init__(path_type=Path)
         self._folders = folders
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or fail in one line."""
         from mlsys.files import check_place
 
@@ -124,7 +131,7 @@ class OutputFolder(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or fail in one line."""
         from mlsys.files import check_folder
 
@@ -228,7 +235,7 @@ class QuantityType(click.ParamType):
     def __init__(self, unit: str) -> None:
         self.unit = unit
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Quantity:
         """Return the quantity that ``value`` writes, or fail in one line."""
         from mlsys.amounts import amount
 
@@ -289,7 +296,7 @@ def checked_picture(path: Path) -> None:
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
 
-def complete_device(ctx: Any, param: Any, incomplete: str) -> list[str]:
+def complete_device(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of devices that begin so, for the shell to complete."""
     from mlsys.hardware import Hardware
 
@@ -297,13 +304,13 @@ def complete_device(ctx: Any, param: Any, incomplete: str) -> list[str]:
     return sorted(name for name in names if name.lower().startswith(incomplete.lower()))
 
 
-def complete_devices(ctx: Any, param: Any, incomplete: str) -> list[str]:
+def complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the same for the last of several names with commas."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in complete_device(ctx, param, last)]
 
 
-def complete_model(ctx: Any, param: Any, incomplete: str) -> list[Any]:
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Return the names of networks that begin so, and leave paths to the shell."""
     from click.shell_completion import CompletionItem
 
@@ -314,7 +321,7 @@ def complete_model(ctx: Any, param: Any, incomplete: str) -> list[Any]:
     return found or [CompletionItem(incomplete, type="file")]
 
 
-def progress(items: Iterable[Any], label: str) -> Any:
+def progress(items: Iterable[Item], label: str) -> ProgressBar[Item]:
     """Return a progress bar on standard error; silent where that is no terminal."""
     return click.progressbar(items, label=label, file=sys.stderr)
 
@@ -327,7 +334,7 @@ def print_record(found: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Se
     say_json(told, own)
 
 
-def say_json(answer: Any, own: Sequence[str] = ()) -> None:
+def say_json(answer: Mapping[str, object] | Sequence[Mapping[str, object]], own: Sequence[str] = ()) -> None:
     """Print data as JSON, with whose numbers they rest on."""
     from mlsys.models.own import with_own
 

@@ -180,18 +180,18 @@ def guide(
         faults.append(str(error))
     if faults or wanted is None:
         raise ValueError("\n".join(faults))
-    told = best(found, wanted)
+    guide = best(found, wanted)
     if markdown is not None:
         from mlsys.explain.guide import as_markdown
 
-        write_text(markdown, as_markdown(told, found), folders=True)
+        write_text(markdown, as_markdown(guide, found), folders=True)
         say(f"written: {markdown}", err=True)
     if as_json:
-        say(json.dumps(asdict(told) | {"wanted": told.wanted.asked}, indent=1, ensure_ascii=False))
+        say(json.dumps(asdict(guide) | {"wanted": guide.wanted.asked}, indent=1, ensure_ascii=False))
     else:
-        say(f"{told.answer}\n")
-        say(f"by {told.by}, checked in {told.cells} cells of limits\n\n{told.tree}\n")
-        for name, why in told.why.items():
+        say(f"{guide.answer}\n")
+        say(f"by {guide.by}, checked in {guide.cells} cells of limits\n\n{guide.tree}\n")
+        for name, why in guide.why.items():
             say(f"{name}: {'; '.join(why) or 'feasible'}")
-    if told.answer == INFEASIBLE:
+    if guide.answer == INFEASIBLE:
         sys.exit(_INFEASIBLE)

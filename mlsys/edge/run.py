@@ -178,7 +178,7 @@ def run(
     folder: str | Path,
     *,
     write: Callable[[Config, tuple[Measured, ...], Path], None],
-    told: Callable[[int, int, EdgeVariant], None] = lambda done, count, variant: None,
+    told: Callable[[int, int, EdgeVariant], object] = lambda done, count, variant: None,
 ) -> tuple[Measured, ...]:
     """Make, judge and time every variant, and write the results; a run that was stopped goes on where it was.
 

@@ -188,7 +188,7 @@ def _validator() -> Any:
     return jsonschema.Draft202012Validator(SCHEMA)
 
 
-def faults(data: Any) -> list[tuple[Place, str]]:
+def faults(data: object) -> list[tuple[Place, str]]:
     """Return every fault of a configuration, each with its place.
 
     Parameters

@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
     buffers: int
 
 
-def pruned(module: Any, task: EdgeTask, variant: EdgeVariant, *, training: dict[str, Any], seed: int) -> Any:
+def pruned(module: object, task: EdgeTask, variant: EdgeVariant, *, training: dict[str, Any], seed: int) -> Any:
     """Return a copy of a trained module with less in it, trained on for a few epochs.
 
     Parameters

@@ -90,7 +90,7 @@ class Fact:
         """Return the name of the fact."""
         return f"the fact {self.name}"
 
-    def pedigree(self, quantity: Any) -> str:
+    def pedigree(self, quantity: object) -> str:
         """Return the printed birth certificate of ``quantity``."""
         spread = (
             "not stated" if self.uncertainty is None else f"± {self.uncertainty:g}" if self.uncertainty else "exact"
@@ -187,7 +187,7 @@ class Step:
 Origin = Fact | Step
 
 
-def origin_of(value: Any) -> Origin | None:
+def origin_of(value: object) -> Origin | None:
     """Return the origin a quantity carries, or None for anything else."""
     return getattr(value, "_origin", None)
 

@@ -171,7 +171,7 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
     return value
 
 
-def origins_within(value: Any, depth: int = 2) -> Iterator[Origin]:
+def origins_within(value: object, depth: int = 2) -> Iterator[Origin]:
     """Yield the origins of a value, or of what a container holds, up to a few levels deep."""
     origin = origin_of(value)
     if origin is not None:

@@ -63,7 +63,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def listed(value: Any) -> list[Any]:
+def listed(value: object) -> list[Any]:
     """Return a list as it is, and one value as a list of it."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -75,7 +75,7 @@ def _validators() -> tuple[Any, Any, Any]:
     return tuple(jsonschema.Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))  # type: ignore[return-value]
 
 
-def spec_faults(data: Any, folder: Path) -> list[tuple[Place, str]]:
+def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
     """Return every fault of a specification, each with its place.
 
     Parameters

@@ -176,7 +176,7 @@ class Lab:
         self._set(self.scenario)
         self._keep()
 
-    def predict(self, given: Any) -> None:
+    def predict(self, given: object) -> None:
         """Put in a prediction and lock it: what the button does, for scripts.
 
         Raises

@@ -88,14 +88,14 @@ class Control:
     known: tuple[Any, ...] = ()
     """All values it may ever take, where the widget does not offer all of them always."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether ``value`` is one of the values the control can take."""
         if isinstance(self.widget, ipywidgets.Checkbox):
             return isinstance(value, bool)
         known = self.known or offered(self.widget)
         return any(type(value) is type(each) and value == each for each in known)
 
-    def label_of(self, value: Any) -> str:
+    def label_of(self, value: object) -> str:
         """Return what the widget shows for a value."""
         options = [option if isinstance(option, tuple) else (str(option), option) for option in self.widget.options]
         return next(str(label) for label, each in options if each == value)
@@ -106,7 +106,7 @@ def offered(widget: Any) -> list[Any]:
     return [option[1] if isinstance(option, tuple) else option for option in widget.options]
 
 
-def slider(name: str, group: str, label: str, options: Iterable[tuple[str, Any]], value: Any, help: str) -> Control:
+def slider(name: str, group: str, label: str, options: Iterable[tuple[str, Any]], value: object, help: str) -> Control:
     """Return a slider over listed values: the arrow keys step through them, Home and End go to the ends."""
     widget = ipywidgets.SelectionSlider(
         options=list(options),
@@ -121,7 +121,7 @@ def slider(name: str, group: str, label: str, options: Iterable[tuple[str, Any]]
     return Control(name, group, widget)
 
 
-def choice(name: str, group: str, label: str, options: Sequence[Any], value: Any, help: str) -> Control:
+def choice(name: str, group: str, label: str, options: Sequence[Any], value: object, help: str) -> Control:
     """Return a drop-down list."""
     widget = ipywidgets.Dropdown(
         options=list(options),

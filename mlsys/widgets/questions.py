@@ -51,15 +51,15 @@ class Question:
     in_app: bool = True
     setting: Mapping[str, Any] = field(default_factory=dict)
 
-    def accepts(self, given: Any) -> bool:
+    def accepts(self, given: object) -> bool:
         """Whether ``given`` can be an answer at all."""
         raise NotImplementedError
 
-    def judge(self, given: Any) -> tuple[bool, str]:
+    def judge(self, given: object) -> tuple[bool, str]:
         """Return whether ``given`` is right, and the solution; or, where it is wrong, a hint."""
         raise NotImplementedError
 
-    def read(self, shown: Any) -> Any:
+    def read(self, shown: object) -> Any:
         """Return the answer that a widget shows.
 
         Raises
@@ -69,7 +69,7 @@ class Question:
         """
         raise NotImplementedError
 
-    def shown(self, given: Any) -> Any:
+    def shown(self, given: object) -> Any:
         """Return what a widget shows for an answer; the reverse of :meth:`read`."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class Question:
         """Return the answers to choose from; none where a number is asked for."""
         return ()
 
-    def compared(self, given: Any) -> str:
+    def compared(self, given: object) -> str:
         """Return a prediction beside what is so."""
         raise NotImplementedError
 
@@ -98,22 +98,22 @@ class ChoiceQuestion(Question):
         if len({choice.text for choice in self.choices}) != len(self.choices):
             raise ValueError(f"question {self.name!r} lists an answer twice")
 
-    def accepts(self, given: Any) -> bool:
+    def accepts(self, given: object) -> bool:
         """Whether ``given`` is one of the listed answers."""
         return isinstance(given, str) and any(given == choice.text for choice in self.choices)
 
-    def judge(self, given: Any) -> tuple[bool, str]:
+    def judge(self, given: object) -> tuple[bool, str]:
         """Return whether the chosen answer is right, and the solution or the hint."""
         chosen = next(choice for choice in self.choices if choice.text == given)
         return chosen.right, self.solution if chosen.right else chosen.hint
 
-    def read(self, shown: Any) -> Any:
+    def read(self, shown: object) -> Any:
         """Return the chosen answer."""
         if shown is None:
             raise AnswerError("Please choose an answer first.")
         return shown
 
-    def shown(self, given: Any) -> Any:
+    def shown(self, given: object) -> Any:
         """Return the answer itself."""
         return given
 
@@ -125,7 +125,7 @@ class ChoiceQuestion(Question):
         """Return the answers in order."""
         return tuple(choice.text for choice in self.choices)
 
-    def compared(self, given: Any) -> str:
+    def compared(self, given: object) -> str:
         """Return a prediction beside what is so."""
         right = self.right_answer()
         if given == right:
@@ -161,7 +161,7 @@ class NumberQuestion(Question):
     hint: str = ""
     slips: tuple[tuple[float, str], ...] = ()
 
-    def accepts(self, given: Any) -> bool:
+    def accepts(self, given: object) -> bool:
         """Whether ``given`` is a finite number in the range."""
         if not isinstance(given, (int, float)) or isinstance(given, bool):
             return False
@@ -176,7 +176,7 @@ class NumberQuestion(Question):
         slip = next((said for value, said in self.slips if abs(given - value) <= SLIP * abs(value)), self.hint)
         return False, f"{number(given)} is {size}. {slip}"
 
-    def read(self, shown: Any) -> Any:
+    def read(self, shown: object) -> Any:
         """Return the number that was typed."""
         given = read_number(str(shown), self.unit)
         if not self.accepts(given):
@@ -189,7 +189,7 @@ class NumberQuestion(Question):
             return f"of at least {self.least:g}"
         return f"between {self.least:g} and {self.most:g}"
 
-    def shown(self, given: Any) -> Any:
+    def shown(self, given: object) -> Any:
         """Return the number as it would be typed."""
         return "" if given is None else f"{given:.10g}"
 

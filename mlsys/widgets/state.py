@@ -23,7 +23,7 @@ _MOST_TRIES = 1_000_000
 class Accepts(Protocol):
     """Anything that knows its own values: a control, a question."""
 
-    def accepts(self, value: Any, /) -> bool:
+    def accepts(self, value: object, /) -> bool:
         """Whether ``value`` is one of them."""
 
 

@@ -23,7 +23,7 @@ _SEQUENCE, _IMAGE, _AUDIO_FRAMES = 128, 224, 3000
 
 
 def from_hf_config(
-    config: Any,
+    config: object,
     *,
     batch: int = 1,
     sequence: int | None = None,
@@ -77,7 +77,7 @@ def from_hf_config(
 
 
 def built_model(
-    config: Any,
+    config: object,
     *,
     batch: int = 1,
     sequence: int | None = None,

@@ -99,7 +99,7 @@ class _Value(NamedTuple):
 _NOTHING = _Value((0,), "", 0, "activation")
 
 
-def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
+def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
     """Read an ONNX model as a workload; weights kept in other files are not loaded.
 
     Reshaping is a view; transposing, slicing and splitting copy, as ONNX defines them.
@@ -178,7 +178,7 @@ def from_onnx(model: Any, *, sizes: Mapping[str, int] | None = None, name: str |
     return template.at({})
 
 
-def open_sizes(model: Any) -> tuple[str, ...]:
+def open_sizes(model: object) -> tuple[str, ...]:
     """Return the model's names for the sizes of its inputs that it leaves open."""
     return tuple(dict.fromkeys(extent.dim_param for _, extent in _extents(_loaded(_onnx(), model)) if extent.dim_param))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
@@ -102,8 +102,8 @@ class Workload(Network):
     @classmethod
     def from_torch(
         cls,
-        module: Any,
-        example_inputs: Any,
+        module: object,
+        example_inputs: object,
         *,
         dynamic: Mapping[str, int | Mapping[str, int]] | None = None,
         name: str | None = None,
@@ -116,7 +116,7 @@ class Workload(Network):
     @classmethod
     def from_hf_config(
         cls,
-        config: Any,
+        config: object,
         *,
         batch: int = 1,
         sequence: int | None = None,
@@ -130,7 +130,7 @@ class Workload(Network):
         return from_hf_config(config, batch=batch, sequence=sequence, image=image, precision=precision, dynamic=dynamic)
 
     @classmethod
-    def from_onnx(cls, model: Any, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
+    def from_onnx(cls, model: object, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
         """Read an ONNX model; see :func:`mlsys.workloads.onnx_import.from_onnx`."""
         from mlsys.workloads.onnx_import import from_onnx
 

@@ -187,6 +187,6 @@ class _Part(Subject):
         return found
 
 
-def flat(values: Any) -> Array:
+def flat(values: object) -> Array:
     """Return an output as one row of real numbers."""
     return np.asarray(values, dtype=np.float64).ravel()

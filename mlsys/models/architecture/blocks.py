@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from mlsys.models.architecture.demand import Product
 
 __all__ = ["BUFFERS", "Block", "cube_edge", "cubes", "fewest_words", "footprint", "reread"]
 
+Size = TypeVar("Size", int, NDArray[Any])
 # Every block has a place where it is used and one where the next is filled.
 BUFFERS = 2
 
@@ -46,7 +47,7 @@ class Block(NamedTuple):
         return -(-product.m // self.m), -(-product.n // self.n), -(-product.k // self.k)
 
 
-def footprint(bm: Any, bn: Any, bk: Any) -> Any:
+def footprint(bm: Size, bn: Size, bk: Size) -> Size:
     """Return the words of three double-buffered blocks.
 
     Examples
@@ -54,7 +55,8 @@ def footprint(bm: Any, bn: Any, bk: Any) -> Any:
     >>> footprint(104, 104, 104) * 4 <= 256 * 1024 < footprint(105, 105, 105) * 4
     True
     """
-    return BUFFERS * (bm * bk + bk * bn + bm * bn)
+    words: Size = BUFFERS * (bm * bk + bk * bn + bm * bn)
+    return words
 
 
 def reread(product: Product, bm: Any, bn: Any, bk: Any, order: str) -> Any:

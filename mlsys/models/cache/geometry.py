@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
@@ -14,7 +13,7 @@ __all__ = ["Cache", "whole_bytes"]
 _BYTES = Argument("byte", low=1, whole=True)
 
 
-def whole_bytes(where: str, name: str, value: Any) -> int:
+def whole_bytes(where: str, name: str, value: object) -> int:
     """Return a quantity of whole bytes, one or more, as an int, or raise."""
     return int(checked_number(where, name, value, _BYTES, {}))
 

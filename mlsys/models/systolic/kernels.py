@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mlsys.choices import Stationary
 from mlsys.compiled import njit
 
+# Product, end, busy PEs of each cycle, words read of both operands, written, read again, and latched.
+Traced = tuple[np.ndarray, int, np.ndarray, int, int, int, int, int]
 _BANKS = 3  # of words or sums that stay: one at work, one on its way in, one on its way out
 
 __all__ = ["flush_when_full", "least_recently_used", "operand_stationary", "output_stationary", "request_order"]
 
 
-def request_order(addresses: Any, rows: int, columns: int, dataflow: Stationary) -> Any:
+def request_order(addresses: np.ndarray, rows: int, columns: int, dataflow: Stationary) -> np.ndarray:
     """Return the addresses of an im2col matrix in the order in which SCALE-Sim's array asks for them, one pass.
 
     Where they stream (``ws``, ``os``), a fold is read along diagonals; where they stay
@@ -36,7 +36,7 @@ def request_order(addresses: Any, rows: int, columns: int, dataflow: Stationary)
 
 
 @njit()
-def _diagonals(block: Any) -> Any:
+def _diagonals(block: np.ndarray) -> np.ndarray:
     """Return the elements of (time × place), place j delayed by j, in order of time and then of place."""
     length, places = block.shape
     out = np.empty(length * places, block.dtype)
@@ -49,7 +49,7 @@ def _diagonals(block: Any) -> Any:
 
 
 @njit()
-def flush_when_full(order: Any, room: int, passes: int, words: int) -> Any:
+def flush_when_full(order: np.ndarray, room: int, passes: int, words: int) -> int:
     """Return words fetched into a buffer that is emptied whole when ``room`` words are in it.
 
     ``order`` is read ``passes`` times. A pass that finds the buffer as an earlier one found
@@ -73,18 +73,18 @@ def flush_when_full(order: Any, room: int, passes: int, words: int) -> Any:
             if flushed_at[earlier] == flushed_at[turn] and flushed_at[turn] >= 0:
                 period, gain = turn - earlier, fetched - fetched_by[earlier]
                 rest = passes - 1 - turn
-                return fetched + rest // period * gain + fetched_by[earlier + rest % period] - fetched_by[earlier]
+                return int(fetched + rest // period * gain + fetched_by[earlier + rest % period] - fetched_by[earlier])
     return fetched
 
 
 @njit(inline="always")
-def _multiply_add(sums: Any, stays: Any, moves: Any) -> None:
+def _multiply_add(sums: np.ndarray, stays: np.ndarray, moves: np.ndarray) -> None:
     for at in range(sums.size):
         sums[at] += stays[at] * moves[at]
 
 
 @njit()
-def _turn(moving: Any, head: int) -> int:
+def _turn(moving: np.ndarray, head: int) -> int:
     """Move every operand one PE to the right and return where the rows of registers begin now.
 
     What shifts as a whole is a ring: its beginning moves, not its words, but for the turn at the end.
@@ -100,7 +100,7 @@ def _turn(moving: Any, head: int) -> int:
 
 
 @njit()
-def _worked(changes: Any) -> Any:
+def _worked(changes: np.ndarray) -> np.ndarray:
     """Return how often each PE multiplied, from where the working stretch of its row began and ended."""
     size, width = changes.shape[0], changes.shape[1] - 1
     activity = np.empty((size, width), np.int64)
@@ -114,8 +114,15 @@ def _worked(changes: Any) -> Any:
 
 @njit()
 def operand_stationary(
-    x: Any, y: Any, size: int, width: int, starts: Any, trace_in: Any, trace_stay: Any, trace_out: Any
-) -> Any:
+    x: np.ndarray,
+    y: np.ndarray,
+    size: int,
+    width: int,
+    starts: np.ndarray,
+    trace_in: np.ndarray,
+    trace_stay: np.ndarray,
+    trace_out: np.ndarray,
+) -> Traced:
     """Run x (time × rows) against words y (rows × columns) that stay, on the registers of the array.
 
     The register right of PE (i, j) is ``moving[i, head + j]``, the sum below it ``sums[(i - cycle) % size, j]``: a
@@ -189,8 +196,15 @@ def operand_stationary(
 
 @njit()
 def output_stationary(
-    a: Any, b: Any, size: int, width: int, starts: Any, trace_a: Any, trace_b: Any, trace_out: Any
-) -> Any:
+    a: np.ndarray,
+    b: np.ndarray,
+    size: int,
+    width: int,
+    starts: np.ndarray,
+    trace_a: np.ndarray,
+    trace_b: np.ndarray,
+    trace_out: np.ndarray,
+) -> Traced:
     """Run a (m × k) against b (k × n) with sums that stay, on the registers of the array.
 
     As in :func:`operand_stationary`, what moves is held in rings: a in ``moving``, b in ``down``.
@@ -254,7 +268,7 @@ def output_stationary(
 
 
 @njit()
-def _by_fold(trace: Any) -> Any:
+def _by_fold(trace: np.ndarray) -> np.ndarray:
     """Return the words of a trace of (fold, word), fold after fold, in the order of time within each."""
     starts = np.zeros(trace[:, 0].max() + 2, np.int64)
     for at in range(trace.shape[0]):
@@ -269,7 +283,7 @@ def _by_fold(trace: Any) -> Any:
 
 
 @njit()
-def least_recently_used(trace: Any, room: int, words: int) -> Any:
+def least_recently_used(trace: np.ndarray, room: int, words: int) -> int:
     """Return misses of a buffer of ``room`` words that drops what was used longest ago; trace rows are (fold, word)."""
     held = np.zeros(words, np.bool_)
     count, misses = 0, 0

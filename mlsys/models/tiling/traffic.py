@@ -74,7 +74,7 @@ def _given(where: str, name: str, value: Any, example: str) -> ArgumentError:
     return ArgumentError(f"{where}(): `{name}` must be {example}, got {value!r}. Write e.g. {name}={example}")
 
 
-def gemm_tile(where: str, tile: Any) -> tuple[int, int, int]:
+def gemm_tile(where: str, tile: object) -> tuple[int, int, int]:
     """Return the tile of a product as (tm, tn, tk); one number stands for a cube."""
     if not isinstance(tile, tuple):
         edge = checked_count(where, "tile", tile)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mlsys.compiled import njit
@@ -12,7 +10,7 @@ __all__ = ["shortest_path"]
 
 
 @njit()
-def _toll(leaving: int, cost: Any, at: int) -> float:
+def _toll(leaving: int, cost: np.ndarray, at: int) -> float:
     """Return what the operands pay that leave their memories with a step from a state, in order of borders."""
     total, border = 0.0, 0
     while leaving:
@@ -24,7 +22,15 @@ def _toll(leaving: int, cost: Any, at: int) -> float:
 
 
 @njit()
-def shortest_path(lengths: Any, begins: Any, before: Any, bits: Any, cost: Any, room: Any, fixed: float) -> Any:
+def shortest_path(
+    lengths: np.ndarray,
+    begins: np.ndarray,
+    before: np.ndarray,
+    bits: np.ndarray,
+    cost: np.ndarray,
+    room: np.ndarray,
+    fixed: float,
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the least cost from the first to the last state of a lattice, the states on the way, and the last to fit.
 
     Every step goes to a later state in the order of memory, so that one walk through the states finds all

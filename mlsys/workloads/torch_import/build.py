@@ -19,8 +19,8 @@ __all__ = ["from_torch", "packed_tensors", "template_of"]
 
 
 def from_torch(
-    module: Any,
-    example_inputs: Any,
+    module: object,
+    example_inputs: object,
     *,
     dynamic: Mapping[str, int | Mapping[str, int]] | None = None,
     name: str | None = None,
@@ -66,8 +66,8 @@ def from_torch(
 
 
 def template_of(
-    module: Any,
-    example_inputs: Any,
+    module: object,
+    example_inputs: object,
     *,
     dynamic: Mapping[str, int | Mapping[str, int]] | None = None,
     name: str | None = None,

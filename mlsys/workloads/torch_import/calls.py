@@ -112,7 +112,7 @@ class Call(NamedTuple):
     in_place: bool = False
     pointwise: bool = False
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """Return the argument called ``name``."""
         for key, value in self.arguments:
             if key == name:

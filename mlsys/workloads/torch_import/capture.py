@@ -153,7 +153,7 @@ def _device(module: nn.Module) -> torch.device | None:
     return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), None)
 
 
-def placed(module: nn.Module, inputs: Any) -> Any:
+def placed(module: nn.Module, inputs: object) -> Any:
     """Return the inputs on the device of the module, without data where that device has none.
 
     A tensor that was given twice, as an example of two inputs, becomes two.

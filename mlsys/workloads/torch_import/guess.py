@@ -54,7 +54,7 @@ def _shape(first: nn.Module | None, batch: int, sequence: int, image: int) -> tu
 
 def adjusted(
     module: nn.Module,
-    inputs: Any,
+    inputs: object,
     *,
     batch: int | None = None,
     sequence: int | None = None,

@@ -327,7 +327,7 @@ class _Reader:
         )
 
 
-def unpacked(held: Any) -> tuple[tuple[str, torch.Tensor], ...]:
+def unpacked(held: object) -> tuple[tuple[str, torch.Tensor], ...]:
     """Return the weight and the bias that a quantised layer packs into one object; nothing if it cannot be opened."""
     for unpack in (torch.ops.quantized.linear_unpack, torch.ops.quantized.conv2d_unpack):
         try:
