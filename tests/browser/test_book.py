@@ -9,13 +9,14 @@ from urllib.parse import urldefrag, urlsplit
 
 import pytest
 from PIL import Image
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from pages import ROOT
 
 pytestmark = pytest.mark.browser
 
 HTML = ROOT / "_build" / "html"
+DESKTOP, TELEPHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 LOOK = """() => ({
     ids: [...document.querySelectorAll('[id], a[name]')].map(it => it.id || it.name),
     links: [...document.querySelectorAll('a[href]')].map(it => it.href),
@@ -37,37 +38,51 @@ class Seen:
     source: int = 0
     faulty: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    width: int = 0  # on a telephone
 
 
 @pytest.fixture(scope="module")
 def book(site: str, context: BrowserContext) -> dict[str, Seen]:
-    """Every page that can be reached from the first, as a browser sees it."""
+    """Every page that can be reached from the first, as a browser sees it; each is opened once."""
     book: dict[str, Seen] = {}
+    tab, complaints = listening(context)
     waiting = [f"{site}/book/index.html"]
     while waiting:
         address = waiting.pop()
         if address in book or address == f"{site}/index.html":
             continue  # the latter only forwards
-        book[address] = visit(context, address)
-        inside = (urldefrag(link)[0] for link in book[address].links)
+        complaints.clear()
+        seen = visit(tab, address)
+        seen.complaints += complaints
+        book[address] = seen
+        inside = (urldefrag(link)[0] for link in seen.links)
         waiting += [link for link in inside if link.startswith(site) and urlsplit(link).path.endswith((".html", "/"))]
+    tab.close()
     return book
 
 
-def visit(context: BrowserContext, address: str) -> Seen:
-    """Open one page and look at it."""
+def listening(context: BrowserContext) -> tuple[Page, list[str]]:
+    """Open a tab, and return it with the list of what it complains about."""
     complaints: list[str] = []
-    page = context.new_page()
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda request: complaints.append(f"{request.url}: {request.failure}"))
-    page.on("response", lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None)
-    page.goto(address, wait_until="load")
-    page.evaluate("() => window.MathJax?.startup?.promise")
-    page.wait_for_load_state("networkidle")
-    found = page.evaluate(LOOK)
-    page.close()
-    return Seen(**{**found, "ids": set(found["ids"])}, complaints=complaints)
+    tab = context.new_page()
+    tab.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("requestfailed", lambda request: complaints.append(f"{request.url}: {request.failure}"))
+    tab.on("response", lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None)
+    return tab, complaints
+
+
+def visit(tab: Page, address: str) -> Seen:
+    """Open one page, look at it, and make the window as narrow as a telephone."""
+    tab.set_viewport_size(DESKTOP)
+    tab.goto(address, wait_until="load")
+    tab.evaluate("() => window.MathJax?.startup?.promise")
+    tab.wait_for_load_state("networkidle")
+    found = tab.evaluate(LOOK)
+    tab.set_viewport_size(TELEPHONE)
+    tab.wait_for_function(f"() => window.innerWidth === {TELEPHONE['width']}")
+    width = tab.evaluate("() => document.documentElement.scrollWidth")
+    return Seen(**{**found, "ids": set(found["ids"])}, width=width)
 
 
 def test_first_page_forwards(site: str, context: BrowserContext) -> None:
@@ -140,17 +155,9 @@ def test_labs_show_a_still_picture(site: str, book: dict[str, Seen]) -> None:
         assert any("data:image" in source or "_images" in source for _, source, _ in seen.images), address
 
 
-def test_pages_fit_a_telephone(context: BrowserContext, book: dict[str, Seen]) -> None:
-    page = context.new_page()
-    page.set_viewport_size({"width": 390, "height": 800})
-    too_wide = {}
-    for address in book:
-        page.goto(address, wait_until="load")
-        page.evaluate("() => window.MathJax?.startup?.promise")
-        width = page.evaluate("() => document.documentElement.scrollWidth")
-        if width > 390:
-            too_wide[address] = width
-    page.close()
+def test_pages_fit_a_telephone(book: dict[str, Seen]) -> None:
+    assert all(seen.width > 0 for seen in book.values())
+    too_wide = {address: seen.width for address, seen in book.items() if seen.width > TELEPHONE["width"]}
     assert too_wide == {}
 
 
@@ -185,7 +192,7 @@ def test_the_catalogue_sorts_and_searches(site: str, context: BrowserContext) ->
     assert everything > 10
 
     def column(place: int) -> list[str]:
-        return [row.locator("td").nth(place).inner_text() for row in rows.all()]
+        return page.locator(f"table.mlsys-catalogue tbody td:nth-child({place + 1})").all_inner_texts()
 
     head = page.locator("table.mlsys-catalogue th", has_text="peak")
     for way, reverse in (("ascending", False), ("descending", True)):

@@ -132,11 +132,22 @@ def settled(lab: Page, picture: Locator) -> str:
     return shown
 
 
-def test_predict_explore_check(lab: Page) -> None:
+def is_closed(lab: Page, handle: Locator, picture: Locator) -> None:
+    """Run All has run every cell by now: the picture is empty, the wrap-up is closed, and no slider moves it."""
+    expect(lab.locator(".mlsys-lab .mlsys-summary").first).to_have_text("")
+    expect(lab.locator(".mlsys-wrap-up")).to_contain_text("opens here when your prediction is locked")
+    assert lab.locator(".mlsys-lab .noUi-target:not([disabled])").count() == 0
+    before = settled(lab, picture)
+    handle.press("ArrowRight")
+    assert settled(lab, picture) == before
+
+
+def test_closed_until_predicted_then_explored_and_checked(lab: Page) -> None:
     handle = lab.locator(".mlsys-lab .noUi-handle").first
     picture = lab.locator(".mlsys-picture img").first
     summary = lab.locator(".mlsys-summary").first
     expect(picture).to_be_visible()
+    is_closed(lab, handle, picture)
     assert (picture.get_attribute("alt") or "").strip()
 
     button = lab.locator(".mlsys-lock").first
@@ -161,17 +172,6 @@ def test_predict_explore_check(lab: Page) -> None:
     expect(question.locator("[role=status]").first).to_contain_text(".")
 
 
-def test_closed_until_predicted(lab: Page) -> None:
-    """Run All has run every cell by now: the picture is empty and the wrap-up is closed."""
-    expect(lab.locator(".mlsys-lab .mlsys-summary").first).to_have_text("")
-    expect(lab.locator(".mlsys-wrap-up")).to_contain_text("opens here when your prediction is locked")
-    assert lab.locator(".mlsys-lab .noUi-target:not([disabled])").count() == 0
-    picture = lab.locator(".mlsys-picture img").first
-    before = settled(lab, picture)
-    lab.locator(".mlsys-lab .noUi-handle").first.press("ArrowRight")
-    assert settled(lab, picture) == before
-
-
 KEYBOARD = "06-dataflow"  # its questions take radio buttons, sliders, a list and a number
 ACTIVE = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model.type)"
@@ -188,7 +188,7 @@ def tab_to(lab: Page, wanted: str, most: int = 60) -> None:
 
 
 @pytest.mark.parametrize("lab", [KEYBOARD], indirect=True)
-def test_keys_alone_lead_through_a_lab_and_never_leave_it(lab: Page) -> None:
+def test_keys_alone_lead_through_a_lab_which_survives_its_kernel(lab: Page) -> None:
     radios = lab.locator(".mlsys-predict input[type=radio]")
     radios.first.focus()
     at, cells = lab.evaluate(ACTIVE), lab.evaluate(CELLS)
@@ -215,12 +215,11 @@ def test_keys_alone_lead_through_a_lab_and_never_leave_it(lab: Page) -> None:
     assert lab.evaluate(ACTIVE) == at
     expect(lab.locator(".mlsys-check input[type=text]").first).to_have_value("mb 64")
 
+    comes_back_after_a_restart(lab)
 
-@pytest.mark.parametrize("lab", [KEYBOARD], indirect=True)
-def test_after_a_restart_the_lab_says_that_it_is_dead_and_comes_back(lab: Page, folder: Path) -> None:
-    answer(lab.locator(".mlsys-predict").first)
-    lab.locator(".mlsys-lock").first.click()
-    expect(lab.locator(".mlsys-lock").first).to_be_disabled()
+
+def comes_back_after_a_restart(lab: Page) -> None:
+    """Restart the kernel: the lab says that it is dead, and when its cells have run again it knows what was locked."""
     lab.wait_for_function(IDLE)
     lab.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     expect(lab.locator(".mlsys-lab.jupyter-widgets-disconnected").first).to_be_visible(timeout=PATIENCE)
