@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -22,7 +23,6 @@ KINDS = tuple(
     for kind in map(vars(widgets).get, widgets.__all__)
     if isinstance(kind, type) and kind.__bases__ == (widgets.Lab,)
 )  # every lab that the package names, so that a new one is asked too
-_MADE: dict[type, object] = {}
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
 
 
@@ -31,12 +31,19 @@ def kind(request):
     return request.param
 
 
+@functools.cache
+def made_once(kind):
+    """Return a lab of a kind: making one takes a second."""
+    made = kind()
+    made.fresh = made.state()
+    return made
+
+
 @pytest.fixture
 def lab(kind):
-    """Return a lab that nobody has answered yet; making one takes a second, emptying one does not."""
-    made = _MADE.setdefault(kind, kind())
-    fresh = made.__dict__.setdefault("fresh", made.state())
-    made.restore(fresh)
+    """Return a lab that nobody has answered yet; emptying one is quicker than making one."""
+    made = made_once(kind)
+    made.restore(made.fresh)
     return made
 
 
@@ -203,12 +210,7 @@ def test_every_check_can_be_set(opened):
 
 
 def test_what_stays_unset_can_be_answered_without_the_picture():
-    unset = {
-        q.name
-        for kind in KINDS
-        for q in _MADE.setdefault(kind, kind()).questions.values()
-        if q.in_app and not q.setting
-    }
+    unset = {q.name for kind in KINDS for q in made_once(kind).questions.values() if q.in_app and not q.setting}
     assert unset == {"waiting"}
 
 
@@ -255,7 +257,7 @@ def test_frames_show_what_the_lab_shows(kind):
 
 
 def test_frames_offer_the_scenario(kind):
-    lab = _MADE.setdefault(kind, kind())
+    lab = made_once(kind)
     for name, values in kind.frames.items():
         assert all(lab.controls[name].accepts(value) for value in values), name
         if name in lab.scenario:
