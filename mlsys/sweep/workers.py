@@ -42,10 +42,16 @@ Answers = Generator[tuple[int, dict[str, list[Any]]], None, None]
 
 
 def usual_jobs(points: Sequence[Point]) -> int:
-    """Return how many processes are worth their start: points are quick, capturing a network is not."""
+    """Return how many processes are worth their start: points are quick, capturing a network is not.
+
+    The networks of the catalogue are stored as they were captured; code and files of the reader's own are not.
+    """
+    from mlsys.workloads import zoo
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    captured = {point.case.variant for point in points if point.case.variant.source == "captured"}
-    return max(1, min(cores, max(len(points) // _WORTH_A_PROCESS, len(captured))))
+    variants = {point.case.variant for point in points}
+    own = [one for one in variants if one.source == "captured" and (":" in one.place or not zoo.resolve(one.place))]
+    return max(1, min(cores, max(len(points) // _WORTH_A_PROCESS, len(own))))
 
 
 def evaluated(pieces: Pieces, jobs: int, scheduler: str | None, patience: float) -> Answers:

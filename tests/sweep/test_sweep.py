@@ -15,6 +15,7 @@ from mlsys.models.analysis import analyse
 from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load_results, sweep
 from mlsys.sweep.networks import network_of
 from mlsys.sweep.points import chunks, enumerate_points
+from mlsys.sweep.workers import usual_jobs
 from sampled import drawn
 
 SMALL = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
@@ -314,3 +315,15 @@ def test_parquet_and_csv_say_the_same_with_units_and_origin(tmp_path: Path) -> N
     for row, line in zip(found, rows, strict=True):
         assert {name: "" if value is None else str(value) for name, value in row._asdict().items()} == line
     assert load_results(tmp_path / "out").columns == found.columns
+
+
+def test_processes_are_started_for_many_points_and_for_networks_of_ones_own(monkeypatch, tmp_path: Path) -> None:
+    """The networks of the catalogue are stored as they were captured: nothing is gained by a second process."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr("mlsys.sweep.workers._WORTH_A_PROCESS", 5)
+    (tmp_path / "nets_for_jobs.py").write_text("def net():\n    pass\n\ndef other():\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    few = enumerate_points(SweepSpec(models=["resnet50", "bert-base", "gpt2", "bloom"], devices=["A100"]))
+    many = enumerate_points(SweepSpec(models=["resnet50"], devices=["A100"], batches=list(range(1, 17))))
+    own = enumerate_points(SweepSpec(models=["nets_for_jobs:net", "nets_for_jobs:other"], devices=["A100"]))
+    assert (usual_jobs(few), usual_jobs(many), usual_jobs(own)) == (1, 3, 2)
