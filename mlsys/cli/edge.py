@@ -316,7 +316,8 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
         f"(the least found: {plain['least']:,} B) and about {plain['persistent']:,} B for the runtime.\n"
         f"Flash about {plain['flash']:,} B, of it {plain['weights']:,} B of weights and biases.\n"
         f"On an Ethos-U55 with {macs} multipliers at {npu.clock / 1e6:g} MHz: {plain['npu_cycles']:,} cycles, "
-        f"{npu.milliseconds:.3g} ms; SRAM {plain['npu_sram']:,} B. Weights are taken as not compressed."
+        f"{npu.milliseconds:.3g} ms; SRAM {plain['npu_sram']:,} B. Assumed: one byte fetched for each "
+        f"weight; Vela's recorded networks fetch {_ratios()}."
     )
     if name is not None:
         say(_fits(name, plain))
@@ -337,6 +338,14 @@ def _fits(name: str, plain: dict[str, int]) -> str:
         fits = "fits" if needed <= room else "does not fit"
         said.append(f"{name}: {what} {needed:,} B of {room:,.0f} B in {levels[0].name}: {fits}")
     return "\n".join(said)
+
+
+def _ratios() -> str:
+    """Return how many bytes a weight took where Vela compiled trained networks, in words."""
+    from mlsys.edge.arena import recorded
+
+    known = [one.weight_ratio for one in recorded()]
+    return f"{min(known):.2f} to {max(known):.2f}"
 
 
 def _beside_recorded(macs: int) -> list[dict[str, Any]]:

@@ -40,7 +40,8 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
         caption = (
             f"#{rank}: score {one.score:.6g}, {decimal_text(one.placed.latency)} ms, "
             f"{decimal_text(one.placed.energy)} mJ, "
-            f"{one.placed.switches} switches. Transfers are billed to the stage that receives."
+            f"{one.placed.switches} switch{'es' * (one.placed.switches != 1)}. "
+            "Transfers are billed to the stage that receives."
         )
         table = [[row[name] for name in COLUMNS[1:]] for row in listed if row["rank"] == rank]
         parts.append(f"<div class='wide'>{html_table(caption, COLUMNS[1:], table)}</div>")

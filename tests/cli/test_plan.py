@@ -169,3 +169,19 @@ def test_instances_and_buffers_from_the_shell(tmp_path: Path) -> None:
     table.write_text("id,lower,upper,size\na,2,2,4\na,1,3,-2\n", encoding="utf-8")
     code, _, said = call("memory", "--buffers", str(table), "--capacity", "5")
     assert code == 1 and "three.csv:2: upper" in said and "three.csv:3: size" in said
+
+
+def test_made_scenarios_join_devices_by_what_both_have_and_draw_what_was_metered(tmp_path: Path) -> None:
+    """PCIe 2.0 x1 of a Raspberry Pi 5 carries 0.5 GB/s whatever is plugged in; a microcontroller has no TDP."""
+    saved = tmp_path / "made.json"
+    for devices in ("RaspberryPi5,Hailo8", "STM32H7A3,STM32L4R5"):
+        made = ("plan", "--profiles-from", "ds-cnn", "--devices", devices, "--precision", "int8")
+        code, _, told = call(*made, "--save-scenario", str(saved), "--format", "csv")
+        assert code == 0, told
+        data = json.loads(saved.read_text(encoding="utf-8"))
+        there, back = data["links"]
+        for link in (there, back):
+            assert link["bandwidth_gb_s"] == pytest.approx(0.5 if "Pi5" in devices else 1.5e-3)
+        if "STM32" in devices:
+            profile = data["stages"][0]["profiles"]["STM32L4R5"]
+            assert profile["energy_mj"] == pytest.approx(47.5e-3 * profile["latency_ms"])  # MLPerf Tiny v0.7, its board

@@ -124,6 +124,8 @@ def test_statistics_by_hand() -> None:
     assert log.p99 is None
     long = make_log([[float(value) for value in range(1, 1002)]], runs=1)
     assert long.p99 == pytest.approx(991.0)
+    assert make_log([[1.0] * 999], runs=1).p99 is None
+    assert make_log([[1.0] * 1000], runs=1).p99 == 1.0
 
 
 def test_layers_without_a_time_are_left_out() -> None:

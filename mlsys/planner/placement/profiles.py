@@ -11,6 +11,7 @@ from typing import Any
 from mlsys.amounts import parsed_number
 from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
 from mlsys.faults import short
+from mlsys.hardware.device import Device
 from mlsys.inputs import csv_records
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.workloads.operator import Network
@@ -25,24 +26,25 @@ def scenario_of(
 ) -> dict[str, Any]:
     """Return a scenario whose stages are the operators of a network, as a file would say it.
 
-    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyse`. Assumed: it
-    draws the rated power meanwhile; its memory is its weights; it hands on half of the bytes that are not
-    weights; operators run one after the other; any two devices are joined by PCI Express 4.0 with 16 lanes in
-    either direction, at the energy of no more than the time on the devices.
+    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyse`. Meanwhile it draws
+    its power at work, where that is known (:func:`mlsys.models.energy.boards.work_power`), else its rated power. Two
+    devices are joined by the link that both have on record, PCI Express before USB, as wide as the narrower end;
+    where they have none, by PCI Express 4.0 with 16 lanes. Assumed: the memory of an operator is its weights; it hands
+    on half of the bytes that are not weights; operators run one after the other; a link takes no energy of its own.
 
     Parameters
     ----------
     network
         What `mlsys analyze` runs, from the catalogue or captured.
     devices
-        Names of the catalogue; those without a rated power are refused.
+        Names of the catalogue; those whose power nobody states are refused.
     precision, samples
         As `mlsys analyze` takes them.
 
     Raises
     ------
     ArgumentError
-        If no device is named, one twice, or one has no rated power.
+        If no device is named, one twice, or one has neither a power at work nor a rated one.
     UnknownNameError
         If there is no such device or precision.
 
@@ -51,9 +53,8 @@ def scenario_of(
     >>> from mlsys.workloads import load
     >>> data = scenario_of(load("resnet50", precision="fp16"), ["A100", "T4"])
     >>> len(data["stages"]) > 50, data["links"][0]["bandwidth_gb_s"]
-    (True, 31.5)
+    (True, 15.75)
     """
-    from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
     from mlsys.hardware import Hardware
     from mlsys.models.analysis import analyse
 
@@ -65,12 +66,13 @@ def scenario_of(
     twins = {name: Hardware[name] for name in devices}
     powers = {}
     for name, twin in twins.items():
-        power = getattr(twin, "tdp", None)
-        if power is None or not power.m_as("W") > 0:
+        power = _power(twin)
+        if power is None:
             raise ArgumentError(
-                f"scenario_of(): `devices`: {name!r} has no rated power, so no energy can be said. Leave it out"
+                f"scenario_of(): `devices`: {name!r} has neither a power at work nor a rated one on record, so no "
+                "energy can be said. Leave it out"
             )
-        powers[name] = float(power.m_as("W"))
+        powers[name] = power
     analyses = {name: analyse(twin, network, precision=precision, samples=samples) for name, twin in twins.items()}
     operators = next(iter(analyses.values())).operators
     often = Counter(operator.name for operator in operators)
@@ -87,8 +89,7 @@ def scenario_of(
         {
             "from": one,
             "to": other,
-            "latency_ms": float(LATENCY_PCIE_GEN3.m_as("ms")),
-            "bandwidth_gb_s": float(PCIE_GEN4_BW.m_as("GB/s")),
+            **_joined(twins[one], twins[other]),
             "energy_mj_per_mb": 0,
         }
         for one in devices
@@ -103,6 +104,30 @@ def scenario_of(
         "links": links,
         "stages": stages,
         "constraints": {},
+    }
+
+
+def _power(twin: Device) -> float | None:
+    """Return what a device draws while it infers, W; its rated power where no more is known."""
+    from mlsys.models.energy.boards import work_power
+
+    drawn = work_power(twin)
+    if drawn is not None:
+        return float(drawn.power.m_as("W"))
+    return None if twin._tdp is None else float(twin.tdp.m_as("W"))
+
+
+def _joined(one: Device, other: Device) -> dict[str, float]:
+    """Return latency and bandwidth between two devices, each direction: the narrower and the slower end decides."""
+    from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
+
+    name = next((name for name in ("PCIe", "USB") if name in one.links and name in other.links), None)
+    ends = [twin.links[name] for twin in (one, other)] if name else []
+    waits = [end.latency for end in ends if end._latency is not None] or [LATENCY_PCIE_GEN3]
+    rates = [end.per_direction for end in ends] or [PCIE_GEN4_BW]
+    return {
+        "latency_ms": max(float(wait.m_as("ms")) for wait in waits),
+        "bandwidth_gb_s": min(float(rate.m_as("GB/s")) for rate in rates),
     }
 
 

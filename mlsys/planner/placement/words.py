@@ -69,7 +69,8 @@ def why(result: PlanResult) -> tuple[str, ...]:
     moved = sum((stage.transfer_latency for stage in placed.stages), Fraction(0))
     if placed.switches and not scenario.is_graph:
         lines.append(
-            f"{placed.switches} changes of device cost {decimal_text(moved)} ms, "
+            f"{_counted(placed.switches, 'change')} of device cost{'s' * (placed.switches == 1)} "
+            f"{decimal_text(moved)} ms, "
             f"{100 * float(moved / placed.latency):.1f} % of the "
             "time; what a transfer costs is billed to the stage that receives it."
         )
@@ -80,3 +81,7 @@ def why(result: PlanResult) -> tuple[str, ...]:
                 f"{cap}: {decimal_text(used)} of {decimal_text(limit)} {unit}, {decimal_text(limit - used)} to spare."
             )
     return tuple(lines)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
