@@ -119,15 +119,9 @@ def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
     raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work")
 
 
-# Kinds of machines that rows of collectives run on; what links a processor or a board has, no row asks for.
-_WITH_PEERS = ("GPU", "TPU", "NPU")
-
-
 @remembered
 def _snapshot(name: str, precision: str, vector_unit: bool) -> Snapshot:
-    twin = Hardware[name]
-    machine = view(twin, precision, unit="vector" if vector_unit else None)
-    return snapshot(machine, peers=twin.kind in _WITH_PEERS)
+    return snapshot(view(Hardware[name], precision, unit="vector" if vector_unit else None))
 
 
 def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Snapshot:
