@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from mlsys.planner.memory.fixed import FixedBuffers, plan_below
+from mlsys.planner.memory.published import PUBLISHED_CAPACITY, published_buffers
 from mlsys.planner.memory.sections import Sections
 from sampled import drawn
-
-DATA = Path(__file__).parent / "instances"
-MEBIBYTE = 1_048_576
 
 
 def overlaps(buffers: FixedBuffers, offsets: np.ndarray) -> bool:
@@ -22,7 +18,7 @@ def overlaps(buffers: FixedBuffers, offsets: np.ndarray) -> bool:
     return bool(np.triu(together & shared, 1).any())
 
 
-def settled(buffers: FixedBuffers, capacity: int = MEBIBYTE) -> bool:
+def settled(buffers: FixedBuffers, capacity: int = PUBLISHED_CAPACITY) -> bool:
     """Whether they fit, by a search that is stopped by no clock."""
     found = plan_below(buffers, capacity, seconds=36_000)
     assert found.proved
@@ -36,7 +32,7 @@ def settled(buffers: FixedBuffers, capacity: int = MEBIBYTE) -> bool:
 # full to the last byte.
 @pytest.mark.parametrize("name", ["A", "C", "E", "I"])
 def test_published_allocations(name: str) -> None:
-    assert settled(FixedBuffers.load(DATA / f"alloc-{name}.csv"))
+    assert settled(published_buffers()[name])
 
 
 @pytest.mark.exhaustive
@@ -44,7 +40,7 @@ def test_larger_published_allocations_and_their_images() -> None:
     """Time may run backwards and buffers may come in any order: what fits still fits."""
     cases = [(name, image) for name in "ACEGIK" for image in range(4)]
     for name, image in drawn(cases, 2, "images of published allocations"):
-        read = FixedBuffers.load(DATA / f"alloc-{name}.csv")
+        read = published_buffers()[name]
         lower, upper = (-read.upper, -read.lower) if image % 2 else (read.lower, read.upper)
         order = np.random.default_rng(image).permutation(len(read.size)) if image > 1 else np.arange(len(read.size))
         low = int(lower.min())
@@ -122,15 +118,15 @@ def test_fits_and_proofs_equal_enumeration() -> None:
 
 
 def test_the_same_seed_gives_the_same_offsets() -> None:
-    buffers = FixedBuffers.load(DATA / "alloc-E.csv")
-    one, two = (plan_below(buffers, MEBIBYTE, seconds=36_000, seed=3) for _ in range(2))
+    buffers = published_buffers()["E"]
+    one, two = (plan_below(buffers, PUBLISHED_CAPACITY, seconds=36_000, seed=3) for _ in range(2))
     assert one.offsets is not None and two.offsets is not None
     assert one.offsets.tolist() == two.offsets.tolist()
 
 
 def test_a_search_that_the_clock_stops_says_that_it_does_not_know() -> None:
-    buffers = FixedBuffers.load(DATA / "alloc-A.csv")
-    found = plan_below(buffers, MEBIBYTE, seconds=0.0)
+    buffers = published_buffers()["A"]
+    found = plan_below(buffers, PUBLISHED_CAPACITY, seconds=0.0)
     assert not found.proved and not found.fits and found.offsets is None
 
 

@@ -130,7 +130,7 @@ class CapacityPlan:
     proved
         Whether that is settled: offsets were found, or it is proved that there are none.
     states
-        Partial packings that the search looked at.
+        Partial packings looked at by the attempt that settled it, and by those before it.
     """
 
     buffers: FixedBuffers
@@ -224,8 +224,8 @@ def _search(sections: Sections, until: float, seed: int, threads: int) -> tuple[
                     for stop in stops[worker:]:
                         stop[0] = 1
             answers = [job.result() for job in jobs]
-            spent += sum(looked for _, looked, _ in answers)
-            for outcome, _, offsets in answers:
+            for outcome, looked, offsets in answers:
+                spent += looked
                 if outcome != STOPPED:
                     return outcome, offsets, spent
             if time.monotonic() > until:

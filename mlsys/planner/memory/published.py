@@ -1,0 +1,30 @@
+"""Buffers of real accelerator programs, published to try planners on: every one of them fits in a mebibyte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlsys.planner.memory.fixed import FixedBuffers
+
+__all__ = ["PUBLISHED_CAPACITY", "published_buffers"]
+
+PUBLISHED_CAPACITY = 1_048_576
+"""Bytes below which the published buffers are to be placed."""
+
+_DATA = Path(__file__).parent / "data"
+
+
+def published_buffers() -> dict[str, FixedBuffers]:
+    """Return the instances by name.
+
+    References
+    ----------
+    github.com/google/minimalloc at 9f5cf810fec4, ``benchmarks/challenging``, Apache-2.0; M. D. Moffitt, MiniMalloc:
+    A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023.
+
+    Examples
+    --------
+    >>> {name: len(buffers.ids) for name, buffers in published_buffers().items()}
+    {'A': 154, 'C': 203, 'E': 215, 'G': 308, 'I': 374, 'K': 454}
+    """
+    return {path.stem.removeprefix("alloc-"): FixedBuffers.load(path) for path in sorted(_DATA.glob("alloc-*.csv"))}
