@@ -54,6 +54,13 @@ MOST_SPLITS = 32.0
 # more hand an operand to their neighbours as well: clusters of two on Hopper, pairs of pairs on Blackwell.
 FED_ALONE = 2048.0
 MOST_SHARING = 4.0
+# A reduction split among blocks is summed by a second kernel, which starts when the first has ended: seconds.
+SECOND_KERNEL = 2e-6
+# What an operation of the vector units costs over one of the same width in the matrix units, which fetch and
+# decode one instruction for hundreds of them: an A100 does 19.5 TFLOP/s in FP32 with the power of 156 in TF32.
+VECTOR_ENERGY = 5.0
+# Units with less than this over their vector rate have no matrix units at work.
+MATRIX_UNITS = 1.5
 # Rows of queries, and keys, that a block of fused attention takes at a time; and operations of softmax for a score.
 QUERIES, KEYS, SCORE_OPERATIONS = 128.0, 128.0, 8.0
 # A cache holds what is used again when that fills no more than this part of it.
@@ -346,8 +353,7 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     working = times.working > times.moving
     near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
     product = working & ((kind == MATMUL) | (kind == ATTENTION))
-    joules = own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
-    limited = product & ~times.fed & (engines["power"] / joules < own["compute"] * engines["matmul"])
+    limited = product & ~times.fed & (_paid_for(engines, own) < own["compute"] * engines["matmul"])
     shared = sharing(engines)
     waits = product & times.fed
     found = {
@@ -364,10 +370,17 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     return {name: np.bincount(stack.case, here, stack.cases) > 0 for name, here in found.items()}
 
 
+def _paid_for(engines: dict[str, Array], own: dict[str, Array]) -> Array:
+    """Return the FLOP/s that the design power pays for."""
+    each = np.where(engines["matmul"] > MATRIX_UNITS * engines["vector"], 1.0, VECTOR_ENERGY)
+    joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
+    found: Array = engines["power"] / joules
+    return found
+
+
 def _sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
     """Return the FLOP/s that full tiles sustain: a part of the peak, or what the design power pays for."""
-    joules = own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
-    found: Array = np.minimum(own["compute"] * engines["matmul"], engines["power"] / joules)[here]
+    found: Array = np.minimum(own["compute"] * engines["matmul"], _paid_for(engines, own))[here]
     return found
 
 
@@ -415,7 +428,11 @@ def _collective(kernels: Work, engines: dict[str, Array], own: dict[str, Array],
 def _product(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return seconds of products at the best tile, without their traffic to the main memory, and which wait for it."""
+    """Return seconds of products at the best tile, without their traffic to the main memory, and which wait for it.
+
+    Machines whose units share operands run kernels that stay on their units and take the next part of any
+    block's reduction, so that no wave ends half empty; each unit then hands over one block half done.
+    """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
     units, array = engines["units"][here], engines["array"][here]
     rate = _sustained(engines, own, here) / units
@@ -440,8 +457,11 @@ def _product(
             feeding = (rows + columns) * depth * width / supply
             inner = np.maximum(arithmetic, feeding)
             waves = np.ceil(blocks * split / units)
-            extra = np.where(split > 1, 2 * split * m * n * batch * 4 / feed[here], 0.0)
-            time = waves * inner + extra
+            extra = 2 * split * m * n * batch * 4 / feed[here] + np.where(fixed, 0.0, SECOND_KERNEL)
+            time = waves * inner + np.where(split > 1, extra, 0.0)
+            if split is not fill:
+                streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed[here]
+                time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
             better = allowed & (time < best)
             best = np.where(better, time, best)
             waits = np.where(better, feeding > arithmetic, waits)

@@ -8,7 +8,7 @@ from mlsys.models.calibrated import ATTENTION, Kernel, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, product, vector
 from mlsys.validation.cases.reading import batch_of, number_format, whole_number
-from mlsys.validation.cases.software import serving_stack
+from mlsys.validation.cases.software import attention_version, serving_stack
 from mlsys.validation.rows import Row
 from mlsys.workloads import SOFTMAX_OPERATIONS
 
@@ -23,8 +23,9 @@ def _heads(row: Row) -> tuple[int, int, int]:
     return heads, int(found.group(1)) if found else heads, whole_number(r"head_dim (\d+)", text, "width of a head")
 
 
-def _software(row: Row) -> str:
-    return serving_stack(row.software) or row.model
+def _software(row: Row, prompt: bool = True) -> str:
+    stack = serving_stack(row.software)
+    return f"{stack}{attention_version(row.software, prompt)}" if stack else row.model
 
 
 def attention_kernel(row: Row) -> Case:
@@ -67,5 +68,5 @@ def decode_attention(row: Row) -> Case:
     moved = 2.0 * batch * kv_heads * context * width * cached + 2.0 * batch * heads * width * fmt.value
     flops = 4.0 * batch * heads * context * width
     kernel = Kernel(ATTENTION, flops=flops, moved=moved, m=heads / kv_heads, n=context, k=width, batch=batch * kv_heads)
-    narrow = " fp8" if cached < fmt.value else ""
-    return case_of(row, "decode attention", f"{_software(row)}{narrow}", Work.of([kernel]), fmt)
+    software = f"{serving_stack(row.software)} fp8" if cached < fmt.value else _software(row, prompt=False)
+    return case_of(row, "decode attention", software, Work.of([kernel]), fmt)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from mlsys.hardware import Device
+from mlsys.hardware.view import view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
 from mlsys.provenance import comparing
@@ -105,7 +106,7 @@ def dot_product_engine(engine: Snapshot) -> Snapshot:
     return engine.changed(
         matmul=lambda: min(engine.matmul, 4 * engine.vector),
         computes_in="int8",
-        bits=32.0,
+        bits=8.0,
         vector=lambda: 4 * engine.vector,
     )
 
@@ -133,7 +134,10 @@ def gemm_kernel(row: Row) -> Case:
     m, n, k = shape["M"], shape["N"], shape["K"]
     stack = serving_stack(row.software)
     if not stack:
-        return case_of(row, "gemm", _software(row), Work.of([product(m, n, k, fmt, batch)]), fmt)
+        kernels = [product(m, n, k, fmt, batch)]
+        if "PyTorch" in row.software and "ROCm" not in row.software and "batched" not in row.workload:
+            kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
+        return case_of(row, "gemm", _software(row), Work.of(kernels), fmt)
     narrow = fmt.computes in ("fp8", "int8", "fp4")
     kernel = product(m, n, k, fmt, batch, weights=True)
     if narrow:  # the product itself gives 16-bit values
@@ -184,7 +188,30 @@ def reduction(row: Row) -> Case:
     kind = "softmax" if "softmax" in row.workload.lower() else "layer norm"
     operations = sum((SOFTMAX_OPERATIONS if kind == "softmax" else LAYER_NORM_OPERATIONS).values())
     elements = s["M"] * s["N"]
-    return case_of(row, kind, _software(row), Work.of([vector(elements, operations, fmt)]), fmt, elements)
+    reads = _passes(row, kind, s["N"], fmt)
+    return case_of(row, kind, _software(row), Work.of([vector(elements, operations, fmt, reads)]), fmt, elements)
+
+
+# PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
+# must hold four blocks to stay busy; its normalisation runs sixteen blocks, each of which reads its row twice.
+IN_REGISTERS, SOFTMAX_BLOCKS, NORM_BLOCKS = 1024, 4, 16
+
+
+def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
+    """Return how often a reduction reads its rows from the main memory: once where its unit can hold them."""
+    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    if "PyTorch" not in row.software or twin.kind != "GPU":
+        return 1.0
+    size = length * fmt.value
+    with comparing():
+        levels = [level for level in view(twin, fmt.computes).levels if level.name in ("L1", "LDS", "Shared")]
+        room = max((level.usable or level.capacity or 0.0 for level in levels), default=0.0)
+    if kind == "layer norm":
+        return 2.0 if NORM_BLOCKS * size > room else 1.0
+    stated = re.search(r"PyTorch (\d+)\.(\d+)", row.software)
+    shared = stated is not None and (int(stated[1]), int(stated[2])) >= (2, 1)
+    held = SOFTMAX_BLOCKS * size <= room if shared else length <= IN_REGISTERS
+    return 1.0 if held else 2.0
 
 
 def element_wise(row: Row) -> Case:

@@ -182,7 +182,8 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
     if software == "ncnn" and "1 thread" in row.workload:
         words += " 1 thread"
     if software == "Cloud AI" and "Stream" in row.workload:
-        words += " stream"
+        # Up to 1.5.6 a stream had one core of the card, five times slower than what came after.
+        words += " 1.5.6 stream" if "1.5.6" in row.software else " stream"
     return words
 
 

@@ -33,6 +33,7 @@ _FORMATS: tuple[tuple[str, Format], ...] = (
     (r"q4_k_m", Format("fp16", 4.85 / 8, 2)),
     (r"q4_0", Format("fp16", 4.5 / 8, 2)),
     (r"q8_0", Format("fp16", 8.5 / 8, 2)),
+    (r"int4 weight-only \(g=32\)", Format("fp16", 5 / 8, 2)),  # gpt-fast: a BF16 scale and zero for 32 weights
     (r"int4 weight-only", Format("fp16", 4.5 / 8, 2)),
     (r"int8 weight-only|weights int8", Format("fp16", 1, 2)),
     (r"w4a8", Format("fp8", 4.25 / 8, 1)),

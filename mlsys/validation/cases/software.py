@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["network_software", "serving_stack"]
+__all__ = ["attention_version", "network_software", "serving_stack"]
 
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
@@ -52,3 +52,25 @@ def serving_stack(software: str) -> str:
     if "CUDA graph" not in software and "eager" not in software:
         return ""
     return next((name for name in ("TensorRT-LLM", "SGLang", "vLLM") if name in software), "")
+
+
+def attention_version(software: str, prompt: bool = True) -> str:
+    """Return what tells apart a version whose kernels of attention are others, or an empty string.
+
+    SGLang before 0.5.9 spends twice as long on what leads to the kernel; vLLM before 0.18 has slower
+    kernels for prompts.
+
+    Parameters
+    ----------
+    software
+        In the words of the source.
+    prompt
+        Whether a whole prompt is attended to, not one new token.
+
+    Examples
+    --------
+    >>> attention_version("SGLang 0.5.6.post2, CUDA graph"), attention_version("vLLM 0.19.0, CUDA graph")
+    (' 0.5.6', '')
+    """
+    old = {" 0.5.6": "SGLang 0.5.6"} | ({" 0.14": "vLLM 0.14"} if prompt else {})
+    return next((version for version, name in old.items() if name in software), "")
