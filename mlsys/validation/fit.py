@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times
+from mlsys.models.calibrated import Parameters, Stack, Work, calibrated_times, kernel_times
 from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
 
@@ -77,6 +77,22 @@ def predicted(cases: Sequence[Case], found: Fit) -> Array:
     return times
 
 
+def _distinct(stack: Stack) -> tuple[Stack, NDArray[np.intp]]:
+    """Return the kernels that differ, and which of them each kernel of the stack is.
+
+    The same layer on the same machine takes the same time in every case: half of all kernels are such, or more.
+    """
+    shapes = stack.kernels.columns[[name != "count" for name in Work.FIELDS]]
+    rates = [stack.engines[name] for name in Stack.RATES]
+    _, first, place = np.unique(
+        np.concatenate([shapes, rates, [stack.main, stack.near]]), axis=1, return_index=True, return_inverse=True
+    )
+    engines = {name: values[first] for name, values in stack.engines.items()}
+    kernels = Work(stack.kernels.columns[:, first])
+    case = np.zeros(len(first), dtype=np.intp)
+    return Stack(case, kernels, engines, stack.main[first], stack.near[first], 1), place.reshape(-1)
+
+
 def _thinned(cases: Sequence[Case]) -> list[Case]:
     kernels = sum(case.work.columns.shape[1] for case in cases)
     most = min(MOST_CASES, max(40, len(cases) * MOST_KERNELS // max(kernels, 1)))
@@ -103,6 +119,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
 
     chosen = _thinned(cases)
     stack = _stack(chosen)
+    distinct, place = _distinct(stack)
     measured = np.log([case.seconds for case in chosen])
     waiting = np.array([case.at_least for case in chosen])
     # A sweep speaks once for each row, but a hundred rows of one sweep are not a hundred opinions.
@@ -122,7 +139,8 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
     first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
 
     def logarithms(point: Array) -> Array:
-        times: Array = np.log(np.maximum(calibrated_times(stack, np.exp(point)), waiting))
+        seconds = kernel_times(distinct, np.exp(point)).seconds[place]
+        times: Array = np.log(np.maximum(stack.total(seconds), waiting))
         return times
 
     # What no case of the setting feels keeps its prior.

@@ -187,8 +187,7 @@ class Stack:
 
     def total(self, seconds: Array) -> Array:
         """Return, for each case, the sum over its kernels of count times ``seconds``."""
-        summed: Array = np.zeros(self.cases)
-        np.add.at(summed, self.case, seconds * self.kernels["count"])
+        summed: Array = np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
         return summed
 
 
