@@ -4,6 +4,7 @@ from mlsys.validation.predictors import comparisons, predictor_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
 from mlsys.validation.rows import Row, cited_rows, read_rows, shipped_rows, sources
+from mlsys.validation.scales import parted, scale_table
 from mlsys.validation.tables import bound_table, error_table, reason_table, worst_table
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "error_table",
     "held_out_predictions",
     "held_out_scores",
+    "parted",
     "predictor_table",
     "read_rows",
     "reason_table",
+    "scale_table",
     "score",
     "shipped_rows",
     "sources",
