@@ -35,7 +35,7 @@ def frames_of(kind: type[Lab]) -> dict[str, Any]:
     for name, values in lab.frames.items():
         control = lab.controls[name]
         labels = [control.label_of(value) for value in values]
-        start = values.index(lab.scenario[name]) if lab.scenario.get(name) in values else 0
+        start = values.index(control.value) if control.value in values else 0  # as the locked prediction left it
         controls.append({"name": control.widget.description, "labels": labels, "start": start})
     pictures, alts, summaries = [], [], []
     for values in itertools.product(*lab.frames.values()):

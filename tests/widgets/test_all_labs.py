@@ -264,6 +264,24 @@ def test_frames_offer_the_scenario(kind):
             assert lab.scenario[name] in values, name
 
 
+@pytest.mark.parametrize("kind", [PlacementLab, ShrinkLab], indirect=True, ids=lambda kind: kind.__name__)
+def test_the_book_begins_with_the_predicted_situation(opened, monkeypatch):
+    """Where the reader of the book locks a prediction, the picture is the one that compares with it."""
+
+    class Few(type(opened)):
+        frames = {  # noqa: RUF012
+            name: tuple(dict.fromkeys((values[0], opened.value(name) if opened.value(name) in values else values[-1])))
+            for name, values in type(opened).frames.items()
+        }
+
+    monkeypatch.setattr("mlsys.widgets.frames._layer", lambda blank, drawn: "")
+    frames = frames_of(Few)
+    place = 0
+    for control in frames["controls"]:
+        place = place * len(control["labels"]) + control["start"]
+    assert frames["summaries"][place] == opened.view.summary
+
+
 def test_questions_about_numbers_name_their_range(lab):
     for question in lab.questions.values():
         if isinstance(question, NumberQuestion):
