@@ -167,7 +167,7 @@ def _rest() -> Question:
     known = [shares[cause] for cause in ("compute", "launch")]
     return NumberQuestion(
         "rest",
-        f"Set {_SLOW}. How much of its time is left when arithmetic, bytes and entering kernels are taken off?",
+        f"Set “{_SLOW}”. How much of its time is left when arithmetic, bytes and entering kernels are taken off?",
         f"{number(shares['residual'], 3)} % are not explained by any of the three. Most of that lies in five layers, "
         "the first and the four depthwise ones, whose kernels are far from any bound.",
         setting={"run": _SLOW},
@@ -185,7 +185,7 @@ def _bandwidth() -> Question:
     share = measured(_SLOW).shares["memory"] / 100
     return ChoiceQuestion(
         "bandwidth",
-        f"Set {_SLOW}, bytes, 10×. 'The network is slow because of memory; ten times the bandwidth would help.' How "
+        f"Set “{_SLOW}”, bytes, 10×. 'The network is slow because of memory; ten times the bandwidth would help.' How "
         "much faster does the whole become?",
         f"Bytes are {percent(share, 2)} of the time, so that even endless bandwidth would gain no more than that. "
         "The whole network fits into a cache.",
@@ -203,7 +203,7 @@ def _arithmetic() -> Question:
     answer = amdahl(share, _TENFOLD)
     return NumberQuestion(
         "arithmetic",
-        f"Set {_FAST}. How many times as fast does the whole become when its arithmetic becomes 10× as fast?",
+        f"Set “{_FAST}”. How many times as fast does the whole become when its arithmetic becomes 10× as fast?",
         f"1 / ({number(1 - share)} + {number(share)} / 10) = {number(answer)}: what is not arithmetic stays, and soon "
         "it is most of the time.",
         setting={"run": _FAST, "cause": "compute", "factor": _TENFOLD},
@@ -221,7 +221,7 @@ def _int8() -> Question:
     plain, small = measured(_FAST), measured(_FAST_INT8)
     return ChoiceQuestion(
         "int8",
-        f"Set {_FAST}, then {_FAST_INT8}. INT8 products are several times as fast on this core, and weights take a "
+        f"Set “{_FAST}”, then “{_FAST_INT8}”. INT8 products are several times as fast on this core, and weights take a "
         "quarter of the bytes. What became of the time?",
         f"It went from {number(1e3 * plain.total)} µs to {number(1e3 * small.total)} µs. Arithmetic shrank to "
         f"{percent(small.shares['compute'] / 100, 2)} of the whole, but requantising every output and small depthwise "

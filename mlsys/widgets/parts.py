@@ -68,7 +68,9 @@ Run all cells again; your work comes back."; display: block; padding: 0.45em 0.8
 .mlsys-lab-static .mlsys-panel input {{ flex: 1 1 12em; max-width: 24em; }}
 .mlsys-lab-static .mlsys-panel output {{ min-width: 6em; font-weight: 600; }}
 .mlsys-lab-static .mlsys-choice {{ display: block; margin: 0.15em 0; }}
-.mlsys-lab-static button {{ margin-right: 0.6em; padding: 0.3em 0.9em; }}
+.mlsys-lab-static button {{ margin: 0.3em 0.6em 0.3em 0; padding: 0.3em 0.9em; border: 1px solid; border-radius: 4px;
+  background: none; color: inherit; }}
+.mlsys-lab-static button:disabled {{ opacity: 0.6; }}
 </style>"""
 
 

@@ -264,7 +264,7 @@ def test_frames_offer_the_scenario(kind):
             assert lab.scenario[name] in values, name
 
 
-@pytest.mark.parametrize("kind", [PlacementLab, ShrinkLab], indirect=True, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [widgets.PlacementLab, widgets.ShrinkLab], indirect=True, ids=["placement", "shrink"])
 def test_the_book_begins_with_the_predicted_situation(opened, monkeypatch):
     """Where the reader of the book locks a prediction, the picture is the one that compares with it."""
 
