@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
 
-_FENCE = re.compile(r"^\s*(?P<marks>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[^}]+)\})?\s*(?P<rest>.*)$")
 _OPTION = re.compile(r"^\s*:(?P<key>[\w-]+):\s*(?P<value>.*)$")
-_NOT_PROSE = re.compile(r"^\s*(%|\+\+\+|\([\w:./-]+\)=\s*$|\{[^}`]*\}\s*$|\[[^\]]+\]:\s|<!--.*-->\s*$)")
 _LABEL = re.compile(
     r"^\s*(?:\$\$\s*\((?P<equation>[\w:.-]+)\)|\((?P<target>[\w:./-]+)\)=|:(?:label|name):\s*(?P<option>\S+))\s*$"
 )
+_DIRECTIVE = re.compile(r"\{(?P<name>[^}]+)\}\s*(?P<rest>.*)")
 _LITERAL = {
     "bibliography",
     "code",
@@ -27,6 +30,10 @@ _LITERAL = {
     "raw",
     "toctree",
 }
+_PROSE = ("paragraph_open", "heading_open", "table_open")
+_MYST = create_md_parser(
+    MdParserConfig(enable_extensions={"amsmath", "attrs_block", "colon_fence", "dollarmath"}), RendererHTML
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def parse(path: Path, text: str | None = None) -> Page:
     text = path.read_text(encoding="utf-8") if text is None else text
     lines = [Line(number, content) for number, content in enumerate(text.splitlines(), start=1)]
     page.labels = [Line(line.number, label) for line in lines for label in _labels(line.text)]
-    _read_block(page, _without_front_matter(lines))
+    _read_block(page, lines)
     page.labels += [Line(cell.number, figure_options(cell)["name"]) for cell in page.cells if figure_options(cell)]
     page.prose.sort(key=lambda line: line.number)
     page.directives.sort(key=lambda directive: directive.number)
@@ -88,57 +95,33 @@ def _labels(text: str) -> list[str]:
     return [name for name in found.groups() if name] if found else []
 
 
-def _without_front_matter(lines: list[Line]) -> list[Line]:
-    if not lines or lines[0].text != "---":
-        return lines
-    end = next((at for at, line in enumerate(lines[1:], start=1) if line.text == "---"), 0)
-    return lines[end + 1 :]
-
-
-def _read_block(page: Page, lines: list[Line]) -> None:
+def _read_block(page: Page, lines: Sequence[Line]) -> None:
     """File every line of a block as prose, or as part of a directive, or not at all."""
-    at = 0
-    while at < len(lines):
-        text = lines[at].text
-        if fence := _FENCE.match(text):
-            end = _closing(lines, at + 1, fence["marks"])
-            _read_fence(page, lines[at].number, fence, lines[at + 1 : end])
-            at = end + 1
-        elif text.lstrip().startswith("$$"):
-            at = _after_math(lines, at)
-        elif text.lstrip().startswith("\\begin{"):
-            at = 1 + next((i for i in range(at, len(lines)) if "\\end{" in lines[i].text), len(lines))
-        else:
-            if text.strip() and not _NOT_PROSE.match(text):
-                page.prose.append(lines[at])
-            at += 1
+    filed: set[int] = set()
+    for token in _MYST.parse("\n".join(line.text for line in lines)):
+        if token.map is None:
+            continue
+        first, last = token.map
+        if token.type in _PROSE:
+            filed.update(range(first, last))
+        elif directive := token.type in ("fence", "colon_fence") and _DIRECTIVE.match(token.info):
+            body = zip(lines[first + 1 :], token.content.splitlines(), strict=False)
+            inside = [Line(line.number, text) for line, text in body]
+            _read_directive(page, lines[first].number, directive["name"], directive["rest"].strip(), inside)
+    page.prose += [lines[at] for at in sorted(filed) if lines[at].text.strip()]
 
 
-def _closing(lines: list[Line], start: int, marks: str) -> int:
-    """Place of the line that closes a fence: the same mark, at least as often, alone."""
-    close = re.compile(rf"^\s*{re.escape(marks[0])}{{{len(marks)},}}\s*$")
-    return next((at for at in range(start, len(lines)) if close.match(lines[at].text)), len(lines))
-
-
-def _after_math(lines: list[Line], at: int) -> int:
-    if lines[at].text.count("$$") >= 2:
-        return at + 1
-    return 1 + next((i for i in range(at + 1, len(lines)) if "$$" in lines[i].text), len(lines))
-
-
-def _read_fence(page: Page, number: int, fence: re.Match[str], inside: list[Line]) -> None:
-    if fence["name"] is None:
-        return  # a listing, not a directive
+def _read_directive(page: Page, number: int, name: str, argument: str, inside: list[Line]) -> None:
     options, body = _options(inside)
-    directive = Directive(number, fence["name"], fence["rest"].strip(), options, tuple(body))
+    directive = Directive(number, name, argument, options, tuple(body))
     page.directives.append(directive)
-    if directive.name == "code-cell":
+    if name == "code-cell":
         caption = figure_options(directive).get("caption")
         if caption:
             page.captions.append(Line(number, str(caption)))
-    elif directive.name not in _LITERAL:
-        if directive.argument and directive.name.endswith(("admonition", "dropdown", "card", "exercise", "margin")):
-            page.prose.append(Line(number, directive.argument))
+    elif name not in _LITERAL:
+        if argument and name.endswith(("admonition", "dropdown", "card", "exercise", "margin")):
+            page.prose.append(Line(number, argument))
         _read_block(page, body)
 
 
