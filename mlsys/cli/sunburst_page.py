@@ -51,6 +51,15 @@ function arc(shape, fill, text, chosen) {
   path.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") chosen(); });
   picture.append(path);
 }
+function label(text, turn, size, radius, colour, least) {
+  if (size < least) return;
+  const words = document.createElementNS("http://www.w3.org/2000/svg", "text");
+  const [x, y] = at(turn + size / 2, radius).split(" ");
+  Object.entries({x, y, fill: colour, "text-anchor": "middle", "dominant-baseline": "middle", "font-size": 8,
+    "pointer-events": "none", "aria-hidden": "true"}).forEach(([name, value]) => words.setAttribute(name, value));
+  words.textContent = text;
+  picture.append(words);
+}
 function draw(only) {
   picture.replaceChildren();
   const shown = only === null ? parts : [parts[only]];
@@ -59,10 +68,12 @@ function draw(only) {
   for (const cause of shown) {
     const end = turn + cause.ms / whole, next = only === null ? parts.indexOf(cause) : null;
     arc(ring(turn, end, 40, 95), cause.fill, words(cause.name, cause.ms, total), () => draw(next));
+    label(cause.name, turn, cause.ms / whole, 68, "#fff", 0.22);
     for (const layer of cause.layers) {
       const stop = turn + layer.ms / whole;
       const text = words(`${layer.name}, ${cause.name}`, layer.ms, total);
       arc(ring(turn, stop, 100, 150), cause.pale, text, () => draw(next));
+      label(layer.name, turn, layer.ms / whole, 125, "#1f2933", 0.04);
       turn = stop;
     }
     turn = end;
