@@ -47,10 +47,8 @@ def parsed_number(text: str) -> float:
     written = text.strip()
     if _DECIMAL_COMMA.fullmatch(written) and not _NUMBER.fullmatch(written):
         point, plain = (written[:_LONGEST].replace(",", other) for other in (".", ""))
-        raise ValueError(
-            f"{written[:_LONGEST]!r} has a comma where no thousands end. "
-            f"Write {point}, or {plain} if it was to be grouped"
-        )
+        grouped = "" if plain.lstrip("+-").startswith("0") else f", or {plain} if it was to be grouped"
+        raise ValueError(f"{written[:_LONGEST]!r} has a comma where no thousands end. Write {point}{grouped}")
     if _ENDLESS.fullmatch(written):
         raise ValueError(f"{written!r} must be finite")
     if len(written) > _LONGEST or not _NUMBER.fullmatch(written):

@@ -7,6 +7,7 @@ the units are ours.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -94,13 +95,24 @@ def _schema_faults(data: Any) -> list[tuple[Place, str]]:
     return [fault for error in errors for fault in _told(error)]
 
 
+_REST = re.compile(r"\d+ [^\W\d]")  # of an amount with a decimal comma
+
+
+def _of_a_comma(key: object) -> str:
+    """Return the hint for the rest of a decimal comma: within braces YAML ends a value there."""
+    return " Write a decimal point: in braces a comma ends a value." if _REST.match(str(key)) else ""
+
+
 def _told(error: Any) -> list[tuple[Place, str]]:
     """Return a fault of the schema in words, at the line where it stands."""
     place = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and error.validator_value is False:
         known = error.schema["properties"]
         return [
-            ((*place, key), f"unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}")
+            (
+                (*place, key),
+                f"unknown key {key!r}.{_of_a_comma(key)}{did_you_mean(key, known)} Known: {', '.join(known)}",
+            )
             for key in error.instance
             if key not in known
         ]

@@ -495,3 +495,14 @@ def test_named_mutations_are_each_told_with_their_line(tmp_path: Path) -> None:
     assert not marker.exists(), "a tag was executed"
     assert sum(applied.values()) > 1.5 * FUZZED
     assert min(applied[kind] for kind in kinds) >= FUZZED // len(kinds) - 5, applied
+
+
+def test_a_decimal_comma_in_braces_says_what_to_write(tmp_path: Path) -> None:
+    text = (
+        (Path(mlsys.hardware.__file__).parent / "data" / "cloud" / "T4.yaml")
+        .read_text(encoding="utf-8")
+        .replace("8.1 TFLOP/s", "19,5 TFLOP/s", 1)
+    )
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(DeviceFileError, match="'5 TFLOP/s'. Write a decimal point: in braces a comma ends a value"):
+        load_device(tmp_path / "mine.yaml")

@@ -16,16 +16,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mlsys.amounts import amount, parsed_number
+from mlsys.edge.config import Config as EdgeConfig
 from mlsys.errors import (
     ArgumentError,
     DeviceFileError,
+    EdgeFileError,
+    LogFileError,
     ScenarioFileError,
     SweepFileError,
     UnknownNameError,
     UnreadableError,
 )
+from mlsys.explain import read_log
+from mlsys.explain.summary import summary_text
 from mlsys.hardware import load_device
+from mlsys.planner.memory.fixed import FixedBuffers
 from mlsys.planner.placement import Scenario
+from mlsys.planner.placement.instances.instance import Instance
 from mlsys.sweep import SweepSpec, load_results, sweep
 from mlsys.sweep.store import Folder
 from mlsys.workloads import load as load_network
@@ -119,7 +126,65 @@ def test_specifications_of_sweeps(tmp_path: Path, source: st.DataObject) -> None
         assert str(error)
 
 
-@settings(FUZZ, max_examples=10 * TIMES)
+@FUZZ
+@given(st.data())
+def test_logs_of_explain(tmp_path: Path, source: st.DataObject) -> None:
+    """One line of a log in the place of another, or with one place of it anything; what is read can be told."""
+    data = changed("log.jsonl", source)
+    records = data if isinstance(data, list) else [data]
+    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
+    try:
+        log = read_log(tmp_path / "x.jsonl")
+    except LogFileError as error:
+        assert str(error)
+    else:
+        assert summary_text(log) and log.median > 0
+
+
+@FUZZ
+@given(st.data())
+def test_configurations_of_the_edge_optimiser(tmp_path: Path, source: st.DataObject) -> None:
+    text = yaml.safe_dump(changed("edge.yaml", source))
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        config = EdgeConfig.load(tmp_path / "x.yaml")
+    except EdgeFileError as error:
+        assert str(error)
+    else:
+        assert config.variants and config.active_bytes > 0
+
+
+@FUZZ
+@given(st.data())
+def test_instances_of_placement(tmp_path: Path, source: st.DataObject) -> None:
+    text = json.dumps(changed("instance.json", source))
+    (tmp_path / "x.json").write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        read = Instance.load(tmp_path / "x.json")
+    except ScenarioFileError as error:
+        assert str(error)
+    else:
+        assert all(0 <= value < float("inf") for value in (*read.cpu_ms, *read.acc_ms, *read.size, *read.transfer_ms))
+
+
+@FUZZ
+@given(st.data())
+def test_buffers(tmp_path: Path, source: st.DataObject) -> None:
+    cells = st.sampled_from(
+        ["0", "1", "-1", "7", "1e3", "1_0", "٣", "nan", "", " 5", "1,5", "99999999999999999999", '"', "a"]
+    )
+    rows = [[source.draw(cells | st.text(max_size=5)) for _ in range(4)] for _ in range(source.draw(st.integers(0, 3)))]
+    text = "id,lower,upper,size\n" + "".join(f"{','.join(row)}\n" for row in rows)
+    (tmp_path / "b.csv").write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        read = FixedBuffers.load(tmp_path / "b.csv")
+    except ScenarioFileError as error:
+        assert str(error)
+    else:
+        assert (read.lower < read.upper).all() and (read.size > 0).all()
+
+
+@FUZZ
 @given(st.data())
 def test_configurations(tmp_path: Path, source: st.DataObject) -> None:
     text = json.dumps(changed("config.json", source))

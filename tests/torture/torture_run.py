@@ -1,6 +1,6 @@
 """Runs the corpus of bad inputs in a process that is watched from outside, and judges what became of each.
 
-    python tests/torture/torture_run.py [--only TEXT] [--report FILE]
+    python tests/torture/torture_run.py [--only TEXT] [--group COMMAND] [--part 1/4] [--report FILE]
 
 The process is killed when a case computes for more than 10 s, takes more than 2 GB, or sleeps without end; seconds
 are those of the processor, so that a busy machine changes nothing.
@@ -341,11 +341,14 @@ def _main() -> Iterator[str]:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", default="", help="cases whose name holds this")
     options.add_argument("--group", default="", help="cases of this command, or python")
+    options.add_argument("--part", default="1/1", help="of the cases, such as 2/4: every fourth, from the second on")
     options.add_argument("--report", type=Path, help="write every verdict, as JSON lines")
     given = options.parse_args()
     import click
 
     cases = [case for case in corpus() if given.only in case.id and (not given.group or case.group == given.group)]
+    number, _, parts = given.part.partition("/")
+    cases = cases[int(number) - 1 :: int(parts)]
     with (
         click.progressbar(length=len(cases), label="bad inputs", file=sys.stderr) as bar,
         open(given.report or os.devnull, "w", encoding="utf-8") as report,
