@@ -1,5 +1,6 @@
 """Settings of the test run."""
 
+import gc
 import os
 import random
 
@@ -8,6 +9,10 @@ from hypothesis import settings
 settings.register_profile("everywhere", deadline=None, print_blob=True)
 settings.register_profile("ci", parent=settings.get_profile("everywhere"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
+
+# Ten thousand tests and all their modules stay: a collector that passes over them at its usual pace takes an eighth of
+# the time. A few hundred megabytes of garbage may wait instead.
+gc.set_threshold(20_000, 10, 10)
 
 # Where there are too many cases for every run (tools/sampled.py), a seed draws some. Workers inherit it.
 os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))

@@ -93,6 +93,7 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     for old in LOGS.glob("*.log"):
         old.unlink()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of interpreters start: each would compile all anew
     os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))  # one draw for all parts
     print(f"Some cases are drawn with MLSYS_SEED={os.environ['MLSYS_SEED']}", flush=True)
     plan, printing, begun = lines(), threading.Lock(), time.monotonic()

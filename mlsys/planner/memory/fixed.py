@@ -19,7 +19,6 @@ __all__ = ["CapacityPlan", "FixedBuffers", "plan_below"]
 
 _FIRST_STATES = 20_000
 _TURNS = 6
-_AFTER_COMPILING = 3.0
 _MOST = 2**53
 
 
@@ -162,8 +161,7 @@ def plan_below(
     capacity
         Bytes of the block.
     seconds
-        Most time that is spent, s. The first search on a machine is compiled meanwhile, for some seconds; should that
-        take all of the time, 3 s of search follow.
+        Most time that is spent, s; the first search on a machine is compiled meanwhile.
     seed
         Of the chances.
     threads
