@@ -43,13 +43,12 @@ class Price:
 
     rule: str
     _unit: Unit
-    _of: Callable[[Bound], tuple[float, dict[str, Quantity]]] = field(repr=False)
+    _of: Callable[[Bound], tuple[float, dict[str, Quantity], tuple[Fact, ...]]] = field(repr=False)
     _bound: Bound = "central"
-    _against: tuple[Fact, ...] = field(default=(), repr=False)
 
     def _end(self, bound: Bound) -> Quantity:
-        value, facts = self._of(bound)
-        origin = Step("energy", tuple(facts.values()), tuple(facts), against=self._against) if facts else None
+        value, facts, compared = self._of(bound)
+        origin = Step("energy", tuple(facts.values()), tuple(facts), against=compared) if facts else None
         return computed(value, self._unit, origin)
 
     @cached_property
@@ -179,7 +178,9 @@ class Energies:
         name = precision_name(precision)
         if name in self.own:
             mine = self.own[name]
-            return Price("given by the reader", _PJ, lambda _: (float(mine.m_as("pJ")), {"given": mine}), self.bound)
+            return Price(
+                "given by the reader", _PJ, lambda _: (float(mine.m_as("pJ")), {"given": mine}, ()), self.bound
+            )
         return self._price(_PJ, "mac", name)
 
     def register(self) -> Price:
@@ -274,17 +275,23 @@ class Energies:
             sized = leans or {}
             flat = kind == "sram" and not price_grows(float(given[0]))
 
-            def of(bound: Bound) -> tuple[float, dict[str, Quantity]]:
-                get = Reader()
+            def ends(bound: Bound, get: Reader) -> float:
                 if bound == "central":
-                    value = rule.value(get, self.node, *given)
-                else:
-                    value = rule.reach(get, self.node, *given)[bound == "high"]
-                more = {"node": self._node} if self._node is not None and kind not in ("dram", "wire") else {}
-                return value / per, {**get.facts, **more, **({} if flat and bound == "central" else sized)}
+                    return rule.value(get, self.node, *given)
+                return rule.reach(get, self.node, *given)[bound == "high"]
 
-            against = tuple(fact for size in sized.values() for fact in size.facts) if flat else ()
-            self._known[key] = Price(rule.words(*given), unit, of, self.bound, against)
+            def of(bound: Bound) -> tuple[float, dict[str, Quantity], tuple[Fact, ...]]:
+                get = Reader()
+                value = ends(bound, get)
+                beside = dict(sized) if flat and bound == "central" else {}
+                if bound != "central":  # an end is the least or the most of several: what loses is only compared
+                    still = {name for name in get.facts if ends(bound, Reader({name: 1 + 1e-6})) == value}
+                    beside |= {name: get.facts.pop(name) for name in still}
+                more = {"node": self._node} if self._node is not None and kind not in ("dram", "wire") else {}
+                sums = {**get.facts, **more, **{name: size for name, size in sized.items() if name not in beside}}
+                return value / per, sums, tuple(fact for quantity in beside.values() for fact in quantity.facts)
+
+            self._known[key] = Price(rule.words(*given), unit, of, self.bound)
         return self._known[key]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from mlsys._facts import PUBLISHED
@@ -39,16 +39,20 @@ Range = tuple[float, float]
 
 
 class Reader:
-    """Reads facts as they are asked for, in the unit that they are written in, and keeps them."""
+    """Reads facts as they are asked for, in the unit that they are written in, and keeps them.
 
-    def __init__(self) -> None:
+    ``factors`` multiply some of them: an end of a range is asked which facts move it.
+    """
+
+    def __init__(self, factors: Mapping[str, float] | None = None) -> None:
         self.facts: dict[str, Quantity] = {}
+        self.factors = factors or {}
 
     def __call__(self, name: str) -> float:
         """Return the number of a fact, under the what-ifs that hold."""
         if name not in self.facts:
             self.facts[name] = read(PUBLISHED[name])
-        return float(self.facts[name].magnitude)
+        return float(self.facts[name].magnitude) * self.factors.get(name, 1.0)
 
     def later(self, name: str) -> Number:
         """Return what reads a fact when it is called."""
@@ -80,8 +84,12 @@ def _scaled(old: Number, new: Number, node: float, beyond: Number | None = None)
     return float(base() * (node / near) ** (_power(old(), new()) if beyond is None else beyond()))
 
 
-def _between_columns(old: float, new: float, node: float) -> Range:
+def _between_columns(at_old: Number, at_new: Number, node: float) -> Range:
     """Return the range of a price: as at the nearest column, to twice as steep as the power law."""
+    if node in (OLD, NEW):  # the other column says nothing about a published one
+        published = at_old() if node == OLD else at_new()
+        return published, published
+    old, new = at_old(), at_new()
     near, base = (NEW, new) if node * node < OLD * NEW else (OLD, old)
     steep = base * (node / near) ** (2 * _power(old, new))
     if NEW <= node <= OLD:
@@ -118,10 +126,12 @@ def _operation_reach(get: Reader, node: float, kind: str, precision: str) -> Ran
     family, bits = _WIDTHS[precision]
     narrow, wide = _KNOWN[family]
     old, new = _columns(get, kind, precision)
-    low, high = _between_columns(old(), new(), node)
+    low, high = _between_columns(old, new, node)
     if precision != "bf16" and bits not in (narrow, wide):
         near = f"{family}{narrow if bits * bits < narrow * wide else wide}"
-        beside = _between_columns(get(f"ENERGY_{kind}_{near}_PJ"), get(f"ENERGY_{kind}_{near}_7NM_PJ"), node)
+        beside = _between_columns(
+            get.later(f"ENERGY_{kind}_{near}_PJ"), get.later(f"ENERGY_{kind}_{near}_7NM_PJ"), node
+        )
         wider = bits / float(near.removeprefix(family))
         ends = [end * factor for end in beside for factor in (wider, wider**2)]
         low, high = min(low, *ends), max(high, *ends)
@@ -179,9 +189,11 @@ def _register(get: Reader, node: float) -> float:
 
 def _register_reach(get: Reader, node: float) -> Range:
     old, new = _register_columns(get)
+    if node == OLD:
+        return old(), old()
     logic = _power(get("ENERGY_ADD_INT8_PJ"), get("ENERGY_ADD_INT8_7NM_PJ"))
     array = _power(get(_ARRAYS[0][1]), get(_ARRAYS[0][2]))
-    ends = (*_between_columns(old(), new(), node), *(old() * (node / OLD) ** slope for slope in (logic, array)))
+    ends = (*_between_columns(old, new, node), *(old() * (node / OLD) ** slope for slope in (logic, array)))
     return min(ends), max(ends)
 
 
@@ -231,7 +243,7 @@ def _sram_reach(get: Reader, node: float, size: float) -> Range:
         return _register_reach(get, node)
     old, new, beyond = _sram_columns(get, size / _KIB)
     value = _scaled(old, new, node, beyond)
-    low, high = _between_columns(old(), new(), node)
+    low, high = _between_columns(old, new, node)
     *smallest, _ = _sram_columns(get, _LEAST)
     cheaper = get("ENERGY_SRAM_8KB_14NM_PJ") / _scaled(smallest[0], smallest[1], 14.0)
     farther = math.sqrt(max(size / _KIB / _LARGEST, 1.0))
