@@ -99,7 +99,7 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
         arguments = tuple(given.values())
         origins = [*map(origin_of, seen.values()), *origins_within(arguments)]
         step = Step(model.__name__, words, tuple(given))  # what it leans on follows
-        own = _Owned(arguments)
+        own = _Owned(arguments, result if origin_of(result) is not None else None)
         result = _marked(result, step, ".".join(model.__module__.split(".")[:2]), own)
         unsaid = own.without or not own.origins or (own.plain and not is_dataclass(result))
         # Where every number says what it comes from, all else that was read was compared with that.
@@ -119,7 +119,8 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
 class _Owned:
     """What an answer's quantities come from by themselves, whether any number does not say, and what was given."""
 
-    def __init__(self, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, arguments: tuple[Any, ...], told: Any = None) -> None:
+        self.told = told  # an answer that its model already gave an origin
         lists = (entry for given in arguments if isinstance(given, (tuple, list)) for entry in given)
         self.arguments = {id(given) for given in (*arguments, *lists) if is_dataclass(given)}
         self.origins: dict[int, Origin] = {}
@@ -166,7 +167,7 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
             marked = part if type(part) in (int, float, str) else _marked(part, step, room, own)
             if marked is not part:
                 object.__setattr__(value, name, marked)
-        if hasattr(value, "__dict__"):
+        if hasattr(value, "__dict__") and value is not own.told:
             object.__setattr__(value, "_origin", step)
     return value
 

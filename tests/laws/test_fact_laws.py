@@ -9,6 +9,8 @@ import functools
 import math
 import os
 import random
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 
 import pytest
 
@@ -22,7 +24,9 @@ from mlsys.models.systolic import systolic
 from mlsys.models.tiling import Tiling, tile_sizes, tiled_gemm
 from mlsys.planner.mapper import best_mapping
 from mlsys.provenance import perturbed, recording, unrecorded
+from mlsys.units import Quantity
 from mlsys.workloads import gemm, zoo
+from sampled import everything
 
 # A rate, a room, a count: none makes a time longer than in proportion, nor shorter than that.
 NETWORKS = ("resnet50", "mobilenet-v2", "bert-base", "gpt2")
@@ -145,6 +149,82 @@ def test_a_result_names_every_fact_that_moves_it(model: str) -> None:
                 again = MODELS[model](device, batch, name)
             assert again.time.magnitude == result.time.magnitude, (f"seed {SEED}", device.id, name, fact)
     assert tried == 3
+
+
+def quantities(value: object, path: str = "", depth: int = 3) -> dict[str, Quantity]:
+    """Return the quantities within a result, by the way to them; of long lists the first few."""
+    if isinstance(value, Quantity):
+        return {path: value}
+    parts: list[tuple[str, object]] = []
+    if isinstance(value, Mapping):
+        parts = [(f"{path}[{name}]", part) for name, part in value.items()]
+    elif isinstance(value, tuple) and depth:
+        parts = [(f"{path}[{place}]", part) for place, part in enumerate(value[:3])]
+    elif is_dataclass(value) and depth:
+        parts = [(f"{path}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)]
+    return {way: found for name, part in parts for way, found in quantities(part, name, depth - 1).items()}
+
+
+def analysed(device, batch: int, name: str):
+    return analyse(device, network(name, batch, device.headline))
+
+
+READERS = {**MODELS, "analysis": analysed}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("model", READERS)
+def test_no_read_is_hidden(model: str) -> None:
+    """A number that moves with a fact names it, each number of a result by itself; those it is made of move at once."""
+    tried = 0
+    for device, name, batch in drawn(SEED + 3, 200 if everything() else 40, model):
+        if tried >= (60 if everything() else 2):
+            break
+        try:
+            with recording() as read:
+                before = quantities(READERS[model](device, batch, name))
+        except (ArgumentError, UnknownNameError):
+            continue
+        tried += 1
+        every = sorted({*read, *(quantity.origin.name for quantity in device.recorded())})
+        for fact in every if everything() else random.Random(f"{SEED}{device.id}").sample(every, min(10, len(every))):
+            where = (f"seed {SEED}", device.id, name, batch, fact)
+            for factor in (1 + 1e-4, 1 - 1e-4, 0.01, 100):
+                with perturbed(fact, factor):
+                    try:
+                        after = quantities(READERS[model](device, batch, name))
+                    except (ArgumentError, UnknownNameError):
+                        continue  # too small a room, or no power left
+                moved = {way for way, old in before.items() if way in after and after[way].magnitude != old.magnitude}
+                hidden = [way for way in moved if fact not in {one.name for one in before[way].facts}]
+                assert not hidden, (*where, factor, hidden)
+    assert tried
+
+
+def test_a_product_on_an_array_of_cores_names_their_number() -> None:
+    """The case that escaped: cores that share the work stood in no pedigree of a time."""
+    device = Hardware.Generic.CPU
+    before = architecture(device, gemm(65, 65, 65, "fp32"))
+    with perturbed("GenericCPU/chip/units", 0.5):
+        after = architecture(device, gemm(65, 65, 65, "fp32"))
+    assert after.time != before.time
+    assert "GenericCPU/chip/units" in {fact.name for fact in before.time.facts}
+    assert "GenericCPU/chip/units" in {fact.name for fact in (before.time / after.time).facts}
+
+
+def test_a_limit_that_does_not_hold_is_compared_and_sets_nothing() -> None:
+    """A power limit far above what is drawn; at a hundredth of it, it holds, and sets the time."""
+
+    def told():
+        time = architecture(Hardware.Generic.TPU, gemm(1024, 1024, 1024, "bf16")).time
+        return {fact.name for fact in time.origin.sets()}, {fact.name for fact in time.origin.compared()}
+
+    limit = "GenericTPU/power/tdp"
+    sets, compared = told()
+    assert limit in compared and limit not in sets and sets
+    with perturbed(limit, 0.01):
+        sets, compared = told()
+    assert limit in sets and "ENERGY_REG_PJ" in sets
 
 
 def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:

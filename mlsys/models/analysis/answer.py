@@ -10,7 +10,7 @@ from mlsys.hardware.device import Device
 from mlsys.models.calibrated.ranges import Range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
 from mlsys.models.result import Result
-from mlsys.provenance import Fact, origin_of
+from mlsys.provenance import Fact, origin_of, used_facts
 from mlsys.units import Quantity, total
 
 __all__ = ["AT_PEAK", "NO_TIME", "Analysis", "BottleneckGroup", "OperatorTime", "Repeated", "WhatIf"]
@@ -207,7 +207,8 @@ class Analysis:
     def facts(self) -> tuple[Fact, ...]:
         """Every fact that the analysis read, each once."""
         own = origin_of(self)
-        return tuple(dict.fromkeys((*(own.facts() if own is not None else ()), *self.roofline.facts)))
+        tried = used_facts(*(change.time for change in self.changes))
+        return tuple(dict.fromkeys((*(own.facts() if own is not None else ()), *self.roofline.facts, *tried)))
 
     def record(self) -> dict[str, Any]:
         """Return the analysis as plain data, for JSON: a line in SI units, operators, groups and changes."""

@@ -79,10 +79,18 @@ class TimingModel:
         whole = self.seconds(work)
         return tuple(name for name in Stack.RECORDED if self._with_more(name).seconds(work) != whole)
 
-    def _with_more(self, name: str) -> TimingModel:
-        more = {name: float(getattr(self.engine, name)) * A_LITTLE}
+    def idle(self, work: Work) -> tuple[str, ...]:
+        """Return the rates of the engine that the time never comes from: a thousandth and a thousandfold leave it."""
+        whole = self.seconds(work)
+        names = (*Stack.RECORDED, "cache")
+        return tuple(
+            name for name in names if all(self._with_more(name, far).seconds(work) == whole for far in (1e-3, 1e3))
+        )
+
+    def _with_more(self, name: str, times: float = A_LITTLE) -> TimingModel:
+        more = {name: float(getattr(self.engine, name)) * times}
         roof = {"matmul": "peak", "bandwidth": "bandwidth"}.get(name)
-        bound = {roof: getattr(self, roof) * A_LITTLE} if roof else {}
+        bound = {roof: getattr(self, roof) * times} if roof else {}
         return replace(self, engine=self.engine.changed(**more), **bound)
 
     def times(self, work: Work) -> KernelTimes:

@@ -120,7 +120,7 @@ def analyse(
         half = _narrower(device, chosen)
         narrower = (half, timing_of(device, half, parameters, stays)) if half else None
         changes = changes_tried(work, timing, groups, _gathered(groups), narrower)
-    return Analysis(
+    found = Analysis(
         device=device.name,
         workload=network.name,
         precision=chosen,
@@ -142,6 +142,8 @@ def analyse(
         interval=range_of(whose, device.id, network.name),
         twin=device,
     )
+    object.__setattr__(found, "_origin", origin)  # what the changes try leans on more
+    return found
 
 
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
@@ -156,10 +158,15 @@ def timing_of(device: Device, precision: str, parameters: Parameters, stays: boo
 def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> Step:
     """Return what the estimate comes from, of what was read for it; the rest was compared with that."""
     with unrecorded():
-        names = timing.decisive(work)
+        names, idle = timing.decisive(work), timing.idle(work)
     with recording() as held:
         for name in names:
             getattr(timing.engine, name)
+    with unrecorded(), recording() as unused:
+        for name in idle:
+            getattr(timing.engine, name)
+    for name in unused.keys() - held.keys():
+        read.pop(name, None)
     words = {"device": timing.engine.name, "network": network.name}
     return Step.told("analyse", words, used_facts(*held.values()), used_facts(*read.values()))
 

@@ -200,7 +200,7 @@ class TilingStrategy(ABC):
         """Return counts as a plan with units."""
         again = counted.moved[0] - work.data
         written = work.written
-        cut, room, arithmetic = self._origins(counted.level, work.precision)
+        cut, arithmetic = self._origins(work.precision)
 
         def given(amount: float) -> Quantity:
             return computed(amount, _BYTE, cut)
@@ -215,7 +215,7 @@ class TilingStrategy(ABC):
             order=counted.order,
             level=counted.level,
             buffer=given(counted.buffer),
-            capacity=computed(counted.capacity, _BYTE, room),
+            capacity=given(counted.capacity),
             block=counted.block,
             block_level=counted.block_level,
             read=given(work.data - written + again),
@@ -270,10 +270,6 @@ class TilingStrategy(ABC):
         """Return the bytes that a program may claim of one piece of a level."""
         return level.usable_each or 0.0
 
-    def level_named(self, name: str) -> LevelView:
-        """Return a level that data pass, the main memory included."""
-        return next(level for level in (self.machine.main, *self.levels) if level.name == name)
-
     def rates_on_record(self, precision: str) -> dict[str, Quantity]:
         """Return the peaks that arithmetic in a format takes its time from, as far as they are on record."""
         how = self.mapping
@@ -285,14 +281,13 @@ class TilingStrategy(ABC):
                 return found | {"vector_peak": beside.quantity("rate")}
         return found
 
-    def _origins(self, level: str, precision: str) -> tuple[Step, Step, Step]:
-        """Return what sizes, the room of a level and the time of arithmetic come from."""
-        known: dict[Any, tuple[Step, Step, Step]] = self.__dict__.setdefault("_known_origins", {})
-        key = (level, precision, len(self._read))
+    def _origins(self, precision: str) -> tuple[Step, Step]:
+        """Return what sizes and the time of arithmetic come from."""
+        known: dict[Any, tuple[Step, Step]] = self.__dict__.setdefault("_known_origins", {})
+        key = (precision, len(self._read))
         if key not in known:
             known[key] = (
                 self.origin("tiles", {}),
-                self.origin("tiles", self.level_named(level).leans("usable", each=True)),
                 self.origin("tiles", self.rates_on_record(precision)),
             )
         return known[key]

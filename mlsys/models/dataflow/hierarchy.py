@@ -8,6 +8,7 @@ from functools import cached_property
 
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
+from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView, MachineView, view
 from mlsys.models.energy import Energies
 from mlsys.precision import PRECISIONS
@@ -97,7 +98,9 @@ class Hierarchy:
     @cached_property
     def sizes(self) -> dict[str, Quantity]:
         """What the tiles were fitted to, by name."""
-        return {name: size for level in self.levels for name, size in level.leans("usable", each=True).items()}
+        beside = self.levels[0].technology is not Technology.SRAM
+        fitted = self.levels[1:] if beside else self.levels
+        return {name: size for level in fitted for name, size in level.leans("usable", each=True).items()}
 
 
 def hierarchy(
@@ -143,7 +146,8 @@ def hierarchy(
     for level in machine.inner:
         if len(found) > levels or not level.has("capacity"):
             continue
-        if _room(level) < _room(found[-1]):
+        beside = len(found) == 1 and machine.main.technology is not Technology.SRAM  # which holds all there is
+        if beside or _room(level) < _room(found[-1]):
             found.append(level)
     if len(found) == 1:
         have = ", ".join(level.name for level in machine.levels)
