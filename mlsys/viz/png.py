@@ -48,7 +48,7 @@ def png_bytes(pixels: npt.NDArray[np.uint8]) -> bytes:
     filtered[0, 1:] = lines[0]  # above the first line all is zero
     np.subtract(lines[1:], lines[:-1], out=filtered[1:, 1:])
     head = struct.pack(">IIBBBBB", width, height, 8, _TRUECOLOUR_WITH_ALPHA, 0, 0, 0)
-    body = zlib.compress(filtered, 1)
+    body = zlib.compress(filtered.data, 1)
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
 
 

@@ -176,6 +176,7 @@ class PlacementScene(Scene):
         for way, run, said, stage in zip(self._moves, self._runs, self._numbers, placed.best.stages, strict=True):
             row = DEVICES.index(stage.choice.device)
             wait, took = float(stage.transfer_latency), float(stage.choice.latency)
+            way.set_visible(wait > 0)  # a hatch that nobody sees costs as much as one that is seen
             way.set_bounds(now, row - 0.25, wait, 0.5)
             run.set_bounds(now + wait, row - 0.25, took, 0.5)
             run.set_facecolor(CYCLE[row % len(CYCLE)])
