@@ -47,11 +47,13 @@ def explain() -> None:
 @click.option("--out", type=_PATH, default=Path("explain-logs"), show_default=True, help="Folder for the logs.")
 @click.option("--no-rates", is_flag=True, help="Do not measure the machine's rates; then nothing can be attributed.")
 @click.option("--trace", type=_MADE, help="Also write a Chrome trace of PyTorch's operators into this file.")
+@click.option("--flame", type=_MADE, help="Also write a flame graph of PyTorch eager, sampled by py-spy, as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
 @speak_plainly
 def run(
     model: str, names: str, formats: str, iterations: int, warmup: int, runs: int, threads: int, cores: str | None,
-    batch: int, port: str | None, baud: int, wait: float, out: Path, no_rates: bool, trace: Path | None, as_json: bool,
+    batch: int, port: str | None, baud: int, wait: float, out: Path, no_rates: bool, trace: Path | None,
+    flame: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure MODEL: ds-cnn, tiny-cnn, an .onnx or .tflite file, a network with PyTorch code, or a module:factory.
 
@@ -104,6 +106,11 @@ def run(
         logs.append((log, path))
     if trace is not None:
         _trace(subjects[0], trace)
+    if flame is not None:
+        from mlsys.explain.flame import of_subject
+
+        of_subject(model, asked[0], batch, flame)
+        say(f"written: {flame}", err=True)
     _tell(logs, absent, as_json)
     if not logs:
         sys.exit(1)
@@ -228,7 +235,11 @@ def import_(
 @explain.command()
 @click.argument("logs", nargs=-1, required=True, type=_PATH)
 @click.option("--html", "page_file", type=_MADE, help="One HTML file with pictures, tables and raw data.")
-@click.option("--pictures", type=OutputFolder(), help="Folder for the pictures as PNG, and operators.csv.")
+@click.option(
+    "--pictures",
+    type=OutputFolder(),
+    help="Folder for PNG pictures, operators.csv and a sunburst to click.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
@@ -249,15 +260,21 @@ def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None
 
 def _write_pictures(logs: list[Any], folder: Path) -> None:
     from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_table, write_pictures
+    from mlsys.cli.sunburst_page import sunburst_page
     from mlsys.explain import attribute
 
     written, absent = write_pictures(logs, folder)
     try:
-        rows = operator_table(attribute(logs[0]), logs[0])
-        write_text(folder / "operators.csv", csv_text(rows, OPERATOR_COLUMNS))
-        written.append(folder / "operators.csv")
+        shares = attribute(logs[0])
+        made = {
+            "operators.csv": csv_text(operator_table(shares, logs[0]), OPERATOR_COLUMNS),
+            "attribution_sunburst.html": sunburst_page(shares, logs[0]),
+        }
+        for name, text in made.items():
+            write_text(folder / name, text)
+            written.append(folder / name)
     except ValueError as why:
-        absent.append(f"operators.csv: {why}")
+        absent.append(f"operators.csv, attribution_sunburst.html: {why}")
     for path in written:
         say(f"written: {path}", err=True)
     for words in absent:

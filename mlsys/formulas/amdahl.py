@@ -7,8 +7,6 @@ accelerator is *not* serial in this sense: it belongs to the accelerated part.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mlsys.door import at_least, door, fraction
@@ -24,8 +22,8 @@ __all__ = [
 ]
 
 
-def _complain_if(condition: Any, text: str) -> str | None:
-    return text if np.any(condition) else None
+def _complain_if(condition: object, text: str) -> str | None:
+    return text if np.asarray(condition).any() else None
 
 
 @door("", parallel_fraction=fraction(), accelerator_speedup=at_least(1))

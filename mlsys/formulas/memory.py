@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
 
 from mlsys.door import count, door, efficiency, nonnegative, positive
 from mlsys.errors import ArgumentUnitError
-from mlsys.units import Unit, ureg
+from mlsys.units import Quantity, Unit, ureg
 
 __all__ = [
     "bytes_in_flight",
@@ -49,7 +48,7 @@ def weight_bytes(parameters: float, bytes_per_parameter: float) -> float:
     return parameters * bytes_per_parameter
 
 
-def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "MB") -> float:
+def model_memory(parameters: Quantity | float, bytes_per_parameter: Quantity, unit: str | Unit = "MB") -> float:
     """Return the magnitude, in ``unit``, of the bytes that a model's weights occupy.
 
     Parameters
@@ -86,7 +85,8 @@ def model_memory(parameters: Any, bytes_per_parameter: Any, unit: str | Unit = "
         raise ArgumentUnitError(
             f'model_memory(): `unit` must be a unit of information, got {target:~P}. Write e.g. unit="GB"'
         )
-    if isinstance(parameters, numbers.Real) and parameters is not True and parameters is not False:
+    bare: object = parameters
+    if isinstance(bare, numbers.Real) and not isinstance(bare, bool):
         parameters = ureg.Quantity(parameters, "param")
     return float(weight_bytes(parameters, bytes_per_parameter).m_as(target))
 

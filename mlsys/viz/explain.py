@@ -100,7 +100,7 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
     causes = [cause for cause in CAUSES if shares[cause] > 0.05]
     ax.pie(
         [shares[cause] for cause in causes], radius=0.62, startangle=90, counterclock=False,
-        labels=[f"{LOOKS[cause][2]}\n{shares[cause]:.0f} %" if shares[cause] >= 12 else "" for cause in causes],
+        labels=[f"{LOOKS[cause][2]}\n{shares[cause]:.0f} %" if shares[cause] >= 22 else "" for cause in causes],
         labeldistance=0.45,
         textprops={"fontsize": 8, "ha": "center", "va": "center", "color": "white", "weight": "bold"},
         wedgeprops={"edgecolor": "white", "linewidth": 1.2}, colors=[COLORS[LOOKS[cause][0]] for cause in causes],
@@ -119,7 +119,7 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
         textprops={"fontsize": 8}, wedgeprops={"width": 0.36, "edgecolor": "white", "linewidth": 0.8},
     )  # fmt: skip
     ax.set(aspect="equal")
-    _cause_legend(ax, shares, (1.42, 1.05))
+    _cause_legend(ax, shares, (1.28, 1.05))
     return ax
 
 

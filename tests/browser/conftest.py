@@ -11,11 +11,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import NoReturn
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, expect, sync_playwright
 
 from pages import ROOT
 
 HTML = ROOT / "_build" / "html"
+expect.set_options(timeout=600_000)  # ms: a busy machine is slow, which is no fault of a page
 FLAGS = [
     "--headless",
     "--no-sandbox",

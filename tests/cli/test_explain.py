@@ -145,11 +145,29 @@ def test_pictures_by_their_customary_names(tmp_path: Path, monkeypatch: pytest.M
     assert {path.name for path in tmp_path.iterdir()} == {
         "waterfall.png", "attribution_sunburst.png", "roofline.png", "latency_timeline.png", "operators.csv",
         "optimization_timeline.png", "hardware_comparison_radar.png", "comparison_dashboard.png",
+        "attribution_sunburst.html",
     }  # fmt: skip
     assert (tmp_path / "waterfall.png").read_bytes() == b"png300"
     assert "absent: energy_pie.png" in err and "absent: memory_access_patterns.png" in err
     rows = (tmp_path / "operators.csv").read_text().splitlines()
     assert rows[0].startswith("layer,kind,time_ms,share_percent") and len(rows) == 12
+
+
+def test_the_interactive_sunburst_says_what_the_attribution_does() -> None:
+    from mlsys.cli.sunburst_page import sunburst_page, sunburst_parts
+    from mlsys.explain import attribute
+
+    log = stored_logs()["ds-cnn fp32 eager"]
+    found = attribute(log)
+    causes = sunburst_parts(found)
+    assert sum(cause["ms"] for cause in causes) == pytest.approx(found.total)
+    for cause in causes:
+        assert sum(layer["ms"] for layer in cause["layers"]) == pytest.approx(cause["ms"])
+    page = sunburst_page(found, log)
+    told = json.loads(re.search(r"id='parts'>(.*?)</script>", page).group(1))
+    assert told == causes
+    assert not re.search(r"(src|href)=|url\(|https?://(?!www\.w3\.org/2000/svg)", page)
+    assert page.count("<td") >= 4 * sum(len(cause["layers"]) for cause in causes)
 
 
 def test_reports_refuse_wrong_logs_all_at_once(tmp_path: Path) -> None:

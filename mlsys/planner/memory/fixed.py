@@ -19,6 +19,7 @@ __all__ = ["CapacityPlan", "FixedBuffers", "plan_below"]
 
 _FIRST_STATES = 20_000
 _TURNS = 6
+_AFTER_COMPILING = 3.0
 _MOST = 2**53
 
 
@@ -161,7 +162,8 @@ def plan_below(
     capacity
         Bytes of the block.
     seconds
-        Most time that is spent, s; the first search on a machine is compiled meanwhile.
+        Most time that is spent, s. The first search on a machine is compiled meanwhile, for some seconds; should that
+        take all of the time, 3 s of search follow.
     seed
         Of the chances.
     threads

@@ -74,7 +74,7 @@ def search_offsets(first, last, size, start, rank, capacity, failed, offsets, al
     turn, turns = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
     gap_end, state_of = np.zeros(depth, np.int64), np.zeros(depth, np.uint64)
     options, base = np.zeros(64 * number + 64, np.int64), np.zeros(depth + 1, np.int64)
-    begin, end = 0, steps
+    begin, end = np.int64(0), np.int64(steps)  # one type, so that what follows is compiled once
     looked = 0
     mode = _LOOK
     while True:
@@ -96,7 +96,8 @@ def search_offsets(first, last, size, start, rank, capacity, failed, offsets, al
             if first_part(part_end, end, reach)[0] < end:
                 top += 1
                 begins[top], ends[top], at[top], turn[top], placed_by[top] = begin, end, -1, part_end, placed
-                floors[top, begin:end] = floor[begin:end]
+                for here in range(begin, end):
+                    floors[top, here] = floor[here]
                 base[top + 1] = base[top]
             begin, end = part_begin, part_end
             count = by_offset(begin, end, first, left, least, order, listed)
@@ -112,7 +113,8 @@ def search_offsets(first, last, size, start, rank, capacity, failed, offsets, al
             )  # fmt: skip
             top += 1
             begins[top], ends[top], at[top], turn[top], placed_by[top] = begin, end, step, 0, placed
-            floors[top, begin:end] = floor[begin:end]
+            for here in range(begin, end):
+                floors[top, here] = floor[here]
             state_of[top] = state
             turns[top], gap_end[top] = branches(
                 mine, step, first, last, size, rank, floor, least, slack, niche, options[base[top] :]
@@ -124,7 +126,8 @@ def search_offsets(first, last, size, start, rank, capacity, failed, offsets, al
                 failed[state_of[top] & mask] = state_of[top]
                 grain *= _GROWTH
                 if grain > _MOST_WEIGHT:
-                    weight = np.maximum(weight / grain, 1e-3)
+                    for here in range(steps):
+                        weight[here] = max(weight[here] / grain, 1e-3)
                     grain = 1.0
                 top -= 1
                 mode = _FAILED
@@ -134,7 +137,8 @@ def search_offsets(first, last, size, start, rank, capacity, failed, offsets, al
             begin, end = begins[top], ends[top]
             if one >= 0:
                 offsets[one] = floor[at[top]]
-                floor[first[one] : last[one]] = offsets[one] + size[one]
+                for here in range(first[one], last[one]):
+                    floor[here] = offsets[one] + size[one]
                 left[one] = False
                 trail[placed] = one
                 placed += 1
@@ -147,7 +151,8 @@ def search_offsets(first, last, size, start, rank, capacity, failed, offsets, al
             while placed > placed_by[top]:
                 placed -= 1
                 left[trail[placed]] = True
-            floor[begins[top] : ends[top]] = floors[top, begins[top] : ends[top]]
+            for here in range(begins[top], ends[top]):
+                floor[here] = floors[top, here]
             if at[top] < 0:
                 top -= 1
             else:

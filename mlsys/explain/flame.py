@@ -1,0 +1,106 @@
+"""A flame graph: where Python and the runtime beneath it spend their time, sampled by py-spy from outside."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlsys.errors import ArgumentError
+from mlsys.files import atomically
+
+__all__ = ["READY", "flame_graph", "let_look", "of_subject", "repeat"]
+
+# What a sampled process prints once it is loaded and warm: what comes before is not in the picture.
+READY = "ready"
+_PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
+_LONGEST, _RATE = 900.0, 200
+
+
+def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> None:
+    """Run a command, sample it once it is ready, and write its flame graph, one interactive SVG file.
+
+    Parameters
+    ----------
+    command
+        Prints :data:`READY` on a line of its own and goes on until it is ended.
+    path
+        Where to write; folders are made, and nothing is left there where it fails.
+    seconds
+        How long it is sampled, 200 times in each.
+
+    Raises
+    ------
+    ArgumentError
+        If py-spy is not installed, the command ends before it is ready, or this system does not let a process be
+        looked at.
+    """
+    beside = Path(sys.executable).with_name("py-spy")
+    spy = str(beside) if beside.exists() else shutil.which("py-spy")
+    if spy is None:
+        raise ArgumentError("flame_graph(): py-spy is not installed. Install it: pip install 'mlsys[explain]'")
+    if not 0 < seconds <= 600:
+        raise ArgumentError(f"flame_graph(): `seconds` must be above 0 and at most 600, got {seconds!r}")
+    watched = subprocess.Popen(list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert watched.stdout is not None and watched.stderr is not None
+        if watched.stdout.readline().strip() != READY:
+            said = watched.stderr.read().strip().splitlines() or ["it said nothing"]
+            raise ArgumentError(f"flame_graph(): what was to be sampled ended before it was ready: {said[-1]}")
+
+        def draw(draft: Path) -> None:
+            found = subprocess.run(
+                [spy, "record", "--pid", str(watched.pid), "--duration", str(max(1, round(seconds))), "--rate",
+                 str(_RATE), "--format", "flamegraph", "--output", str(draft)],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if found.returncode or not draft.exists() or not draft.stat().st_size:
+                said = [line for line in (found.stderr + found.stdout).splitlines() if line.strip()]
+                raise ArgumentError(
+                    f"flame_graph(): py-spy could not look: {(said or ['it said nothing'])[-1].strip()}"
+                )
+
+        atomically(path, draw, folders=True)
+    finally:
+        watched.kill()
+        watched.communicate()
+
+
+def of_subject(model: str, format: str, batch: int, path: Path) -> None:
+    """Write the flame graph of inferences of a model in PyTorch eager, in a process of its own.
+
+    Parameters
+    ----------
+    model, format, batch
+        As `mlsys explain run` takes them.
+    path
+        Where to write.
+    """
+    code = f"from mlsys.explain.flame import repeat; repeat({model!r}, {format!r}, {batch!r})"
+    flame_graph([sys.executable, "-c", code], path)
+
+
+def repeat(model: str, format: str, batch: int) -> None:
+    """Run inferences for ever, after saying that it is ready; what :func:`of_subject` samples."""
+    from mlsys.explain.backends.pytorch import Eager
+    from mlsys.explain.subjects import subject_of
+
+    backend = Eager()
+    backend.setup(subject_of(model, format, batch=batch), 1)
+    for _ in range(5):
+        backend.run_inference()
+    let_look()
+    ends = time.monotonic() + _LONGEST
+    while time.monotonic() < ends:
+        backend.run_inference()
+
+
+def let_look() -> None:
+    """Let another process look at this one, where Linux asks for leave, and say that it may begin."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_long(_ANYBODY), 0, 0, 0)
+    print(READY, flush=True)
