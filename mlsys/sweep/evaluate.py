@@ -52,14 +52,14 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
     size = 0
     for case, own in itertools.groupby(points, key=lambda point: point.case):
         here = list(own)
-        found, reason = _made(case)
-        if found is None:
+        network, reason = _made(case)
+        if network is None:
             rows += _timed(held)
             rows += [_without(point, reason) for point in here]
             held, size = [], 0
             continue
-        held.append((found, here))
-        size += found.work.columns.shape[1] * len(here)
+        held.append((network, here))
+        size += network.work.columns.shape[1] * len(here)
         if size >= ROWS:
             rows += _timed(held)
             held, size = [], 0
@@ -78,22 +78,22 @@ def _made(case: SweepCase) -> tuple[CaseWork | None, str]:
 
 def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[SweepRow]:
     """Return the rows of several cases, in order."""
-    able = [(found, point, point.target.timing) for found, own in held for point in own if point.target.timing]
+    able = [(network, point, point.target.timing) for network, own in held for point in own if point.target.timing]
     answers = iter(_answers(able)) if able else iter(())
     return [
-        next(answers) if point.target.timing else _without(point, point.target.reason, found.source)
-        for found, own in held
+        next(answers) if point.target.timing else _without(point, point.target.reason, network.source)
+        for network, own in held
         for point in own
     ]
 
 
 def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepRow]:
-    stack = Stack.of([(timing.engine, found.work, True) for found, _, timing in able])
+    stack = Stack.of([(timing.engine, network.work, True) for network, _, timing in able])
     kernels, case = stack.kernels, stack.case
     peaks, bandwidths = (np.array([getattr(timing, name) for *_, timing in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
     times = kernel_times(
-        stack, np.array([_parameters(point.target, timing, found.name) for found, point, timing in able])
+        stack, np.array([_parameters(point.target, timing, network.name) for network, point, timing in able])
     )
     times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
     seconds = times.seconds
@@ -103,13 +103,13 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
     bound, estimate = stack.total(least), stack.total(seconds)
     flops, moved, weights = (stack.total(kernels[name]) for name in ("flops", "moved", "weights"))
     rows = []
-    for index, (found, point, timing) in enumerate(able):
+    for index, (network, point, timing) in enumerate(able):
         target, time, least_time = point.target, float(estimate[index]), float(bound[index])
-        low, high = _range(target.setting or "", target.device, found.name)
+        low, high = _range(target.setting or "", target.device, network.name)
         rows.append(
             _row(
                 point,
-                found.source,
+                network.source,
                 bound_seconds=least_time,
                 bound_by=_CAUSES[bound_by[index]],
                 estimate_seconds=time,
@@ -120,10 +120,10 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
                 flops=float(flops[index]),
                 bytes=float(moved[index]),
                 weight_bytes=float(weights[index]),
-                operators=found.operators,
+                operators=network.operators,
                 utilisation=float(flops[index]) / time / timing.peak,
-                needed_bytes=found.needed,
-                fits=None if target.capacity is None else found.needed <= target.capacity,
+                needed_bytes=network.needed,
+                fits=None if target.capacity is None else network.needed <= target.capacity,
                 design_energy_joules=None if target.power is None else target.power * time,
             )
         )
@@ -144,22 +144,22 @@ def _of_network(setting: str, device: str, network: str, _own: Parameters) -> Ar
 @functools.lru_cache(maxsize=4096)
 def _range(setting: str, device: str, network: str) -> tuple[float, float]:
     """Return the interval that holds four measurements in five, as ``analyse`` does, in factors of the estimate."""
-    found = range_of(setting, device, network)
-    return found.low, found.high
+    interval = range_of(setting, device, network)
+    return interval.low, interval.high
 
 
 def _held(times: KernelTimes) -> NDArray[np.int64]:
     """Return what holds each kernel, as a place in ``_CAUSES``."""
     launch = times.launch > np.maximum(times.working, times.moving)
-    found: NDArray[np.int64] = np.where(launch, 2, np.where(times.working >= times.moving, 0, 1))
-    return found
+    cause: NDArray[np.int64] = np.where(launch, 2, np.where(times.working >= times.moving, 0, 1))
+    return cause
 
 
 def _largest(stack: Stack, seconds: Array, cause: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, for each case, the cause with the most time."""
-    shares = np.array([stack.total(np.where(cause == one, seconds, 0.0)) for one in range(len(_CAUSES))])
-    found: NDArray[np.int64] = shares.argmax(axis=0)
-    return found
+    shares = np.array([stack.total(np.where(cause == number, seconds, 0.0)) for number in range(len(_CAUSES))])
+    largest: NDArray[np.int64] = shares.argmax(axis=0)
+    return largest
 
 
 def _without(point: Point, reason: str, source: str | None = None) -> SweepRow:

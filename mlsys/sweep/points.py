@@ -100,20 +100,20 @@ def code_digest() -> str:
     ]
     fitted = top / "models" / "calibrated"
     files += [top / "precision.py", fitted / "parameters.yaml", fitted / "machines.yaml", fitted / "effects.json"]
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in files:
-        found.update(path.relative_to(top).as_posix().encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+        digest.update(path.relative_to(top).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def catalogue_digest() -> str:
     """Return a hash of the device files of the package."""
-    found = hashlib.sha256()
-    for folder in sorted((resources.files("mlsys.hardware") / "data").iterdir(), key=lambda one: one.name):
-        for file in sorted(folder.iterdir(), key=lambda one: one.name):
-            found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+    digest = hashlib.sha256()
+    for folder in sorted((resources.files("mlsys.hardware") / "data").iterdir(), key=lambda path: path.name):
+        for file in sorted(folder.iterdir(), key=lambda path: path.name):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def facts_digest(points: list[Point]) -> dict[str, str]:
@@ -145,12 +145,12 @@ def _source_of(module: str) -> str:
 
     sys.path.insert(0, "")
     try:
-        found = find_spec(module)
+        spec = find_spec(module)
     finally:
         sys.path.remove("")
-    if found is None or not found.origin or not Path(found.origin).is_file():
+    if spec is None or not spec.origin or not Path(spec.origin).is_file():
         return ""
-    return hashlib.sha256(Path(found.origin).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()
 
 
 def _version(package: str) -> str:
@@ -163,8 +163,8 @@ def _version(package: str) -> str:
 def targets(spec: SweepSpec, precision: str) -> list[TimedDevice]:
     """Return every device and kind of software of a specification, in one precision."""
     settings = tuple(spec.settings) or (None,)
-    found = [_target(device, precision, setting) for device in spec.device_ids for setting in settings]
-    return list({target.digest: target for target in found}.values())  # two spellings of one setting are one
+    timed = [_target(device, precision, setting) for device in spec.device_ids for setting in settings]
+    return list({target.digest: target for target in timed}.values())  # two spellings of one setting are one
 
 
 def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
@@ -200,7 +200,7 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
 
     precisions = [precision_name(name) for name in spec.precisions]
     machines = {name: targets(spec, name) for name in precisions}
-    found = []
+    points = []
     for variant in spec.variants:
         what = _identity(variant)
         for precision, batch in itertools.product(precisions, spec.batches):
@@ -209,8 +209,8 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
             for target in machines[precision]:
                 own = start.copy()
                 own.update(target.digest.encode())
-                found.append(Point(own.hexdigest()[:20], case, target))
-    return found
+                points.append(Point(own.hexdigest()[:20], case, target))
+    return points
 
 
 def chunks(points: list[Point], size: int = CHUNK) -> Iterator[list[Point]]:
