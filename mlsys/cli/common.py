@@ -173,7 +173,7 @@ EXTRAS = {
     "matplotlib": "viz", "mpl_toolkits": "viz", "torch": "torch", "transformers": "hf", "onnx": "onnx",
     "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
     "sklearn": "edge", "torch_pruning": "edge", "onnxruntime": "explain", "openvino": "explain",
-    "ai_edge_litert": "explain", "flatbuffers": "explain", "serial": "explain",
+    "ai_edge_litert": "explain", "flatbuffers": "explain", "serial": "explain", "tvm": "tvm",
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def answer(backend: str, name: str, format: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NETS)
-@pytest.mark.parametrize("backend", ["eager", "onnxruntime", "openvino", "litert"])
+@pytest.mark.parametrize("backend", ["eager", "onnxruntime", "openvino", "litert", "tvm"])
 def test_every_backend_answers_as_the_plain_sums_do(backend: str, name: str) -> None:
     net = net_of(name)
     wanted = reference(net, inputs_of(net))[-1].ravel()

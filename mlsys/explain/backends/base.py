@@ -78,6 +78,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     package: ClassVar[str] = ""
+    extra: ClassVar[str] = "explain"
     kinds: ClassVar[tuple[str, ...]] = ("chain",)
     formats: ClassVar[tuple[str, ...]] = ("fp32",)
     own_clock: ClassVar[bool] = False
@@ -87,7 +88,7 @@ class Backend(ABC):
         from importlib.util import find_spec
 
         if self.package and find_spec(self.package.split(".")[0]) is None:
-            return f"the package {self.package.split('.')[0]} is not installed: pip install 'mlsys[explain]'"
+            return f"the package {self.package.split('.')[0]} is not installed: pip install 'mlsys[{self.extra}]'"
         if subject.kind not in self.kinds:
             return f"{self.name} takes {', '.join(self.kinds)}, and this is a {subject.kind}"
         if subject.format not in self.formats and subject.kind == "chain":

@@ -1,0 +1,58 @@
+"""Apache TVM on this processor: a network compiled to machine code, not tuned."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat, timed
+from mlsys.explain.export import as_onnx
+from mlsys.inputs import read_bytes
+
+__all__ = ["Tvm"]
+
+
+class Tvm(Backend):
+    """Apache TVM: ONNX into Relax, its usual passes, LLVM for this processor; without a log of tuning."""
+
+    name, package, extra = "tvm", "tvm", "tvm"
+    kinds, formats = ("chain", "onnx"), ("fp32",)
+
+    def setup(self, subject: Subject, threads: int) -> None:
+        """Compile, and load the result."""
+        os.environ.setdefault("TVM_NUM_THREADS", str(threads))  # it reads them once, when it is imported
+        import onnx
+        import tvm
+        from tvm import relax
+        from tvm.relax.frontend.onnx import from_onnx
+
+        model = onnx.load_from_string(as_onnx(subject.chain) if subject.file is None else read_bytes(subject.file))
+        try:
+            compiled = tvm.compile(from_onnx(model, keep_params_in_input=False), target=tvm.target.Target("llvm"))
+        except Exception as error:  # the compiler has a class of its own for every operator that it lacks
+            raise BackendMissingError(f"tvm does not compile {subject.name}: {str(error)[:200]}") from error
+        self._run_once = relax.VirtualMachine(compiled, tvm.cpu())["main"]
+        weights = {each.name for each in model.graph.initializer}
+        wanted = [each for each in model.graph.input if each.name not in weights]
+        if subject.net is not None:
+            given = [subject.batch.transpose(0, 3, 1, 2).astype(np.float32)]
+        else:
+            draw = np.random.default_rng(7)
+            sizes = [[max(1, side.dim_value) for side in each.type.tensor_type.shape.dim] for each in wanted]
+            given = [draw.uniform(-1, 1, size).astype(np.float32) for size in sizes]
+        self._inputs = [tvm.runtime.tensor(np.ascontiguousarray(one)) for one in given]
+        self._output: Any = None
+
+    def run_inference(self) -> float:
+        """Run once."""
+        return timed(self._run)
+
+    def _run(self) -> None:
+        self._output = self._run_once(*self._inputs)
+
+    def output(self) -> Array:
+        """Return the first output."""
+        first = self._output if hasattr(self._output, "numpy") else self._output[0]
+        return flat(first.numpy())
