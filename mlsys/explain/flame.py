@@ -9,9 +9,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlsys.errors import ArgumentError
 from mlsys.files import atomically
+
+if TYPE_CHECKING:
+    from mlsys.explain.subjects import SubjectFormat
 
 __all__ = ["READY", "flame_graph", "let_look", "of_subject", "repeat"]
 
@@ -84,7 +88,7 @@ def of_subject(model: str, format: str, batch: int, path: Path) -> None:
     flame_graph([sys.executable, "-c", code], path)
 
 
-def repeat(model: str, format: str, batch: int) -> None:
+def repeat(model: str, format: SubjectFormat, batch: int) -> None:
     """Run inferences for ever, after saying that it is ready; what :func:`of_subject` samples."""
     from mlsys.explain.backends.pytorch import Eager
     from mlsys.explain.subjects import subject_of

@@ -86,7 +86,7 @@ def model_memory(parameters: Quantity | float, bytes_per_parameter: Quantity, un
             f'model_memory(): `unit` must be a unit of information, got {target:~P}. Write e.g. unit="GB"'
         )
     bare: object = parameters
-    if isinstance(bare, numbers.Real) and not isinstance(bare, bool):
+    if not isinstance(bare, bool) and isinstance(bare, numbers.Real):
         parameters = ureg.Quantity(parameters, "param")
     return float(weight_bytes(parameters, bytes_per_parameter).m_as(target))
 
