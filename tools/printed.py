@@ -39,7 +39,7 @@ class Printed(SphinxPostTransform):
         claims = self.gathered_claims()
         self.fold()
         self.keep_captions()
-        solutions = self.gathered_solutions()
+        solutions = self.gathered_solutions() if self.app.config.printed_solutions else self.no_solutions()
         last = next(file for file in self.document.findall(addnodes.start_of_file) if file["docname"] == BACK_MATTER)
         parent, at = last.parent, last.parent.index(last)
         parent[at:at] = [*([solutions] if len(solutions) > 1 else []), claims]
@@ -111,6 +111,12 @@ class Printed(SphinxPostTransform):
             appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
         return appendix
 
+    def no_solutions(self) -> list[nodes.Node]:
+        """Take the solutions out: the option of sphinx-exercise would leave those that hold cells in the text."""
+        for solution in list(self.document.findall(solution_node)):
+            solution.parent.remove(solution)
+        return []
+
     def gathered_claims(self) -> nodes.section:
         """Replace the list of claims of each chapter by one list of all, of their facts and of the sources."""
         for section in list(self.document.findall(nodes.section)):
@@ -158,5 +164,6 @@ def _raw(text: str) -> nodes.raw:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register the transform."""
+    app.add_config_value("printed_solutions", True, "env")
     app.add_post_transform(Printed)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

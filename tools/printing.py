@@ -58,7 +58,7 @@ def missing(
 def edition(root: Path, folder: Path, *, solutions: bool) -> Path:
     """Write the settings of a printed edition, with or without solutions, and return the file."""
     settings: Any = yaml.safe_load((root / SETTINGS).read_text(encoding="utf-8"))
-    settings["sphinx"]["config"]["hide_solutions"] = not solutions
+    settings["sphinx"]["config"]["printed_solutions"] = solutions
     settings["sphinx"]["config"]["extensions"].append("printed")  # tools/printed.py
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"config-{'with' if solutions else 'without'}-solutions.yml"

@@ -9,6 +9,7 @@ from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.utils import new_document
 from sphinx import addnodes
+from sphinx_exercise.nodes import solution_node
 
 from claimsinprint import claims_of_a_page, facts_and_sources
 from printed import LONG_TABLE, Printed
@@ -46,6 +47,13 @@ def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
     transform.fold()
     text = transform.document.astext()
     assert ("check" in text) == kept and "shown" in text
+
+
+def test_an_edition_without_solutions_has_none_of_their_cells(transform):
+    solution = solution_node("", nodes.paragraph("", "It took over"), cell(None), label="solution-1")
+    transform.document += [nodes.paragraph("", "What share?"), solution]
+    assert transform.no_solutions() == []
+    assert transform.document.astext().split() == ["What", "share?"]
 
 
 @pytest.mark.parametrize(("page", "kept"), [("labs/01-amdahl", False), ("book/amdahl", True)])

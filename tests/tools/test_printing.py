@@ -40,7 +40,9 @@ def test_fonts_are_those_of_the_settings():
 def test_editions_differ_in_the_solutions_alone(tmp_path):
     load = yaml.safe_load
     with_, without = (load(edition(ROOT, tmp_path, solutions=wanted).read_text()) for wanted in (True, False))
-    assert without["sphinx"]["config"].pop("hide_solutions") and not with_["sphinx"]["config"].pop("hide_solutions")
+    assert with_["sphinx"]["config"].pop("printed_solutions") and not without["sphinx"]["config"].pop(
+        "printed_solutions"
+    )
     assert with_ == without
     with_["sphinx"]["config"]["extensions"].remove("printed")  # what print does differently from the HTML book
     assert with_ == load((ROOT / "_config.yml").read_text())
