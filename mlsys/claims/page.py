@@ -135,7 +135,8 @@ class Page:
 
         A model reads more for the answers that it gives and the page does not show.
         """
-        stated = {fact for each in (*self.claims.values(), *self.exhibits.values()) for fact in each.facts}
+        stated = {fact for claim in self.claims.values() for fact in claim.facts}
+        stated |= {fact for shown in self.exhibits.values() for fact in shown.facts}
         return {name: quantity for name, quantity in self.facts.items() if name in stated | self.facts.direct}
 
     def looks(self) -> dict[str, str]:

@@ -18,7 +18,11 @@ def _known_facts(name: str) -> Iterable[str]:
     if not slash:
         return PUBLISHED.keys() | DERIVED.keys()
     group = Hardware._group_of(owner)
-    return sorted(quantity.origin.name for quantity in group[owner].recorded()) if group is not None else ()
+    return (
+        sorted(fact.name for quantity in group[owner].recorded() for fact in quantity.facts)
+        if group is not None
+        else ()
+    )
 
 
 def refuse_unknown_facts(names: Iterable[str]) -> None:

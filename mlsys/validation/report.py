@@ -228,7 +228,9 @@ def _read_what_holds(cases: Sequence[Case], stack: Stack, parameters: Array, bou
         faster = np.bincount(stack.case, stack.engines[side] > stack.engines[other], stack.cases) > 0
         held[side] |= (bounded > 0) & faster
     for name, here in held.items():
-        for engine in {id(cases[index].engine): cases[index].engine for index in np.flatnonzero(here)}.values():
+        for engine in {
+            id(cases[index].engine): cases[index].engine for index in np.flatnonzero(here).tolist()
+        }.values():
             getattr(engine, name)
 
 

@@ -325,7 +325,7 @@ def _origins(strategy: TilingStrategy, precisions: set[str], holds: frozenset[st
     if "power" in holds:
         time = time | power | energy
     spent = energy | ({"idle_power": power["idle_power"]} | time if costs.idle else {})
-    steps = ({}, time, time | peak, spent, spent | time)
+    steps: tuple[dict[str, Quantity], ...] = ({}, time, time | peak, spent, spent | time)
     return _Origins(*(strategy.origin("architecture", inputs) for inputs in steps))
 
 

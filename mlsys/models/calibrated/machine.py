@@ -188,13 +188,14 @@ def snapshot(machine: MachineView) -> Snapshot:
         "no limit of power": machine.has("tdp"),
         f"a process of {USUAL_NODE:.0f} nm": machine.has("node"),
     }
+    rates: dict[str, Any] = {name: Unread(value) if callable(value) else value for name, value in fields.items()}
     return Snapshot(
         name=machine.name,
         computes_in=computes_in,
         array=float(machine.systolic_array.rows) if machine.systolic_array else 1.0,
         bits=19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in]),
         assumed=tuple(words for words, recorded in missing.items() if not recorded),
-        **{name: Unread(value) if callable(value) else value for name, value in fields.items()},
+        **rates,
     )
 
 
