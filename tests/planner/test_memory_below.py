@@ -69,6 +69,9 @@ def test_a_block_cut_to_pieces_is_put_together_again() -> None:
         buffers = cut(rng, int(rng.integers(8, 40)), 1000, 1024)
         assert buffers.largest_live == 1024
         assert settled(buffers, 1024)
+        some = np.flatnonzero(rng.random(len(buffers.size)) < 0.9)  # with holes it is no less possible
+        rows = zip(buffers.lower[some], buffers.upper[some], buffers.size[some], strict=True)
+        assert settled(buffers_of([(int(a), int(b), int(size)) for a, b, size in rows]), 1024)
 
 
 def fits_by_enumeration(buffers: FixedBuffers, capacity: int) -> bool:
