@@ -11,7 +11,7 @@ from torch import nn
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, placed
-from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked
+from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked_weights
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.workload import Held, Workload
 
@@ -239,4 +239,4 @@ def packed_tensors(module: nn.Module) -> Iterator[torch.Tensor]:
     for part in module.modules():
         held = getattr(part, "_packed_params", None)
         if isinstance(held, torch.ScriptObject):
-            yield from (tensor for _, tensor in unpacked(held))
+            yield from (tensor for _, tensor in unpacked_weights(held))

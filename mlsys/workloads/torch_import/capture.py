@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
-from mlsys.workloads.torch_import.recorded import Unlisted, record
+from mlsys.workloads.torch_import.recorded import Unlisted, recorded_graph
 
 __all__ = ["Graph", "captured", "in_words", "inputs_by_name", "placed"]
 
@@ -176,7 +176,7 @@ def _recorded(module: nn.Module, args: tuple[Any, ...]) -> Graph:
     named = inputs_by_name(module, args, {})
     if len(named) != len(args) or not any(isinstance(part, nn.Conv2d) for part in module.modules()):
         raise Unlisted
-    graph, roles, names = record(module, named)
+    graph, roles, names = recorded_graph(module, named)
     return Graph(torch.fx.GraphModule(nn.Module(), graph), roles, names, {}, {}, {}, "torch's dispatcher")
 
 

@@ -125,7 +125,7 @@ class _Reader:
                 if isinstance(value, torch.Tensor):
                     self.hold(value, self.roles.get(_storage(value), "constant"), f"{prefix}{node.target}")
                 elif isinstance(held, torch.ScriptObject):
-                    self._packed[node] = unpacked(held)
+                    self._packed[node] = unpacked_weights(held)
                     for label, tensor in self._packed[node]:
                         self.hold(tensor, "parameter", f"{prefix}{node.target}.{label}")
             elif node.op == "call_function":
@@ -327,7 +327,7 @@ class _Reader:
         )
 
 
-def unpacked(held: object) -> tuple[tuple[str, torch.Tensor], ...]:
+def unpacked_weights(held: object) -> tuple[tuple[str, torch.Tensor], ...]:
     """Return the weight and the bias that a quantised layer packs into one object; nothing if it cannot be opened."""
     for unpack in (torch.ops.quantized.linear_unpack, torch.ops.quantized.conv2d_unpack):
         try:

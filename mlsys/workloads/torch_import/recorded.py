@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils import _pytree as pytree
 
-__all__ = ["Unlisted", "record"]
+__all__ = ["Unlisted", "recorded_graph"]
 
 aten: Any = torch.ops.aten
 
@@ -27,7 +27,9 @@ class Unlisted(Exception):
     """The module does something that is not recorded here."""
 
 
-def record(module: nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[torch.fx.Graph, dict[str, str], dict[str, str]]:
+def recorded_graph(
+    module: nn.Module, inputs: dict[str, torch.Tensor]
+) -> tuple[torch.fx.Graph, dict[str, str], dict[str, str]]:
     """Return the graph of ``module``, the role of each placeholder and its name in the module.
 
     Parameters
