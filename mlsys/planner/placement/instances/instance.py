@@ -181,6 +181,9 @@ def _rows(data: Mapping[str, Any], what: str, needed: Sequence[str], found: _Fau
     if not isinstance(heads, list) or not isinstance(rows, list):
         found.add(f"{what}s", f"`{what}s` and `{what}_columns` must be lists")
         return []
+    if not all(isinstance(name, str) for name in heads):
+        found.add(f"{what}_columns", "must be a list of names")
+        return []
     missing = [name for name in needed if name not in heads]
     if missing:
         found.add(f"{what}_columns", f"missing: {', '.join(missing)}")
