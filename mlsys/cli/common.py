@@ -203,6 +203,10 @@ class Commands(click.Group):
         """Run a command; Ctrl-C has an exit code of its own."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # whoever reads has enough: nothing was refused
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(0) from None
         except (KeyboardInterrupt, click.Abort):
             click.echo("\nstopped", err=True)
             raise SystemExit(_INTERRUPTED) from None
