@@ -20,7 +20,7 @@ def test_a_closed_pipe_ends_quietly(words: list[str]) -> None:
     done.stdout.close()
     said = done.stderr.read()
     done.wait()
-    assert said == ""
+    assert said == "" and done.returncode == 0
 
 
 def test_an_encoding_that_lacks_a_character_gets_it_written_out() -> None:
