@@ -187,8 +187,8 @@ class Stack:
 
     def total(self, seconds: Array) -> Array:
         """Return, for each case, the sum over its kernels of count times ``seconds``."""
-        summed: Array = np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
-        return summed
+        summed = np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
+        return summed.astype(np.float64, copy=False)
 
 
 A_LITTLE = 1 + 1e-6
