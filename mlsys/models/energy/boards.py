@@ -140,7 +140,8 @@ def work_power(device: Device) -> WorkPower | None:
         return None
     if machine.has("idle_power"):
         static = min(machine.quantity("idle_power"), power)
-        why += "; at rest as recorded"
+        assumed = any(fact.confidence == "assumed" for fact in machine.quantity("idle_power").facts)
+        why += f"; at rest as {'assumed for it' if assumed else 'recorded'}"
     else:
         share = float(fitted_powers().get(device.kind, fitted_powers()["SoC"])["static"])
         static = power * share
