@@ -17,6 +17,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node  # type: ignore[import-untyped]
 
 from claimsinprint import claims_of_a_page, facts_and_sources
+from pageparse import parse
+from unsolved import without_solutions
 
 __all__ = ["Printed", "setup"]
 
@@ -117,6 +119,18 @@ class Printed(SphinxPostTransform):
             solution.parent.remove(solution)
         return []
 
+    def records(self) -> dict[str, Any]:
+        """Return what each page claims; an edition without solutions does not list what only these state."""
+        root = Path(self.app.srcdir)
+        records: dict[str, Any] = json.loads((root / "_build" / "claims.json").read_text(encoding="utf-8"))
+        if self.app.config.printed_solutions:
+            return records
+        left = {}
+        for name, record in records.items():
+            path = root / f"{name}.md"
+            left[name] = without_solutions(parse(path), path.read_text(encoding="utf-8"), record)
+        return left
+
     def gathered_claims(self) -> nodes.section:
         """Replace the list of claims of each chapter by one list of all, of their facts and of the sources."""
         for section in list(self.document.findall(nodes.section)):
@@ -126,7 +140,7 @@ class Printed(SphinxPostTransform):
             if cell.get("nb_element") == "cell_code" and "claims_table()" in cell.astext():
                 cell.parent.remove(cell)
         appendix = _section("What the pages claim", "printed-claims")
-        records = json.loads((Path(self.app.srcdir) / "_build" / "claims.json").read_text(encoding="utf-8"))
+        records = self.records()
         appendix += nodes.paragraph(
             "",
             "Every number that the text takes from a calculation is listed here by chapter, each with the sum it "
@@ -134,7 +148,8 @@ class Printed(SphinxPostTransform):
             "after them.",
         )
         for file, title in self.chapters():
-            if record := records.get(file["docname"]):
+            record = records.get(file["docname"])
+            if record and record["claims"]:
                 chapter = _section(title, f"printed-claims-{nodes.make_id(file['docname'])}")
                 chapter += _raw(claims_of_a_page(record))
                 appendix += chapter

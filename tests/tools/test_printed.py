@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -54,6 +55,22 @@ def test_an_edition_without_solutions_has_none_of_their_cells(transform):
     transform.document += [nodes.paragraph("", "What share?"), solution]
     assert transform.no_solutions() == []
     assert transform.document.astext().split() == ["What", "share?"]
+
+
+@pytest.mark.parametrize(("solutions", "kept"), [(True, True), (False, False)])
+def test_the_appendix_lists_an_answer_only_where_the_solutions_are_printed(transform, tmp_path, solutions, kept):
+    (tmp_path / "_build").mkdir()
+    (tmp_path / "book").mkdir()
+    record = {"claims": [CLAIM, {**CLAIM, "name": "twice", "facts": []}], "facts": [FACT]}
+    (tmp_path / "_build" / "claims.json").write_text(json.dumps({"book/far": record}))
+    page = "How far? {glue:}`twice`.\n\n```{solution-start} ex\n```\n\n{glue:}`peak_rate`\n\n```{solution-end}\n```\n"
+    (tmp_path / "book" / "far.md").write_text(page)
+    transform.app = SimpleNamespace(srcdir=str(tmp_path), config=SimpleNamespace(printed_solutions=solutions))
+    chapter = nodes.section("", nodes.title("", "Far"))
+    transform.document += addnodes.start_of_file("", chapter, docname="book/far")
+    text = transform.gathered_claims().astext()
+    assert "twice" in text
+    assert (r"peak\_" in text) == ("1410" in text) == kept
 
 
 @pytest.mark.parametrize(("page", "kept"), [("labs/01-amdahl", False), ("book/amdahl", True)])

@@ -1,0 +1,65 @@
+"""What a page claims outside its solutions, for the printed edition that has none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from alttext import GLUE
+from pageparse import Directive, Page
+
+__all__ = ["without_solutions"]
+
+
+def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a page without claims that only solutions state, and without the facts of these alone.
+
+    A claim is stated where the text names it; one that the text names nowhere, where it is made. So a number that
+    an exercise gives and its solution computes stays.
+
+    Parameters
+    ----------
+    page, text
+        The source of the page, in parts and as it is written.
+    record
+        Its claims, exhibits and facts.
+    """
+    solved = _lines_of_solutions(page)
+    named: tuple[set[str], set[str]] = (set(), set())
+    for number, line in enumerate(text.splitlines(), start=1):
+        named[number in solved].update(found["name"].partition(":")[0] for found in GLUE.finditer(line))
+    outside, inside = named
+    for cell in page.cells:
+        if cell.number in solved:
+            inside.update(_made(cell))
+    hidden = inside - outside
+    kept = [claim for claim in record["claims"] if claim["name"] not in hidden]
+    gone = {fact for claim in record["claims"] if claim["name"] in hidden for fact in claim["facts"]}
+    held = {fact for one in (*kept, *record.get("exhibits", ())) for fact in one["facts"]}
+    facts = [fact for fact in record["facts"] if fact["name"] not in gone - held]
+    return {**record, "claims": kept, "facts": facts}
+
+
+def _lines_of_solutions(page: Page) -> set[int]:
+    """Return the numbers of the lines of all solutions, whether fenced or between a start and an end."""
+    lines: set[int] = set()
+    start = None
+    for one in page.directives:
+        if one.name == "solution":
+            lines.update(range(one.number, (one.body[-1].number if one.body else one.number) + 1))
+        elif one.name == "solution-start":
+            start = one.number
+        elif one.name == "solution-end" and start is not None:
+            lines.update(range(start, one.number + 1))
+            start = None
+    return lines
+
+
+def _made(cell: Directive) -> Iterator[str]:
+    """Yield the names that the code of a cell claims."""
+    code = re.sub(r"^\s*[%!].*$", "pass", cell.source, flags=re.MULTILINE)
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim":
+            yield from (keyword.arg for keyword in node.keywords if keyword.arg)
