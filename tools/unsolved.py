@@ -17,7 +17,7 @@ def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[
     """Return the record of a page without claims that only solutions state, and without the facts of these alone.
 
     A claim is stated where the text names it; one that the text names nowhere, where it is made. So a number that
-    an exercise gives and its solution computes stays.
+    an exercise gives and its solution computes stays. Alternative texts state nothing: they are not printed.
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[
     solved = _lines_of_solutions(page)
     named: tuple[set[str], set[str]] = (set(), set())
     for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith("alt:"):
+            continue
         named[number in solved].update(found["name"].partition(":")[0] for found in GLUE.finditer(line))
     outside, inside = named
     for cell in page.cells:

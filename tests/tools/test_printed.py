@@ -65,7 +65,8 @@ def test_the_appendix_lists_an_answer_only_where_the_solutions_are_printed(trans
     (tmp_path / "_build" / "claims.json").write_text(json.dumps({"book/far": record}))
     page = "How far? {glue:}`twice`.\n\n```{solution-start} ex\n```\n\n{glue:}`peak_rate`\n\n```{solution-end}\n```\n"
     (tmp_path / "book" / "far.md").write_text(page)
-    transform.app = SimpleNamespace(srcdir=str(tmp_path), config=SimpleNamespace(printed_solutions=solutions))
+    app = SimpleNamespace(srcdir=str(tmp_path), config=SimpleNamespace(printed_solutions=solutions), builder=None)
+    transform.document.settings.env = SimpleNamespace(app=app)
     chapter = nodes.section("", nodes.title("", "Far"))
     transform.document += addnodes.start_of_file("", chapter, docname="book/far")
     text = transform.gathered_claims().astext()

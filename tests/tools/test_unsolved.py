@@ -10,6 +10,11 @@ from unsolved import without_solutions
 
 PAGE = """
 ```{code-cell} ipython3
+---
+mystnb:
+  image:
+    alt: "Steps, {glue:}`answer` in all."
+---
 claim(shown=1, drawn=2, foreseen=3)
 ```
 
