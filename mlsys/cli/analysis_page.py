@@ -5,35 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from mlsys.cli.page import whole_page, wide_table
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
-from mlsys.tables import html_table
 
-__all__ = ["STYLE", "analysis_page"]
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; max-width: 64rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: .25rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.first { border-left: 4px solid #00649e; background: #eef6fb; padding: .75rem 1rem; }
-figure { margin: 0; }
-svg { max-width: 100%; height: auto; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; }
-caption { text-align: left; padding: .25rem 0; color: #52606d; }
-th, td { text-align: left; padding: .25rem .5rem; border-bottom: 1px solid #d5dbe1; }
-th { border-bottom: 2px solid #7b8794; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } dt { color: #52606d; } dd { margin: 0; }
-@media print { body { margin: 0; max-width: none; } }
-"""
+__all__ = ["analysis_page"]
 
 
 def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -> str:
     """Return the page: totals, the advice, the roofline with every layer, and the tables."""
     from mlsys.viz.analysis import analysis_alt_text, analysis_figure, inline_svg
 
-    title = html.escape(f"{analysis.workload} on {analysis.device}")
+    title = f"{analysis.workload} on {analysis.device}"
     causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
     totals = (
         ("Number format", analysis.precision),
@@ -52,17 +36,18 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
     )
     listed = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in totals)
     assumptions = "".join(f"<li>{html.escape(text)}</li>" for text in analysis.assumptions)
-    yours = f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>\n" if own else ""
     figure = inline_svg(analysis_figure(analysis, device), analysis_alt_text(analysis))
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<dl>{listed}</dl>\n"
-        f"<p class='first'>{html.escape(analysis.first)}</p>\n<h2>Every layer under the roof</h2>\n"
-        f"<figure>{figure}</figure>\n<h2>What if</h2>\n<div class='wide'>{_changes(analysis)}</div>\n"
-        f"<h2>Operators</h2>\n<div class='wide'>{_operators(analysis)}</div>\n"
-        f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>\n{yours}</main></body></html>\n"
-    )
+    parts = [
+        f"<dl>{listed}</dl>",
+        f"<p class='first'>{html.escape(analysis.first)}</p>",
+        f"<h2>Every layer under the roof</h2>\n<figure>{figure}</figure>",
+        f"<h2>What if</h2>\n{_changes(analysis)}",
+        f"<h2>Operators</h2>\n{_operators(analysis)}",
+        f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>",
+    ]
+    if own:
+        parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
+    return whole_page(title, parts)
 
 
 def _energy(analysis: Analysis) -> str:
@@ -90,7 +75,7 @@ def _changes(analysis: Analysis) -> str:
         for change in analysis.changes
     ]
     caption = "Largest gain first. Speedup of the whole; the limit is Amdahl's, for operators that take no time."
-    return html_table(caption, heads, rows)
+    return wide_table(caption, heads, rows)
 
 
 def _operators(analysis: Analysis) -> str:
@@ -114,4 +99,4 @@ def _operators(analysis: Analysis) -> str:
         )
         for one in analysis.operators
     ]
-    return html_table("In the order in which they run. Bound by: the roofline. Held by: the estimate.", heads, rows)
+    return wide_table("In the order in which they run. Bound by: the roofline. Held by: the estimate.", heads, rows)

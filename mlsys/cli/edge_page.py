@@ -8,14 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlsys.cli.analysis_page import STYLE
+from mlsys.cli.page import whole_page, wide_table
 from mlsys.edge.config import Config
 from mlsys.edge.evaluate import Measured
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
 from mlsys.edge.points import EdgePoint, points_of
 from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, csv_files, edge_advice, lead, markdown, named, tradeoffs
 from mlsys.files import write_bytes
-from mlsys.tables import html_table
 
 __all__ = ["edge_page", "report_files", "write_reports"]
 
@@ -73,7 +72,6 @@ def edge_page(
     """Return the report as one HTML file."""
     from mlsys.viz.analysis import inline_svg
 
-    title = html.escape(config.name)
     told = "<br>".join(map(html.escape, edge_advice(config, points, summary)))
     latency = "measured here" if config.device is None else f"modelled for {config.device}"
     facts = [
@@ -83,35 +81,28 @@ def edge_page(
         ("Budget", f"{config.active_budget:~}; others reported: {', '.join(f'{one:~}' for one in config.budgets)}"),
         ("Power", f"static {config.static_power:.3g~P}, dynamic by format in points.csv; {config.power_rests_on}"),
     ]
-    parts = [f"<h1>{title}</h1>"]
-    parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>")
+    parts = ["<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>"]
     parts.append(f"<p class='first'>{told}</p>")
     parts.append(_figure(inline_svg, figures["precision_tradeoffs.png"], "What each variant is worth"))
     front = [_row(point) for point in points if point.pareto]
     parts.append(_wide("Among the accepted, no other point is as good in all four and better in one.", front))
     parts.append("<h2>By number format</h2>")
     means = [[_text(row[name]) for name in TRADEOFF_COLUMNS] for row in tradeoffs(points)]
-    parts.append(html_table("Means over all points of a format, all clocks.", TRADEOFF_COLUMNS, means))
+    parts.append(wide_table("Means over all points of a format, all clocks.", TRADEOFF_COLUMNS, means))
     parts.append("<h2>All points</h2>")
     parts.append(_wide("Accepted, or the reason why not.", [_row(point) for point in points]))
     parts.append(_figure(inline_svg, figures["layerwise_activation_memory.png"], "Layers"))
     parts.append(f"<figure>{inline_svg(*figures['layerwise_macs.png'])}</figure>")
     rows = [[_text(asdict(row)[name]) for name in LAYER_COLUMNS] for row in layers]
     caption = f"Layers with weights, {named(lead(points))}, one batch."
-    parts.append(f"<div class='wide'>{html_table(caption, LAYER_COLUMNS, rows)}</div>")
+    parts.append(wide_table(caption, LAYER_COLUMNS, rows))
     rates = [[_text(asdict(row)[name]) for name in SUMMARY_COLUMNS] for row in summary]
     caption = "Three ways of counting the bytes, for a batch and for one sample."
-    parts.append(f"<h2>Rates</h2><div class='wide'>{html_table(caption, SUMMARY_COLUMNS, rates)}</div>")
+    parts.append("<h2>Rates</h2>" + wide_table(caption, SUMMARY_COLUMNS, rates))
     parts.append(
         "<h2>What is left out</h2><ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in LIMITS) + "</ul>"
     )
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
-        + "\n".join(parts)
-        + "\n</main></body></html>\n"
-    )
+    return whole_page(config.name, parts)
 
 
 def _figure(inline_svg: Any, figure: tuple[Any, str], head: str) -> str:
@@ -120,7 +111,7 @@ def _figure(inline_svg: Any, figure: tuple[Any, str], head: str) -> str:
 
 def _wide(caption: str, rows: list[list[str]]) -> str:
     heads = ("variant", "clock", "right, %", "time, ms", "p95, ms", "p99, ms", "energy, mJ", "memory, MB", "accepted")
-    return f"<div class='wide'>{html_table(caption, heads, rows)}</div>"
+    return wide_table(caption, heads, rows)
 
 
 def _row(point: EdgePoint) -> list[str]:

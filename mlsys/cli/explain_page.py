@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlsys.cli.analysis_page import STYLE
+from mlsys.cli.page import whole_page, wide_table
 from mlsys.explain import Attribution, Log, attribute, doubts
 from mlsys.explain.hypotheses import standard_claims
 from mlsys.explain.platforms import Platform, platform_of, published
 from mlsys.explain.summary import agreement, summary
 from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
-from mlsys.tables import html_table
 
 __all__ = ["Drawing", "explain_page", "operator_table", "pictures"]
 
@@ -153,29 +152,22 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
     if any(one.model == "ds-cnn" for one in logs):
         rows += [row for row in published() if row.platform.startswith("STM32")]
     found, why = _attributed(log)
-    title = html.escape(f"Why is it slow? {log.name}")
-    parts = [f"<h1>{title}</h1>", _totals(log), _paragraph(log, found, why)]
+    parts = [_totals(log), _paragraph(log, found, why)]
     parts += [_table("Doubts", ("found by itself",), [(text,) for text in doubts(log)], "Nothing speaks against it.")]
     for picture in pictures(logs, rows):
         parts.append(f"<h2>{html.escape(picture.title)}</h2>")
         if picture.absent:
             parts.append(f"<p>Absent: {html.escape(picture.absent)}.</p>")
         else:
-            parts.append(f"<figure class='wide'>{inline_svg(picture.draw(), picture.alt)}</figure>")
+            parts.append(f"<figure>{inline_svg(picture.draw(), picture.alt)}</figure>")
     if found is not None:
         cells = [[_cell(value) for value in row.values()] for row in operator_table(found, log)]
-        parts.append(f"<div class='wide'>{html_table('Layers, in order', OPERATOR_COLUMNS, cells)}</div>")
+        parts.append(wide_table("Layers, in order", OPERATOR_COLUMNS, cells))
         parts.append("<h2>What if</h2>" + _gains(found, log))
     verdicts = [(one.verdict, one.explain().partition(": ")[2]) for one in standard_claims(logs)]
     parts += ["<h2>Claims</h2>", _table("Judged by these logs", ("verdict", "claim"), verdicts, "No pair of logs.")]
     parts += ["<h2>Platforms</h2>", _platforms(rows), _agreements(logs), "<h2>Appendix</h2>", _appendix(logs, command)]
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
-        + "\n".join(parts)
-        + "\n</main></body></html>\n"
-    )
+    return whole_page(f"Why is it slow? {log.name}", parts)
 
 
 def _cell(value: Any) -> str:
@@ -211,7 +203,7 @@ def _paragraph(log: Log, found: Attribution | None, why: str) -> str:
 
 
 def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]], none: str) -> str:
-    return html_table(caption, heads, rows) if rows else f"<p>{caption}: {none}</p>"
+    return wide_table(caption, heads, rows) if rows else f"<p>{caption}: {none}</p>"
 
 
 def _gains(found: Attribution, log: Log) -> str:
@@ -222,7 +214,7 @@ def _gains(found: Attribution, log: Log) -> str:
         else (gain.change, "—", "not applicable", "—", gain.why)
         for gain in what_ifs(found, log)
     ]
-    return html_table("Bounds, not promises", heads, rows)
+    return wide_table("Bounds, not promises", heads, rows)
 
 
 def _platforms(rows: Sequence[Platform]) -> str:
@@ -235,7 +227,7 @@ def _platforms(rows: Sequence[Platform]) -> str:
         )
         for row in rows
     ]  # fmt: skip
-    return f"<div class='wide'>{html_table('Measured here, and published', heads, cells)}</div>"
+    return wide_table("Measured here, and published", heads, cells)
 
 
 def _agreements(logs: Sequence[Log]) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from mlsys.cli.analysis_page import STYLE
+from mlsys.cli.page import whole_page, wide_table
 from mlsys.planner.placement import PlanResult
 from mlsys.planner.placement.report import COLUMNS, stage_rows
 from mlsys.planner.placement.words import decimal_text
-from mlsys.tables import html_table
 
 __all__ = ["plan_page"]
 
@@ -19,9 +18,8 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
     from mlsys.viz.analysis import inline_svg
     from mlsys.viz.placement import plan_alt_text, plan_figure
 
-    title = html.escape(f"{result.scenario.name}: where each stage runs")
+    title = f"{result.scenario.name}: where each stage runs"
     known = "proven optimal" if result.optimal else f"gap at most {100 * result.gap:.3g} %"
-    parts = [f"<h1>{title}</h1>"]
     totals: list[tuple[str, str]] = [("Goal", result.goal), ("Strategy", f"{result.strategy}, {known}")]
     if result.placements:
         best = result.placements[0]
@@ -31,7 +29,7 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
             ("Energy", f"{decimal_text(best.placed.energy)} mJ"),
             ("Switches", str(best.placed.switches)),
         ]
-    parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in totals) + "</dl>")
+    parts = ["<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in totals) + "</dl>"]
     parts.append("<p class='first'>" + "<br>".join(map(html.escape, result.why)) + "</p>")
     if result.placements:
         parts.append(f"<h2>When</h2>\n<figure>{inline_svg(plan_figure(result), plan_alt_text(result))}</figure>")
@@ -44,18 +42,12 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
             "Transfers are billed to the stage that receives."
         )
         table = [[row[name] for name in COLUMNS[1:]] for row in listed if row["rank"] == rank]
-        parts.append(f"<div class='wide'>{html_table(caption, COLUMNS[1:], table)}</div>")
+        parts.append(wide_table(caption, COLUMNS[1:], table))
         held = [
             (device.name, decimal_text(one.placed.memory.get(device.name, 0)), decimal_text(device.memory))
             for device in result.scenario.devices
         ]
-        parts.append(html_table("Memory held", ("device", "held, MB", "budget, MB"), held))
+        parts.append(wide_table("Memory held", ("device", "held, MB", "budget, MB"), held))
     if own:
         parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
-        + "\n".join(parts)
-        + "\n</main></body></html>\n"
-    )
+    return whole_page(title, parts)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 from typing import TYPE_CHECKING, Any
 
-from mlsys.cli.analysis_page import STYLE
-from mlsys.tables import html_table
+from mlsys.cli.page import whole_page, wide_table
 
 if TYPE_CHECKING:
     from mlsys.explain import Attribution, Log
@@ -15,9 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["sunburst_page", "sunburst_parts"]
 
 _LOOK = """
-svg{display:block;width:100%;max-width:32rem;margin:0 auto}
-path{stroke:Canvas;stroke-width:1.5;cursor:pointer}
-path:hover,path:focus{opacity:.75;outline:none;stroke:CanvasText}
+#picture{display:block;width:100%;max-width:32rem;margin:0 auto}
+path{stroke:#fff;stroke-width:1.5;cursor:pointer}
+path:hover,path:focus{opacity:.75;outline:none;stroke:#1f2933}
 #told{min-height:3em;text-align:center}
 """
 # Angles are parts of a turn; an arc of a whole turn is drawn as two halves.
@@ -119,7 +117,7 @@ def sunburst_page(found: Attribution, log: Log) -> str:
     found, log
         Where the time of the log went.
     """
-    title = html.escape(f"Where the time of {log.name} goes")
+    title = f"Where the time of {log.name} goes"
     causes = sunburst_parts(found)
     total = sum(cause["ms"] for cause in causes)
     rows = [
@@ -127,17 +125,14 @@ def sunburst_page(found: Attribution, log: Log) -> str:
         for cause in causes
         for layer in cause["layers"]
     ]
-    table = html_table("The same as a table, largest first in each cause.", ("cause", "layer", "ms", "share, %"), rows)
+    table = wide_table("The same as a table, largest first in each cause.", ("cause", "layer", "ms", "share, %"), rows)
     data = json.dumps(causes).replace("<", "\\u003c")
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{STYLE}{_LOOK}</style></head>\n<body><main>\n<h1>{title}</h1>\n"
+    parts = [
         "<p>Causes inside, layers outside. Point at a part, or go there with the tabulator key; "
-        "a click or Enter looks closer.</p>\n"
-        "<svg id='picture' viewBox='-155 -155 310 310' role='group' "
-        "aria-label='Two rings, causes inside and layers outside; the table below says the same'></svg>\n"
-        f"<p id='told' aria-live='polite'></p>\n<div class='wide'>{table}</div>\n"
-        f"<script type='application/json' id='parts'>{data}</script>\n<script>{_SCRIPT}</script>\n"
-        "</main></body></html>\n"
-    )
+        "a click or Enter looks closer.</p>",
+        "<figure><svg id='picture' viewBox='-155 -155 310 310' role='group' "
+        "aria-label='Two rings, causes inside and layers outside; the table below says the same'></svg></figure>",
+        f"<p id='told' aria-live='polite'></p>\n{table}",
+        f"<script type='application/json' id='parts'>{data}</script>\n<script>{_SCRIPT}</script>",
+    ]
+    return whole_page(title, parts, _LOOK)
