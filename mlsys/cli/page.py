@@ -26,7 +26,8 @@ figure { margin: 0; }
 svg { max-width: 100%; height: auto; }
 .wide, figure { overflow-x: auto; } .wide { margin: 1rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; }
-caption { text-align: left; padding: .25rem 0; color: var(--note); }
+caption { text-align: left; padding: .25rem 0; color: var(--note); position: sticky; left: 0;
+  max-width: min(64rem, calc(100vw - 2rem)); }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line); }
 th { border-bottom: 2px solid var(--rule); vertical-align: bottom; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -37,7 +38,7 @@ code { overflow-wrap: anywhere; }
 @media screen and (max-width: 600px) {
   body { margin: 1rem auto; } h1 { font-size: 1.35rem; }
   dl { display: block; } dt { margin-top: .5rem; font-size: .875rem; }
-  figure svg { max-width: none; width: 40rem; }
+  figure svg { max-width: none; width: 40rem; } td:last-child:not(.number) { min-width: 14rem; }
 }
 @media print { body { margin: 0; max-width: none; } pre { max-height: none; white-space: pre-wrap; } }
 """

@@ -16,6 +16,7 @@ _LOOK = """
 #picture{display:block;width:100%;max-width:32rem;margin:0 auto}
 path{stroke:#fff;stroke-width:1.5;cursor:pointer}
 path:hover,path:focus{opacity:.75;outline:none;stroke:#1f2933}
+@media (max-width:600px){#picture text{font-size:10px}}
 #told{min-height:3em;text-align:center}
 """
 # Angles are parts of a turn; an arc of a whole turn is drawn as two halves.

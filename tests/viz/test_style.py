@@ -1,4 +1,4 @@
-"""The palette can be read: on white, and in the dark book, where the style sheet turns lightness round."""
+"""The palette can be read: on white, and in the dark book and reports, where the style turns lightness round."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from mlsys.cli.page import STYLE
 from mlsys.viz.style import COLORS, CYCLE
 from pages import ROOT
 
@@ -77,6 +78,23 @@ def test_fills_carry_words_and_have_an_edge(dark: bool) -> None:
 def test_no_two_lines_of_a_picture_look_the_same(dark: bool) -> None:
     for one, other in itertools.combinations(CYCLE, 2):
         assert np.abs(seen(one, dark) - seen(other, dark)).max() > 0.15
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_words_and_lines_of_a_report_stand_out(dark: bool) -> None:
+    bright, dim = STYLE.split("@media screen and (prefers-color-scheme: dark) {", 1)
+    colors = {name: rgb(color) for name, color in re.findall(r"--(\w+): (#[0-9a-f]{6})", dim if dark else bright)}
+    assert set(colors) == set(re.findall(r"var\(--(\w+)\)", STYLE)), "each colour is set in both"
+    for words, ground in (("ink", "paper"), ("note", "paper"), ("ink", "box"), ("ink", "raw")):
+        assert contrast(colors[words], colors[ground]) >= 4.5, f"{words} on {ground}"
+    for line in ("mark", "rule"):
+        assert contrast(colors[line], colors["paper"]) >= 3, line
+
+
+def test_pictures_of_a_report_are_turned_as_those_of_the_book() -> None:
+    assert "filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen;" in STYLE
+    assert f"--paper: {DARK_PAGE};" in STYLE
+    assert not re.search(r"#[0-9a-fA-F]{3,8}", re.sub(r"--\w+: #[0-9a-f]{6}", "", STYLE)), "no other colours"
 
 
 def test_colours_have_one_home() -> None:
