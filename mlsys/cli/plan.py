@@ -197,7 +197,8 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
     if kind == "json":
         return json.dumps(found.record(), indent=1)
     if found.placement is None:
-        return f"{read.name}: no placement that is allowed was found"
+        known = "it is proven that there is none" if found.impossible else "whether there is one is not known"
+        return f"{read.name}: no placement that is allowed was found; {known}"
     known = "proven optimal" if found.proven else f"none is below {found.lower_bound_ms:.6g} ms"
     end = "" if found.complete else "; stopped by the clock, so another machine may answer otherwise"
     used = len({device for device in found.placement if device})

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from mlsys.errors import ScenarioFileError
+from mlsys.planner.placement.instances.bounds import lower_bound
+from mlsys.planner.placement.instances.grouped import Grouped
 from mlsys.planner.placement.instances.instance import Instance, evaluate
 from mlsys.planner.placement.instances.solve import solve
 from sampled import drawn
@@ -108,6 +110,75 @@ def test_search_and_exhaustion_equal_enumeration(objective: str, monkeypatch: py
         assert searched.lower_bound_ms <= (best if best is not None else float("inf"))
         if best is not None:
             assert searched.objective_ms == pytest.approx(best)
+
+
+def least_by_enumeration(instance: Instance) -> float | None:
+    """Return the least value of all placements that are allowed, None where there is none."""
+    devices = range(instance.accelerators + 1)
+    scores = (evaluate(instance, placement) for placement in itertools.product(devices, repeat=len(instance.ids)))
+    return min((score.value_ms for score in scores if not score.broken), default=None)
+
+
+def tight_instance(rng: random.Random) -> Instance:
+    """Five operators, caps of memory about as large as one, times that differ by many orders, often no CPU."""
+    edges = [(a, b) for a in range(5) for b in range(a + 1, 5) if rng.random() < 0.4]
+    fee = [rng.choice([0, 0, 1, 3]) for _ in range(5)]
+    node = [
+        [one, rng.choice([0, 1, 5, 20, 1e-300, 1e15]), rng.choice([0, 1, 2, 9, 1e14]), rng.randint(0, 9)]
+        for one in range(5)
+    ]
+    rows = [[*row, int(rng.random() < 0.9), rng.choice([None, None, "x"])] for row in node]
+    devices = [
+        {"class": "accelerator", "count": rng.randint(0, 2), "memory_bytes": rng.choice([0, 4, 7, 10, 15, 25])},
+        {"class": "cpu", "count": rng.choice([0, 1]), "memory_bytes": None},
+    ]
+    objective = rng.choice(["max_load", "latency"])
+    return Instance.from_data(small(objective, nodes=rows, edges=[[a, b, fee[a]] for a, b in edges], devices=devices))
+
+
+@pytest.mark.filterwarnings("error")
+def test_bounds_and_proofs_under_tight_caps_equal_enumeration() -> None:
+    """No bound is above the least value, and it is said to be impossible where no placement is allowed."""
+    seen = {"impossible": 0, "reached": 0, "below": 0}
+    for number in range(150):
+        instance = tight_instance(random.Random(number))
+        best = least_by_enumeration(instance)
+        bound = lower_bound(Grouped(instance))
+        found = solve(instance)
+        assert found.impossible == (best is None) and found.proven == (best is not None)
+        assert found.record()["objective_ms"] == best
+        if best is None:
+            seen["impossible"] += 1
+            continue
+        assert bound <= best
+        seen["reached" if bound >= best * (1 - 1e-9) else "below"] += 1
+    assert min(seen.values()) >= 10
+
+
+@pytest.mark.filterwarnings("error")
+def test_searches_under_tight_caps_prove_nothing_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search by itself, also where an accelerator holds nothing at all."""
+    monkeypatch.setattr("mlsys.planner.placement.instances.solve._EXHAUSTIVE_GROUPS", 0)
+    for number in range(12):
+        instance = tight_instance(random.Random(number))
+        best = least_by_enumeration(instance)
+        found = solve(instance, rounds=1)
+        assert best is None or not found.impossible
+        assert not found.proven or (best is not None and found.objective_ms <= best * (1 + 1e-9))
+        assert found.placement is None or not evaluate(instance, found.placement).broken
+
+
+def test_what_fits_no_accelerator_bounds_by_its_time_on_the_cpu() -> None:
+    """Two of three operators are too large: the CPU needs 30 ms and 20 ms for them, and no placement needs less."""
+    data = small("max_load")
+    data["devices"][0]["memory_bytes"] = 4
+    data["nodes"][0][3] = 4
+    assert lower_bound(Grouped(Instance.from_data(data))) == pytest.approx(50, rel=1e-9)
+    data["devices"][0]["memory_bytes"] = 0
+    assert lower_bound(Grouped(Instance.from_data(data))) == pytest.approx(60, rel=1e-9)
+    data["devices"][1]["count"] = 0
+    found = solve(Instance.from_data(data))
+    assert found.impossible and found.record()["lower_bound_ms"] is None and found.gap == float("inf")
 
 
 def test_faults_of_an_instance_are_told_in_one_pass() -> None:

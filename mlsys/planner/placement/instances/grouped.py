@@ -59,8 +59,10 @@ class Grouped:
 
     @cached_property
     def acc(self) -> np.ndarray:
-        """Time on an accelerator, ms; a very large number where it may not run there."""
-        return np.where(np.array(self.instance.acc_ok), np.array(self.instance.acc_ms), _LARGE)
+        """Time on an accelerator, ms; a very large number where it, or its group, may not run there or is too large."""
+        refused = np.bincount(self.group, ~np.array(self.instance.acc_ok), self.groups) > 0
+        refused |= np.bincount(self.group, self.size, self.groups) > self.memory
+        return np.where(refused[self.group], _LARGE, np.array(self.instance.acc_ms))
 
     @cached_property
     def size(self) -> np.ndarray:

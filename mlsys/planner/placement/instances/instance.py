@@ -25,6 +25,7 @@ FORMAT = "mlsys-placement-1"
 OBJECTIVES = ("max_load", "latency")
 _NODE = ("id", "cpu_ms", "acc_ms", "bytes", "acc_ok", "colour")
 _EDGE = ("src", "dst", "transfer_ms")
+_MOST = 1e100  # of any time or size: sums and products stay finite, and below what stands for "never"
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ class _Faults:
         sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
         if not sound:
             self.add(place, f"must be a finite number that is not negative, got {short(value)}")
-        return sound
+        elif value > _MOST:
+            self.add(place, f"must be at most {_MOST:g}, got {short(value)}")
+        return sound and value <= _MOST
 
 
 def _rows(data: Mapping[str, Any], what: str, needed: Sequence[str], found: _Faults) -> list[dict[str, Any]]:

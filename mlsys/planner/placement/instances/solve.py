@@ -37,7 +37,7 @@ class InstancePlan:
         nothing that is allowed was found.
     objective_ms, lower_bound_ms
         What the placement is worth by :func:`~mlsys.planner.placement.instances.instance.evaluate`, and what
-        no placement beats.
+        no placement beats; both infinite where it is certain that none is allowed.
     proven
         Whether no placement is better.
     rounds
@@ -55,9 +55,16 @@ class InstancePlan:
     complete: bool
 
     @property
+    def impossible(self) -> bool:
+        """Whether it is certain that no placement is allowed."""
+        return self.lower_bound_ms == math.inf
+
+    @property
     def gap(self) -> float:
         """How far above the bound the answer is, as a share of the bound."""
-        return self.objective_ms / self.lower_bound_ms - 1 if self.lower_bound_ms else math.inf
+        if self.placement is None or not self.lower_bound_ms:
+            return math.inf
+        return self.objective_ms / self.lower_bound_ms - 1
 
     def record(self) -> dict[str, Any]:
         """Return what `mlsys plan --instance --format json` prints."""
@@ -66,8 +73,9 @@ class InstancePlan:
             "name": self.instance.name,
             "objective": self.instance.objective,
             "objective_ms": self.objective_ms if found else None,
-            "lower_bound_ms": self.lower_bound_ms,
+            "lower_bound_ms": None if self.impossible else self.lower_bound_ms,
             "proven": self.proven,
+            "impossible": self.impossible,
             "rounds": self.rounds,
             "complete": self.complete,
             "placement": None if self.placement is None else list(self.placement),
@@ -115,9 +123,11 @@ def solve(
     until = time.monotonic() + seconds
     grouped = Grouped(instance)
     bound = lower_bound(grouped)
+    if bound == math.inf:
+        return InstancePlan(instance, None, math.inf, bound, False, 0, True)
     if grouped.groups <= _EXHAUSTIVE_GROUPS:
         value, placement = _exhaustive(grouped)
-        return InstancePlan(instance, placement, value, value if placement else bound, placement is not None, 0, True)
+        return InstancePlan(instance, placement, value, value, placement is not None, 0, True)
     if grouped.devices == 1:
         starts = [np.zeros(grouped.number, np.int64)]
         return _plan(instance, starts[0], bound, 0, True)
