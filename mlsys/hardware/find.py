@@ -67,7 +67,7 @@ def find(
     for name, bound, unit in (("min_peak", min_peak, "FLOP/s"), ("min_bandwidth", min_bandwidth, "byte/s")):
         if bound is not None:
             checked_number("find", name, bound, positive(unit), {})
-    if not isinstance(text, str):
+    if not isinstance(text, str) or (text and not text.strip()):
         raise ArgumentError(f"find(): `text` must be part of a name, got {text!r}")
     for name, year in (("since", since), ("until", until)):
         if year is not None and (isinstance(year, bool) or not isinstance(year, int)):

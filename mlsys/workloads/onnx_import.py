@@ -132,9 +132,20 @@ def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: st
     """
     onnx = _onnx()
     proto = _loaded(onnx, model)
+    try:
+        return _built(onnx, proto, dict(sizes or {}), name)
+    except (ArgumentError, UnknownNameError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # parts that no writer makes
+        raise ArgumentError(
+            f"from_onnx(): the model is not sound ({type(error).__name__}: {first_line(error)})"
+        ) from error
+
+
+def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Workload:
     refuse_impossible_sizes(proto)
     refuse_too_many_nodes(proto)
-    _fix_sizes(proto, dict(sizes or {}))
+    _fix_sizes(proto, sizes)
     try:
         proto = onnx.shape_inference.infer_shapes(onnx.inliner.inline_local_functions(proto), data_prop=True)
     except Exception as error:  # the checker's errors have no common class
@@ -175,7 +186,10 @@ def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: st
     template.returned = tuple(looks[item.name].wire for item in proto.graph.output if item.name in looks)
     initializers = {item.name for item in proto.graph.initializer}
     template.inputs = [_tensor(values[item.name], 0) for item in proto.graph.input if item.name not in initializers]
-    return template.at({})
+    found = template.at({})
+    if not found.data.magnitude and not any(node.op_type in _VIEWS for node in proto.graph.node):
+        raise ArgumentError("from_onnx(): the model has no operator whose shapes are known: is the file whole?")
+    return found
 
 
 def open_sizes(model: object) -> tuple[str, ...]:

@@ -88,9 +88,9 @@ def test_no_two_entries_share_a_spelling() -> None:
 def test_a_typing_error_is_met_with_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match=r"no network 'resnet5O' in the catalogue of \d+.*Did you mean 'resnet"):
         zoo.network("resnet5O")
-    with pytest.raises(UnknownNameError, match="no family 'pictures'. Known: .*Did you mean 'picture'?"):
+    with pytest.raises(UnknownNameError, match=r"`family` must be one of .* got 'pictures'\. Did you mean 'picture'\?"):
         zoo.networks("pictures")
-    with pytest.raises(UnknownNameError, match="no cell 'lstn'.*Did you mean 'lstm'?"):
+    with pytest.raises(UnknownNameError, match=r"`cell` must be one of .* got 'lstn'\. Did you mean 'lstm'\?"):
         zoo.recurrent_layer("lstn", 1, 1, 8, 8)
     with pytest.raises(UnknownNameError, match="unknown weight format 'q4_2'.*Did you mean 'q4_"):
         zoo.language_model("gpt2").decode(weight_format="q4_2")
@@ -116,7 +116,7 @@ def test_every_entry_names_its_source() -> None:
         ("bert-base", {"image": 224}, "`image` is the side of its picture, which 'bert-base' does not have"),
         ("bert-base", {"phase": "decode"}, "`phase` is the phases of a language model"),
         ("dlrm", {"weight_format": "q4_0"}, "`weight_format` is the quantised weights"),
-        ("gpt2", {"phase": "train"}, "`phase` must be 'prefill' or 'decode', got 'train'"),
+        ("gpt2", {"phase": "train"}, "`phase` must be one of prefill, decode, got 'train'"),
         ("resnet50", {"batch": 0}, r"network\(\): `batch` must be"),
         ("resnet50", {"batch": 2.5}, r"network\(\): `batch` must be"),
         ("resnet50", {"batch": True}, r"network\(\): `batch` must be"),
@@ -127,7 +127,7 @@ def test_every_entry_names_its_source() -> None:
     ],
 )
 def test_arguments_that_make_no_sense(name: str, arguments: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ArgumentError, match=complaint):
+    with pytest.raises((ArgumentError, UnknownNameError), match=complaint):
         zoo.network(name, **arguments)  # type: ignore[arg-type]
 
 

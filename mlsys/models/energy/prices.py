@@ -285,7 +285,7 @@ class Energies:
                 value = ends(bound, get)
                 beside = dict(sized) if flat and bound == "central" else {}
                 if bound != "central":  # an end is the least or the most of several: what loses is only compared
-                    still = {name for name in get.facts if ends(bound, Reader({name: 1 + 1e-6})) == value}
+                    still = [name for name in get.facts if ends(bound, Reader({name: 1 + 1e-6})) == value]
                     beside |= {name: get.facts.pop(name) for name in still}
                 more = {"node": self._node} if self._node is not None and kind not in ("dram", "wire") else {}
                 sums = {**get.facts, **more, **{name: size for name, size in sized.items() if name not in beside}}
