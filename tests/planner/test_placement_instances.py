@@ -123,10 +123,8 @@ def tight_instance(rng: random.Random) -> Instance:
     """Five operators, caps of memory about as large as one, times that differ by many orders, often no CPU."""
     edges = [(a, b) for a in range(5) for b in range(a + 1, 5) if rng.random() < 0.4]
     fee = [rng.choice([0, 0, 1, 3]) for _ in range(5)]
-    node = [
-        [one, rng.choice([0, 1, 5, 20, 1e-300, 1e15]), rng.choice([0, 1, 2, 9, 1e14]), rng.randint(0, 9)]
-        for one in range(5)
-    ]
+    slow, fast = rng.choice([([0, 1, 5, 20, 1e-300, 1e15], [0, 1, 2, 9, 1e14]), ([3, 4, 5, 9], [0, 0.1])])
+    node = [[one, rng.choice(slow), rng.choice(fast), rng.randint(0, 9)] for one in range(5)]
     rows = [[*row, int(rng.random() < 0.9), rng.choice([None, None, "x"])] for row in node]
     devices = [
         {"class": "accelerator", "count": rng.randint(0, 2), "memory_bytes": rng.choice([0, 4, 7, 10, 15, 25])},
@@ -153,6 +151,20 @@ def test_bounds_and_proofs_under_tight_caps_equal_enumeration() -> None:
         assert bound <= best
         seen["reached" if bound >= best * (1 - 1e-9) else "below"] += 1
     assert min(seen.values()) >= 10
+
+
+def test_what_the_accelerators_have_no_room_for_bounds_by_enumeration() -> None:
+    """All may run anywhere, accelerators take no time, and hold about half: the CPU takes the rest."""
+    close = 0
+    for number in range(40):
+        rng = random.Random(number)
+        rows = [[one, rng.randint(3, 9), 0.1, rng.randint(2, 9), 1, None] for one in range(5)]
+        devices = [{"class": "accelerator", "count": 1, "memory_bytes": 14}, {"class": "cpu", "count": 1}]
+        instance = Instance.from_data(small("max_load", nodes=rows, edges=[], devices=devices))
+        best, bound = least_by_enumeration(instance), lower_bound(Grouped(instance))
+        assert best is not None and bound <= best
+        close += bound >= 0.8 * best
+    assert close >= 20
 
 
 @pytest.mark.filterwarnings("error")
