@@ -72,6 +72,8 @@ class ShrinkLab(Lab):
 
     def _make_scene(self) -> EdgeScene:
         self._scene = EdgeScene()
+        for size in BUDGETS:  # weighed before the slider moves, so that its first step is as quick as the next
+            chosen(_HOLES, "fp32", budget=size)
         return self._scene
 
     def _draw(self) -> View:
