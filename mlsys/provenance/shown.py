@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Shown", "announce", "hear"]
+__all__ = ["Shown", "announce", "hear", "unheard"]
 
 
 @dataclass(frozen=True)
@@ -64,3 +65,22 @@ def hear(heard: Callable[[Shown], None]) -> Callable[[], None]:
         _hearers[:] = [other for other in _hearers if other is not heard]
 
     return stop
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Tell nobody of what is drawn inside: it is a part of something that was announced as a whole.
+
+    Examples
+    --------
+    >>> stop = hear(lambda shown: print(shown.kind, shown.name))
+    >>> with unheard():
+    ...     announce("picture", "a frame", lambda: "…")
+    >>> stop()
+    """
+    hearers = _hearers[:]
+    _hearers.clear()
+    try:
+        yield
+    finally:
+        _hearers[:] = hearers

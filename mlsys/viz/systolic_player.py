@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mlsys.choices import FoldOverlap, Stationary
 from mlsys.files import atomically, write_text
 from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
-from mlsys.provenance.shown import announce
+from mlsys.provenance.shown import announce, unheard
 from mlsys.viz.style import COLORS
 from mlsys.viz.systolic import array_frame, plain_number
 
@@ -76,7 +76,7 @@ class SystolicAnimation:
         if self._pictures is None:
             import matplotlib.style
 
-            with matplotlib.style.context("default"):  # whatever the notebook has set
+            with matplotlib.style.context("default"), unheard():  # whatever the notebook has set
                 self._pictures = self._drawn()
         return self._pictures
 
