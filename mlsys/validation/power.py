@@ -18,6 +18,7 @@ import numpy as np
 
 from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
 from mlsys.models.energy.boards import LAWS
 from mlsys.provenance import remembered, unrecorded
 from mlsys.validation.cases import Inexpressible
@@ -131,7 +132,8 @@ def fit_powers() -> dict[str, dict[str, Any]]:
             "machines": len(factors),
         }
     with unrecorded():
-        own = [one.watts / one.twin.active_power.m_as("W") for one in measured_powers() if one.twin._active_power]
+        machines = [(one.watts, view(one.twin)) for one in measured_powers()]
+        own = [watts / own.quantity("active_power").m_as("W") for watts, own in machines if own.has("active_power")]
     low, high = np.quantile(own, _INNER)
     found["recorded"] = {"low": min(1.0, float(low)), "high": max(1.0, float(high)), "rows": len(own)}
     return found
@@ -146,9 +148,12 @@ def _static_share(kind: str) -> float:
     shares = []
     with unrecorded():
         for twin in Hardware:
-            rest, work = twin._idle_power, twin._active_power
-            if rest is None or work is None or not (twin.kind == kind or (kind, twin.kind) == ("SoC", "CPU")):
+            machine = view(twin)
+            if not (twin.kind == kind or (kind, twin.kind) == ("SoC", "CPU")):
                 continue
+            if not (machine.has("idle_power") and machine.has("active_power")):
+                continue
+            rest, work = machine.quantity("idle_power"), machine.quantity("active_power")
             if all(one.facts[0].confidence != "assumed" for one in (rest, work)):
                 shares.append(float((rest / work).m_as("")))
     return median(shares) if shares else ASLEEP
@@ -210,7 +215,8 @@ def _energy_checks() -> tuple[EnergyCheck, ...]:
         if left is None or seen is None or twin.id not in factors.get(twin.kind, {}):
             continue
         law = _without(factors[twin.kind], twin.id) * _follows(twin)
-        own = float("nan") if twin._active_power is None else twin.active_power.m_as("W")
+        machine = view(twin)
+        own = machine.quantity("active_power").m_as("W") if machine.has("active_power") else float("nan")
         found.append(EnergyCheck(row, twin.id, row.value * _JOULES[row.unit], seen * own, left * law))
     return tuple(found)
 
