@@ -1,0 +1,149 @@
+"""Laws of single kernels: what a product, fused attention and a message among machines take, and what power pays for.
+
+Each takes the columns of the kernels, the rates of the engines that run them and the fitted parameters, all one
+value for each kernel, and ``here``, which of them are meant. :mod:`mlsys.models.calibrated.model` puts them together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated.work import ALL_REDUCE, Work
+
+__all__ = ["MOST_SHARING", "attention_seconds", "message_seconds", "power_ceiling", "product_seconds", "sharing"]
+
+Array = NDArray[np.float64]
+
+# Tiles that libraries of matrix products offer, rows × columns of the output.
+TILES = (
+    (256, 256),
+    (256, 128),
+    (128, 256),
+    (128, 128),
+    (128, 64),
+    (64, 128),
+    (64, 64),
+    (64, 32),
+    (32, 64),
+    (32, 32),
+    (16, 16),
+)
+LARGEST_ALONE = 256 * 128
+SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
+# Rows that stream past one set of weights in a systolic array before the next is loaded.
+STREAMED = 512.0
+MOST_SPLITS = 32.0
+# 16-bit FLOP that a unit does each cycle where its tiles are fed one by one (an A100's). Machines whose units do
+# more hand an operand to their neighbours as well: clusters of two on Hopper, pairs of pairs on Blackwell.
+FED_ALONE = 2048.0
+MOST_SHARING = 4.0
+# A reduction split among blocks is summed by a second kernel, which starts when the first has ended: seconds.
+SECOND_KERNEL = 2e-6
+# What an operation of the vector units costs over one of the same width in the matrix units, which fetch and
+# decode one instruction for hundreds of them: an A100 does 19.5 TFLOP/s in FP32 with the power of 156 in TF32.
+VECTOR_ENERGY = 5.0
+# Units with less than this over their vector rate have no matrix units at work.
+MATRIX_UNITS = 1.5
+# Rows of queries, and keys, that a block of fused attention takes at a time; and operations of softmax for a score.
+QUERIES, KEYS, SCORE_OPERATIONS = 128.0, 128.0, 8.0
+
+
+def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
+    """Return the FLOP/s that the design power pays for."""
+    each = np.where(engines["matmul"] > MATRIX_UNITS * engines["vector"], 1.0, VECTOR_ENERGY)
+    joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
+    found: Array = engines["power"] / joules
+    return found
+
+
+def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+    """Return the FLOP/s that full tiles sustain: a part of the peak, or what the design power pays for."""
+    found: Array = np.minimum(own["compute"] * engines["matmul"], power_ceiling(engines, own))[here]
+    return found
+
+
+def sharing(engines: dict[str, Array]) -> Array:
+    """Return how many units of a machine share what feeds them, 1 to ``MOST_SHARING``."""
+    each = engines["matmul"] * engines["bits"] / 16 / (engines["units"] * engines["clock"])
+    found: Array = np.clip(each / FED_ALONE, 1.0, MOST_SHARING)
+    return found
+
+
+def attention_seconds(
+    kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]
+) -> Array:
+    """Return seconds of fused attention without its traffic to the main memory.
+
+    A block takes up to ``QUERIES`` rows of one head past all keys. Where the heads leave units
+    idle, the keys are split among them, and each part is written and read once more.
+    """
+    m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
+    units = engines["units"][here]
+    rate = sustained(engines, own, here) / units
+    vector = own["vector"][here] * engines["vector"][here] / units
+    rows = np.minimum(QUERIES, np.maximum(16.0, 2 ** np.ceil(np.log2(m))))
+    blocks = np.ceil(m / rows) * batch
+    # Below the diagonal only half of the keys count on average, and the last block has them all.
+    part = np.minimum(1.0, kernels["flops"][here] / (4 * batch * m * n * k))
+    splits = np.clip(np.floor(units / blocks), 1.0, np.maximum(1.0, np.ceil(n / KEYS)))
+    steps = np.ceil(n / splits / KEYS) * KEYS + own["ramp"][here]
+    block = 4 * rows * steps * k / rate + SCORE_OPERATIONS * rows * steps / vector
+    waves = np.maximum(np.ceil(blocks * splits / units) * part, 1.0)
+    found: Array = waves * block
+    return found
+
+
+def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+    """Return seconds of messages: one shot to all peers, or a ring of two rounds, whichever is faster."""
+    peers = np.maximum(kernels["peers"][here], 2.0)
+    wire = own["link"][here] * np.maximum(engines["link"][here], 1e9)
+    bytes_sent = kernels["moved"][here] * (peers - 1) / peers
+    hop = own["hop"][here]
+    at_once = np.where(kernels["k"][here] == ALL_REDUCE, peers, 1.0) * bytes_sent / wire + hop
+    rounds = np.where(kernels["k"][here] == ALL_REDUCE, 2.0, 1.0)
+    found: Array = np.minimum(at_once, rounds * (bytes_sent / wire + np.log2(peers) * hop))
+    return found
+
+
+def product_seconds(
+    kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return seconds of products at the best tile, without their traffic to the main memory, and which wait for it.
+
+    Machines whose units share operands run kernels that stay on their units and take the next part of any
+    block's reduction, so that no wave ends half empty; each unit then hands over one block half done.
+    """
+    m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
+    units, array = engines["units"][here], engines["array"][here]
+    rate = sustained(engines, own, here) / units
+    shared = sharing(engines)[here]
+    supply = feed[here] / units * shared
+    width = np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5)
+    tall = np.where(array > 1, np.ceil(k / array) * array, k)  # a systolic array pads the reduction
+    best, waits = np.full(m.shape, np.inf), np.zeros(m.shape, dtype=bool)
+    for tile_m, tile_n in TILES + SMALL_TILES:
+        fixed = array > 1
+        rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), float(tile_m))
+        columns = np.where(fixed, array, float(tile_n))
+        if tile_m * tile_n > LARGEST_ALONE and not (shared > 1).any():
+            continue
+        allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
+        blocks = np.ceil(m / rows) * np.ceil(n / columns) * batch
+        # Along the reduction a block is split as often as fills the units, or not at all.
+        fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, MOST_SPLITS)
+        for split in (np.ones_like(fill), fill):
+            depth = tall / split
+            arithmetic = 2 * rows * columns * (depth + own["ramp"][here]) / rate
+            feeding = (rows + columns) * depth * width / supply
+            inner = np.maximum(arithmetic, feeding)
+            waves = np.ceil(blocks * split / units)
+            extra = 2 * split * m * n * batch * 4 / feed[here] + np.where(fixed, 0.0, SECOND_KERNEL)
+            time = waves * inner + np.where(split > 1, extra, 0.0)
+            if split is not fill:
+                streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed[here]
+                time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
+            better = allowed & (time < best)
+            best = np.where(better, time, best)
+            waits = np.where(better, feeding > arithmetic, waits)
+    return best, waits
