@@ -185,7 +185,7 @@ def _dynamic(module: Any) -> Any:
     kinds = {torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU}
     if not any(type(one) in kinds for one in module.modules()):
         raise ArgumentError("int8-dynamic: the network has no linear or recurrent layer, so nothing would change")
-    return torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), kinds, dtype=torch.qint8)  # type: ignore[no-untyped-call]
+    return torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), kinds, dtype=torch.qint8)
 
 
 def _static(module: Any, images: torch.Tensor, backend: str) -> Any:

@@ -190,7 +190,7 @@ def _greeted(address: str, patience: float) -> None:
     from distributed.core import rpc
 
     async def asked() -> None:
-        async with rpc(address) as scheduler:  # type: ignore[no-untyped-call]
+        async with rpc(address) as scheduler:
             await asyncio.wait_for(scheduler.identity(), patience)
 
     failed: list[BaseException] = []

@@ -377,7 +377,7 @@ class Lab:
     def _display(bundle: dict[str, Any]) -> None:
         from IPython.display import display
 
-        display(bundle, raw=True)  # type: ignore[no-untyped-call]
+        display(bundle, raw=True)
 
 
 def _on_colab() -> bool:
