@@ -7,7 +7,7 @@ few numbers in their place are this model's own, and :attr:`Snapshot.assumed` na
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -101,6 +101,10 @@ class Snapshot:
         value = object.__getattribute__(self, name)
         return value.of() if type(value) is Unread else value
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the machine as plain numbers, as they are now: so it travels to other processes."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
     def changed(self, **rates: Any) -> Snapshot:
         """Return the machine with other rates: numbers, or functions without arguments that are called when asked."""
         other = object.__new__(Snapshot)
@@ -169,7 +173,7 @@ def snapshot(machine: MachineView) -> Snapshot:
     shared = _shared(machine)
     links = [partial(link.require, "bandwidth") for link in machine.links if link.has("bandwidth")]
     vectors = _vectors(machine)
-    fields: dict[str, Any] = {
+    read: dict[str, Any] = {
         "matmul": matmul,
         "vector": (lambda: _largest(vectors)()) if vectors else lambda: matmul() / MATRIX_OVER_VECTOR,
         "bandwidth": lambda: main.require("bandwidth"),
@@ -188,7 +192,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         "no limit of power": machine.has("tdp"),
         f"a process of {USUAL_NODE:.0f} nm": machine.has("node"),
     }
-    rates: dict[str, Any] = {name: Unread(value) if callable(value) else value for name, value in fields.items()}
+    rates: dict[str, Any] = {name: Unread(value) if callable(value) else value for name, value in read.items()}
     return Snapshot(
         name=machine.name,
         computes_in=computes_in,
