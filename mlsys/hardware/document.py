@@ -15,18 +15,13 @@ import yaml
 from mlsys.errors import DeviceFileError, UnreadableError
 from mlsys.inputs import read_bytes
 
-__all__ = ["MAX_BYTES", "Document", "Place", "plain", "read_faultless"]
+__all__ = ["MAX_BYTES", "Document", "Place", "read_faultless"]
 
 MAX_BYTES = 200_000
 _MAX_DEPTH = 12
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Place = tuple[Any, ...]
-
-
-def plain(text: str) -> Any:
-    """Return a YAML text of our own, which may use all of YAML, as plain data."""
-    return yaml.load(text, Loader=_Loader)
 
 
 class Document:

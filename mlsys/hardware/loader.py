@@ -17,9 +17,10 @@ from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
-from mlsys.hardware.document import MAX_BYTES, Document, Place, plain
+from mlsys.hardware.document import MAX_BYTES, Document, Place
 from mlsys.hardware.parts import OperandPaths, OperatingPoint
 from mlsys.hardware.technology import node_of, technology_of
+from mlsys.inputs import yaml_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity
@@ -74,7 +75,7 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
 def _validator() -> Any:
     import jsonschema
 
-    schema = plain((resources.files("mlsys.hardware") / "schema.yaml").read_text("utf-8"))
+    schema = yaml_of((resources.files("mlsys.hardware") / "schema.yaml").read_text("utf-8"))
     checker = jsonschema.FormatChecker(formats=())
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from mlsys.amounts import parsed_number
 from mlsys.faults import short
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import read_text
+from mlsys.inputs import read_text, yaml_of
 
 __all__ = ["EXTRA", "Row", "cited_rows", "columns_of", "read_rows", "shipped_rows", "sources"]
 
@@ -244,8 +244,5 @@ def cited_rows() -> tuple[Row, ...]:
 @lru_cache(maxsize=1)
 def sources() -> FrozenDict[str, FrozenDict[str, str]]:
     """Return title, address, licence and attribution of each source of the shipped rows."""
-    import yaml
-
-    with (_DATA / "sources.yaml").open(encoding="utf-8") as stream:
-        read = yaml.safe_load(stream)
+    read = yaml_of(read_text(_DATA / "sources.yaml"))
     return FrozenDict({key: FrozenDict(entry) for key, entry in read.items()})

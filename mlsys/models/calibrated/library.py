@@ -12,7 +12,7 @@ from pathlib import Path
 from mlsys.errors import UnreadableError
 from mlsys.files import Drafts, write_text
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import read_text
+from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.model import Parameters
 
@@ -43,12 +43,9 @@ _TIMES = ("launch", "hop", "energy")
 @lru_cache(maxsize=1)
 def fitted() -> FrozenDict[str, Parameters]:
     """Return the fitted parameters of every setting, such as ``"compiled network on GPU"``."""
-    import yaml
-
     if not _PLACE.exists():
         return FrozenDict({})
-    with _PLACE.open(encoding="utf-8") as stream:
-        read = yaml.safe_load(stream) or {}
+    read = yaml_of(read_text(_PLACE)) or {}
     return FrozenDict({setting: Parameters(**values) for setting, values in read.items()})
 
 
@@ -70,7 +67,7 @@ def _calibration(name: str, _written: float) -> FrozenDict[str, FrozenDict[str, 
     if not name:
         return FrozenDict({})
     try:
-        read = yaml.safe_load(read_text(name, _MOST_BYTES))
+        read = yaml_of(read_text(name, _MOST_BYTES))
         device, settings = read["device"], read["settings"]
         found = {setting: FrozenDict({str(device): Parameters(**values)}) for setting, values in settings.items()}
     except UnreadableError:
@@ -146,12 +143,9 @@ def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
 @lru_cache(maxsize=1)
 def machines() -> FrozenDict[str, FrozenDict[str, float]]:
     """Return, by setting, the factor of time of each machine that was measured in it."""
-    import yaml
-
     if not _MACHINES.exists():
         return FrozenDict({})
-    with _MACHINES.open(encoding="utf-8") as stream:
-        read = yaml.safe_load(stream) or {}
+    read = yaml_of(read_text(_MACHINES)) or {}
     return FrozenDict({setting: FrozenDict(values) for setting, values in read.items()})
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
+from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import spread_of
 from mlsys.models.calibrated.library import calibrated, machines, nearest
 
@@ -56,12 +57,9 @@ _Entry = FrozenDict[str, Any]
 @lru_cache(maxsize=1)
 def fitted_ranges() -> FrozenDict[str, _Entry]:
     """Return the intervals as they were fitted, by setting."""
-    import yaml
-
     if not _PLACE.exists():
         return FrozenDict({})
-    with _PLACE.open(encoding="utf-8") as stream:
-        read = yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    read = yaml_of(read_text(_PLACE))
     return FrozenDict({setting: FrozenDict(values) for setting, values in (read or {}).items()})
 
 

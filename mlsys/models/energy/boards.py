@@ -24,6 +24,7 @@ from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
+from mlsys.inputs import read_text, yaml_of
 from mlsys.units import Q_, Quantity
 
 __all__ = ["LAWS", "InferenceEnergy", "WorkPower", "fitted_powers", "inference_energy", "save_powers", "work_power"]
@@ -103,9 +104,7 @@ def fitted_powers() -> FrozenDict[str, FrozenDict[str, Any]]:
     >>> sorted(fitted_powers())
     ['MCU', 'SoC', 'recorded']
     """
-    import yaml
-
-    read = yaml.safe_load(_PLACE.read_text(encoding="utf-8"))
+    read = yaml_of(read_text(_PLACE))
     return FrozenDict({name: FrozenDict(entry) for name, entry in read.items()})
 
 

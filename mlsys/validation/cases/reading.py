@@ -9,6 +9,7 @@ from pathlib import Path
 from mlsys.errors import UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware, view
+from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated import Snapshot, snapshot
 from mlsys.models.calibrated.lowering import Format
 from mlsys.provenance import remembered
@@ -134,10 +135,7 @@ def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Sn
 
 @lru_cache(maxsize=1)
 def _names() -> FrozenDict[str, FrozenDict[str, object]]:
-    import yaml
-
-    with _PLACE.open(encoding="utf-8") as stream:
-        read = yaml.safe_load(stream)
+    read = yaml_of(read_text(_PLACE))
     return FrozenDict(
         {name: FrozenDict({"twin": entry} if isinstance(entry, str) else entry) for name, entry in read.items()}
     )
