@@ -36,8 +36,8 @@ test: setup ## Run all tests: style and types, the library, the notebooks, the b
 	@bash tools/ensure_firmware.sh
 	@$(PYTHON) tools/stages.py
 
-mutants: setup ## Run in full what `make test` draws a few of: each fact of each page, each number of each device
-	$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive -q
+mutants: setup ## Run in full what `make test` draws a few of: each fact of each page; goes on where it was stopped
+	@$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive --resume -qq -r "" --tb=short
 
 torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, and fuzz
 	$(PYTHON) tests/torture/torture_run.py

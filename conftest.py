@@ -18,6 +18,18 @@ gc.set_threshold(20_000, 10, 10)
 os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))
 
 
+def pytest_addoption(parser) -> None:
+    told = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
+    parser.addoption("--resume", action="store_true", help=told)
+
+
+def pytest_configure(config) -> None:
+    if config.getoption("resume"):
+        from resumed import Resumed  # found since pytest has read `pythonpath`
+
+        config.pluginmanager.register(Resumed(config), "resumed")
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     if not os.environ.get("MLSYS_ALL"):
         drawn = f"MLSYS_SEED={os.environ['MLSYS_SEED']}"
