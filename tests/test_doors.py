@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 import mlsys
+from mlsys.hardware.device import Device
+from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, OperatingPoint
+from mlsys.units import Quantity
 
 ROOT = Path(mlsys.__file__).parent
 # What stays outside a door, and why nobody's name or file can come that way.
@@ -30,6 +34,13 @@ OWN = {
     "validation/refit.py", "validation/rows.py", "viz/lru.py", "widgets/access.py", "widgets/progress.py",
     "widgets/state.py", "widgets/static.py", "workloads/captures/store.py",
 }  # fmt: skip
+# What the carriers of facts keep to themselves, but for names that amounts have as well, such as `_units`.
+KEPT = {
+    field.name
+    for carrier in (Device, MemoryLevel, Link, OperandPaths, OperatingPoint)
+    for field in dataclasses.fields(carrier)
+    if field.name.startswith("_") and not hasattr(Quantity(1, "byte"), field.name)
+}
 
 
 def called(node: ast.Call) -> tuple[str, str]:
@@ -72,6 +83,18 @@ def readers(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
+def private_reads(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Fields of a twin, read behind its view: by attribute, or by name with ``getattr``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            if node.attr in KEPT and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield node.attr, node.lineno
+        elif isinstance(node, ast.Call) and called(node)[1] in ("getattr", "attrgetter"):
+            names = {part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+            for name in names & KEPT:
+                yield name, node.lineno
+
+
 @functools.cache
 def trees() -> dict[str, ast.AST]:
     files = sorted(ROOT.rglob("*.py"))
@@ -94,8 +117,20 @@ def test_nothing_else_reads_what_somebody_hands_us() -> None:
     assert {place for place, _, _ in found(readers)} == OWN, "a file is excused that reads nothing any more"
 
 
+def test_numbers_of_twins_are_read_through_their_view_with_their_facts() -> None:
+    others = [f"mlsys/{place}:{line} {name}" for place, name, line in found(private_reads) if "hardware/" not in place]
+    assert not others, f"ask `view(device)`: `.has(field)`, `.quantity(field)` or `.require(field)`: {', '.join(others)}"
+
+
 def test_the_searches_find_what_they_look_for() -> None:
     code = "print(1)\nclick.secho(a)\nsys.stdout.write(a)\ncsv.DictWriter(f)\nx.print()\n' | '.join(a)\n'|---|'\n"
     tree = ast.parse(code + "path.read_text()\nread_text(path)\nopen(a)\ncsv.reader(f)\n'a | b'\n")
     lines = [sorted({line for _, line in look(tree)}) for look in (printers, rulers, readers)]
     assert lines == [[1, 2, 3, 4], [6, 7], [8, 10, 11]]
+
+
+def test_private_reads_are_found_whatever_the_twin_is_called() -> None:
+    code = "twin._tdp\n0 if end._latency is None else 1\ngetattr(device, '_peaks')\n"
+    tree = ast.parse(code + "self._latency\nlevel.latency\nvalue._units\nview(twin).has('tdp')\n")
+    assert {"_tdp", "_idle_power", "_active_power", "_latency", "_per_direction", "_bandwidth"} <= KEPT
+    assert sorted(line for _, line in private_reads(tree)) == [1, 2, 3]

@@ -12,6 +12,7 @@ from mlsys.amounts import parsed_number
 from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
 from mlsys.faults import short
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
 from mlsys.inputs import csv_records
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.workloads.operator import Network
@@ -114,7 +115,7 @@ def _power(twin: Device) -> float | None:
     drawn = work_power(twin)
     if drawn is not None:
         return float(drawn.power.m_as("W"))
-    return None if twin._tdp is None else float(twin.tdp.m_as("W"))
+    return view(twin).tdp
 
 
 def _joined(one: Device, other: Device) -> dict[str, float]:
@@ -122,9 +123,9 @@ def _joined(one: Device, other: Device) -> dict[str, float]:
     from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
 
     name = next((name for name in ("PCIe", "USB") if name in one.links and name in other.links), None)
-    ends = [twin.links[name] for twin in (one, other)] if name else []
-    waits = [end.latency for end in ends if end._latency is not None] or [LATENCY_PCIE_GEN3]
-    rates = [end.per_direction for end in ends] or [PCIE_GEN4_BW]
+    ends = [view(twin).link(name) for twin in (one, other)] if name else []
+    waits = [end.quantity("latency") for end in ends if end.has("latency")] or [LATENCY_PCIE_GEN3]
+    rates = [end.quantity("bandwidth") for end in ends] or [PCIE_GEN4_BW]
     return {
         "latency_ms": max(float(wait.m_as("ms")) for wait in waits),
         "bandwidth_gb_s": min(float(rate.m_as("GB/s")) for rate in rates),

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from mlsys.hardware import view
 from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
@@ -167,10 +168,10 @@ def serving(row: Row) -> Case:
     prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
     output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
     twin, _share = twin_of(row.device)
-    room = twin.memory[twin.main_memory]._capacity
-    if room is None:
+    memory = view(twin).main.capacity
+    if memory is None:
         raise Inexpressible(f"no capacity of the memory of {twin.name} on record")
-    capacity = float(room.m_as("byte")) * tensor * USABLE_MEMORY
+    capacity = memory * tensor * USABLE_MEMORY
     weights = float(model.parameters().magnitude) * fmt.weight
     each = float(model.kv_cache_per_token("fp8").m_as("byte")) * (prompt + output)
     batch = int(min(MOST_SEQUENCES, (capacity - weights) / each))
