@@ -29,9 +29,8 @@ OWN = {
     "bench/machine.py", "bench/stored.py", "bench/ten.py", "cli/common.py", "edge/arena.py", "edge/stored.py",
     "explain/backends/runtimes.py", "explain/energy.py", "explain/environment.py", "explain/firmware.py",
     "explain/stored.py", "files.py", "hardware/catalogue.py", "hardware/loader.py", "inputs.py",
-    "models/calibrated/effects.py", "models/calibrated/library.py", "models/calibrated/ranges.py",
-    "models/energy/boards.py",
-    "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py", "validation/cases/reading.py",
+    "models/calibrated/effects.py",
+    "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py",
     "validation/refit.py", "validation/rows.py", "viz/lru.py", "widgets/access.py", "widgets/progress.py",
     "widgets/state.py", "widgets/static.py", "workloads/captures/store.py",
 }  # fmt: skip
