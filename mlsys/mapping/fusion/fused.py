@@ -8,6 +8,7 @@ from functools import cached_property
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
+from mlsys.mapping.fusion.carried import carried
 from mlsys.mapping.fusion.match import FusionGroup, GroupTraffic, find_groups, traffic_of
 from mlsys.mapping.fusion.pattern import PATTERNS, Pattern, PatternRegistry
 from mlsys.mapping.fusion.steps import is_elementwise
@@ -226,21 +227,22 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
 
 
 def as_kernels(workload: Workload) -> Network:
-    """Return a network as the kernels that a compiler makes of it.
+    """Return a network as the kernels that its time is estimated from, whichever way it came.
 
-    A captured network is fused along its edges (:func:`fuse`). One of the catalogue that is written down
-    says itself what rides along with the products; one made by hand is taken to be kernels already.
+    They are products, convolutions, attention and look-ups, each with all that rides along. A captured network is
+    brought to this form along its edges (:mod:`mlsys.mapping.fusion.carried`). One of the catalogue that is written
+    down says itself what rides along; one made by hand, or fused already, is taken to be kernels.
 
     Examples
     --------
     >>> from mlsys.workloads import load
     >>> [len(as_kernels(load(name))) for name in ("resnet50", "resnext50_32x4d")]
-    [56, 54]
+    [54, 54]
     """
     if isinstance(workload, FusedWorkload):
         return workload
     if workload.has_graph:
-        return fuse(workload)
+        return carried(fuse(workload))
     return workload.written_kernels()
 
 

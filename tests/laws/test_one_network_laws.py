@@ -1,0 +1,119 @@
+"""One network, one answer: the estimate of a network does not depend on the way it was asked for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+import torch
+
+from mlsys import Hardware
+from mlsys.mapping.fusion import as_kernels, fuse
+from mlsys.models.analysis import analyse
+from mlsys.workloads import Network, Workload, load, zoo
+from sampled import drawn
+
+NAMES = [entry.name for entry in map(zoo.entry, zoo.networks()) if entry.code and entry.written]
+MACHINES = (
+    (Hardware.Cloud.A100, "compiled network"),
+    (Hardware.Cloud.A100, "eager network"),
+    (Hardware["EPYC_7742"], "compiled network"),
+)
+FACTORIES = {
+    "alexnet": "vision:alexnet",
+    "squeezenet_1.0": "vision:squeezenet",
+    "densenet121": "vision:densenet121",
+    "mobilenet_v2": "vision:mobilenet_v2",
+    "efficientnet_b0": "vision:efficientnet_b0",
+    "ic_resnet8": "tiny:resnet8",
+    "ad_autoencoder": "tiny:autoencoder",
+    "unet": "small:UNet",
+}
+
+
+@lru_cache(maxsize=8)
+def kernels(name: str, batch: int) -> Workload:
+    return as_kernels(load(name, batch=batch, precision="fp16"))  # type: ignore[return-value]
+
+
+def times(network: Network) -> list[float]:
+    return [
+        analyse(device, network, precision=device.headline, setting=setting).estimate.m_as("s")
+        for device, setting in MACHINES
+    ]
+
+
+def named(name: str, network: Network) -> Network:
+    """Effects of measurements are looked up by the network's name."""
+    return Network(name, network.operators)
+
+
+@pytest.mark.parametrize(("name", "batch"), drawn([(name, batch) for name in NAMES for batch in (1, 16)], 8, "routes"))
+def test_a_captured_network_is_timed_as_the_one_that_is_written_down(name: str, batch: int) -> None:
+    """Two readings of one paper, lowered in two ways: products of the tape, and a graph brought to products."""
+    written = named(zoo.entry(name).title, zoo.entry(name).build(batch=batch, whole=True))
+    assert times(kernels(name, batch)) == pytest.approx(times(written), rel=0.02)
+    assert len(kernels(name, batch)) == len(written)
+
+
+@pytest.mark.parametrize("name", drawn(list(FACTORIES), 3, "factories"))
+def test_a_factory_is_timed_as_the_catalogue_times_it(name: str) -> None:
+    size = {"image": zoo.entry(name).image[1]} if zoo.entry(name).image else {"shape": (2, 640)}  # type: ignore[index]
+    size = {"shape": (2, 3, 32, 32)} if name == "ic_resnet8" else size
+    mine = load(f"mlsys.workloads.torch_models.{FACTORIES[name]}", batch=2, precision="fp16", **size)  # type: ignore
+    assert times(named(zoo.entry(name).title, as_kernels(mine))) == pytest.approx(times(kernels(name, 2)), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", drawn(["lstm-lm", "detr-r50", "lenet5", "small-cnn", *NAMES], 5, "carried"))
+def test_kernels_keep_all_work_and_move_no_more_than_fused_ones(name: str) -> None:
+    work = load(name, batch=3)
+    fused, found = fuse(work), as_kernels(work)
+    assert (found.macs, found.flops) == (work.macs, work.flops)
+    assert sum(one.parameters for one in found) == sum(one.parameters for one in work)
+    assert found.data <= fused.data and len(found) <= len(fused)
+
+
+def timed(module: torch.nn.Module, *shape: int) -> Network:
+    return as_kernels(Workload.from_torch(module, torch.zeros(*shape, device="meta")))
+
+
+class Spread(torch.nn.Module):
+    """An outer sum: 64 times as much is made as is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.layer(x)
+        return (x[:, :, None] + x[:, None, :]).tanh().sum(2)
+
+
+def test_what_spreads_is_a_kernel_of_its_own() -> None:
+    """Nothing carries a tensor that no product reads or writes: 8 × 64 × 64 values of 4 bytes cross memory."""
+    product, spread = timed(Spread(), 8, 64)
+    assert (product.kind, spread.kind) == ("gemm", "elementwise")
+    assert spread.data.m_as("byte") >= 8 * 64 * 64 * 4
+
+
+def test_a_network_without_products_is_made_of_its_operators() -> None:
+    module = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Softmax(-1))
+    assert [one.kind for one in timed(module, 8, 64)] == ["normalisation", "softmax"]
+
+
+class Heads(torch.nn.Module):
+    """Query, key and value as three layers, as transformers' BERT has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.three = torch.nn.ModuleList(torch.nn.Linear(32, width) for width in (32, 16, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([layer(x).relu() for layer in self.three], -1)
+
+
+def test_layers_that_read_one_tensor_are_one_product() -> None:
+    (one,) = timed(Heads(), 8, 32)
+    assert (one.shape["m"], one.shape["n"], one.shape["k"]) == (8, 64, 32)
+    assert one.data.m_as("byte") == 4 * (8 * 32 + 32 * 64 + 8 * 64)
+    assert one.parameters == 32 * 64 + 64
