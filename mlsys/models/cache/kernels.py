@@ -13,7 +13,10 @@ WRITE_BACK = 128
 
 
 @njit(nogil=True)
-def fill_gemm(sizes, edges, loops, steps, bases, element, registers, addresses, kinds):  # type: ignore[no-untyped-def]
+def fill_gemm(
+    sizes: np.ndarray, edges: np.ndarray, loops: np.ndarray, steps: np.ndarray, bases: np.ndarray, element: int,
+    registers: bool, addresses: np.ndarray, kinds: np.ndarray,
+) -> None:  # fmt: skip
     """Write the accesses of a blocked product; operands A, B, C lack dimension 1, 0, 2."""
     n, k = sizes[1], sizes[2]
     x0, x1, x2 = steps[0], steps[1], steps[2]
@@ -54,7 +57,10 @@ def fill_gemm(sizes, edges, loops, steps, bases, element, registers, addresses, 
 
 
 @njit(nogil=True)
-def fill_conv(shape, cut, strides, bases, element, addresses, kinds):  # type: ignore[no-untyped-def]
+def fill_conv(
+    shape: np.ndarray, cut: np.ndarray, strides: np.ndarray, bases: np.ndarray, element: int, addresses: np.ndarray,
+    kinds: np.ndarray,
+) -> int:  # fmt: skip
     """Write the accesses of a blocked convolution and return how many there are."""
     images, into, filters, size, out, taps, step, pad = shape
     p = 0
@@ -93,7 +99,7 @@ def fill_conv(shape, cut, strides, bases, element, addresses, kinds):  # type: i
 
 
 @njit(nogil=True)
-def line_range(addresses):  # type: ignore[no-untyped-def]
+def line_range(addresses: np.ndarray) -> tuple[int, int]:
     """Return the lowest and the highest address."""
     low = high = addresses[0]
     for address in addresses:
@@ -102,16 +108,17 @@ def line_range(addresses):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def numbered(addresses, shift, first, ids):  # type: ignore[no-untyped-def]
+def numbered(addresses: np.ndarray, shift: int, first: int, ids: np.ndarray) -> None:
     """Write the number of each address's line of 2**shift bytes, from ``first`` on."""
     for p in range(len(addresses)):
         ids[p] = (addresses[p] >> shift) - first
 
 
 @njit(nogil=True)
-def run_level(  # type: ignore[no-untyped-def]
-    lines, kinds, where, numbers, sets, ways, first_level, events, event_kinds, misses
-):
+def run_level(
+    lines: np.ndarray, kinds: np.ndarray, where: np.ndarray, numbers: np.ndarray, sets: int, ways: int,
+    first_level: bool, events: np.ndarray, event_kinds: np.ndarray, misses: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
     """Run accesses through one level of cache.
 
     ``lines`` are dense ids, ``numbers`` the line number of each id, ``where`` the slot of each
@@ -186,7 +193,10 @@ def run_level(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def run_one_set(lines, kinds, count, room, first_level, events, event_kinds, misses):  # type: ignore[no-untyped-def]
+def run_one_set(
+    lines: np.ndarray, kinds: np.ndarray, count: int, room: int, first_level: bool, events: np.ndarray,
+    event_kinds: np.ndarray, misses: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
     """Run accesses through one level that keeps any ``room`` lines, those used last.
 
     As :func:`run_level`, with nothing but the time of each line's last use. The oldest line that is
@@ -237,7 +247,7 @@ def run_one_set(lines, kinds, count, room, first_level, events, event_kinds, mis
 
 
 @njit(nogil=True)
-def reuse_distances(lines, count, histogram):  # type: ignore[no-untyped-def]
+def reuse_distances(lines: np.ndarray, count: int, histogram: np.ndarray) -> None:
     """Count, by reuse distance, the accesses whose line was touched before.
 
     The distance is how many other lines were touched since. A Fenwick tree over time holds a

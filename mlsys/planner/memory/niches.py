@@ -16,7 +16,7 @@ _FAR = 1 << 60
 
 
 @njit(nogil=True)
-def _hashed(one, offset):  # type: ignore[no-untyped-def]
+def _hashed(one: int, offset: int) -> np.uint64:
     """Return 64 mixed bits of a buffer and the lowest offset that it may have."""
     bits = np.uint64(one + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset) * np.uint64(0xD6E8FEB86659FD93)
     bits ^= bits >> np.uint64(32)
@@ -27,7 +27,10 @@ def _hashed(one, offset):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def raise_floors(begin, end, first, last, size, start, capacity, left, floor, least, slack, reach):  # type: ignore[no-untyped-def]
+def raise_floors(
+    begin: int, end: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, start: np.ndarray, capacity: int,
+    left: np.ndarray, floor: np.ndarray, least: np.ndarray, slack: np.ndarray, reach: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
     """Raise floors to where something may lie; return a step that overflows, or -1, and how many buffers are left.
 
     Written are the lowest offset of each buffer that is left, what may still be wasted at each step (-1 where
@@ -64,7 +67,7 @@ def raise_floors(begin, end, first, last, size, start, capacity, left, floor, le
 
 
 @njit(nogil=True)
-def first_part(begin, end, reach):  # type: ignore[no-untyped-def]
+def first_part(begin: int, end: int, reach: np.ndarray) -> tuple[int, int]:
     """Return the steps of the first part that nothing crosses the end of; an empty one if nothing is left."""
     while begin < end and reach[begin] == 0:
         begin += 1
@@ -77,16 +80,24 @@ def first_part(begin, end, reach):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def by_offset(begin, end, first, left, least, order, listed):  # type: ignore[no-untyped-def]
+def _insert(listed: np.ndarray, count: int, one: int, key: np.ndarray) -> None:
+    """Put a buffer into the first ``count`` of a list, where its key says."""
+    place = count
+    while place and key[listed[place - 1]] > key[one]:
+        listed[place] = listed[place - 1]
+        place -= 1
+    listed[place] = one
+
+
+@njit(nogil=True)
+def by_offset(
+    begin: int, end: int, first: np.ndarray, left: np.ndarray, least: np.ndarray, order: np.ndarray, listed: np.ndarray
+) -> int:
     """List what is left within a part, the lowest first, and return how many; `order` is kept nearly sorted."""
     count = 0
     for one in order:
         if left[one] and begin <= first[one] < end:
-            place = count
-            while place and least[listed[place - 1]] > least[one]:
-                listed[place] = listed[place - 1]
-                place -= 1
-            listed[place] = one
+            _insert(listed, count, one, least)
             count += 1
     place = 0
     for at in range(len(order)):
@@ -98,7 +109,10 @@ def by_offset(begin, end, first, left, least, order, listed):  # type: ignore[no
 
 
 @njit(nogil=True)
-def pile_up(listed, begin, end, first, last, size, capacity, least, tops):  # type: ignore[no-untyped-def]
+def pile_up(
+    listed: np.ndarray, begin: int, end: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, capacity: int,
+    least: np.ndarray, tops: np.ndarray,
+) -> tuple[int, np.uint64]:  # fmt: skip
     """Return a step at which what is left overflows when piled up by lowest offset, or -1; and a hash of it all."""
     for step in range(begin, end):
         tops[step] = 0
@@ -113,7 +127,11 @@ def pile_up(listed, begin, end, first, last, size, capacity, least, tops):  # ty
 
 
 @njit(nogil=True)
-def choose_step(listed, begin, end, first, last, size, floor, least, slack, weight, niche, choices, above, lift):  # type: ignore[no-untyped-def]
+def choose_step(
+    listed: np.ndarray, begin: int, end: int, first: np.ndarray, last: np.ndarray, size: np.ndarray,
+    floor: np.ndarray, least: np.ndarray, slack: np.ndarray, weight: np.ndarray, niche: np.ndarray,
+    choices: np.ndarray, above: np.ndarray, lift: np.ndarray,
+) -> int:  # fmt: skip
     """Return the step of a niche that has the fewest branches for its weight.
 
     Written are the number of the niche at each step (-1 where there is none), and the lowest offset at each step of
@@ -154,14 +172,18 @@ def choose_step(listed, begin, end, first, last, size, floor, least, slack, weig
 
 
 @njit(nogil=True)
-def _beside(first, last, step, one, other):  # type: ignore[no-untyped-def]
+def _beside(first: np.ndarray, last: np.ndarray, step: int, one: int, other: int) -> bool:
     """Whether another buffer meets one in time, but not at a step."""
     away = first[other] > step or last[other] <= step
-    return away and first[other] < last[one] and first[one] < last[other]
+    meets: bool = away and first[other] < last[one] and first[one] < last[other]
+    return meets
 
 
 @njit(nogil=True)
-def branches(listed, step, first, last, size, rank, floor, least, slack, niche, found):  # type: ignore[no-untyped-def]
+def branches(
+    listed: np.ndarray, step: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, rank: np.ndarray,
+    floor: np.ndarray, least: np.ndarray, slack: np.ndarray, niche: np.ndarray, found: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
     """Write the buffers that may rest on the floor at a step, then -1 if a gap may; return how many, and its end."""
     count = 0
     low = floor[step]
@@ -172,11 +194,7 @@ def branches(listed, step, first, last, size, rank, floor, least, slack, niche, 
         if niche[first[one]] < 0 or niche[first[one]] != niche[last[one] - 1]:
             end = min(end, least[one])
             continue
-        place = count
-        while place and rank[found[place - 1]] > rank[one]:
-            found[place] = found[place - 1]
-            place -= 1
-        found[place] = one
+        _insert(found, count, one, rank)
         count += 1
     for place in range(count):  # one that lies higher must rest on another
         one = found[place]

@@ -31,7 +31,10 @@ _LOOK, _DONE, _FAILED, _BRANCH = 0, 1, 2, 3
 
 
 @njit(nogil=True)
-def search_offsets(first, last, size, start, rank, capacity, failed, offsets, allowed, stop):  # type: ignore[no-untyped-def]
+def search_offsets(
+    first: np.ndarray, last: np.ndarray, size: np.ndarray, start: np.ndarray, rank: np.ndarray, capacity: int,
+    failed: np.ndarray, offsets: np.ndarray, allowed: int, stop: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
     """Return `FOUND`, `NONE` if there are no offsets, or `STOPPED`; and the states looked at.
 
     Parameters

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mlsys.compiled import njit
 from mlsys.planner.placement.instances.balance import change_loads, move, recount, soft_maximum
 from mlsys.planner.placement.instances.latency import change_path, latest_end
 
@@ -15,32 +15,13 @@ _FAR = 1e300
 _NONE = 1e308
 
 
-@njit(cache=True, nogil=True)
-def anneal(  # type: ignore[no-untyped-def]
-    serial,
-    start,
-    cpu,
-    acc,
-    size,
-    transfer,
-    memory,
-    devices,
-    after,
-    consumers,
-    before,
-    producers,
-    group,
-    member_starts,
-    members,
-    near_starts,
-    near,
-    order,
-    steps,
-    hot,
-    cold,
-    shape,
-    seed,
-):
+@njit(nogil=True)
+def anneal(
+    serial: bool, start: np.ndarray, cpu: np.ndarray, acc: np.ndarray, size: np.ndarray, transfer: np.ndarray,
+    memory: float, devices: int, after: np.ndarray, consumers: np.ndarray, before: np.ndarray, producers: np.ndarray,
+    group: np.ndarray, member_starts: np.ndarray, members: np.ndarray, near_starts: np.ndarray, near: np.ndarray,
+    order: np.ndarray, steps: int, hot: float, cold: float, shape: float, seed: int,
+) -> tuple[np.ndarray, float]:  # fmt: skip
     """Return the best placement that fits, and its value, a huge number if none fits.
 
     The value is the largest load, or, if ``serial``, the end of one sample. ``hot`` and ``cold`` are temperatures as

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mlsys.compiled import njit
 
 __all__ = ["change_loads", "gather", "move", "recount", "soft_maximum"]
 
 
-@njit(cache=True, nogil=True)
-def move(node, to, state, work):  # type: ignore[no-untyped-def]
+@njit(nogil=True)
+def move(node: int, to: int, state: tuple[np.ndarray, ...], work: tuple[np.ndarray, ...]) -> None:
     """Move one operator and keep the loads: `count[u, d]` consumers of u are on d."""
     device, count, loads, held = state
     cpu, acc, size, transfer, before, producers, after = work
@@ -54,8 +55,8 @@ def move(node, to, state, work):  # type: ignore[no-untyped-def]
             loads[to] += fee
 
 
-@njit(cache=True, nogil=True)
-def recount(state, work):  # type: ignore[no-untyped-def]
+@njit(nogil=True)
+def recount(state: tuple[np.ndarray, ...], work: tuple[np.ndarray, ...]) -> None:
     """Sum loads and bytes anew, because sums drift by a hair with every move."""
     device, count, loads, held = state
     cpu, acc, size, transfer, _, _, after = work
@@ -74,8 +75,8 @@ def recount(state, work):  # type: ignore[no-untyped-def]
     held[0] = 0.0
 
 
-@njit(cache=True, nogil=True)
-def soft_maximum(loads, held, memory, sharp):  # type: ignore[no-untyped-def]
+@njit(nogil=True)
+def soft_maximum(loads: np.ndarray, held: np.ndarray, memory: float, sharp: float) -> float:
     """Return a soft maximum of the loads (a norm), and more where memory overflows."""
     top = 0.0
     for load in loads:
@@ -91,11 +92,15 @@ def soft_maximum(loads, held, memory, sharp):  # type: ignore[no-untyped-def]
     for accelerator in range(1, len(held)):
         if held[accelerator] > memory:
             over += held[accelerator] / memory - 1.0
-    return top * total ** (1.0 / sharp) * (1.0 + 2.0 * over)
+    value: float = top * total ** (1.0 / sharp) * (1.0 + 2.0 * over)
+    return value
 
 
-@njit(cache=True, nogil=True)
-def gather(start, most, keep, way, stamp, on, rank, near_starts, near, moved, mark):  # type: ignore[no-untyped-def]
+@njit(nogil=True)
+def gather(
+    start: int, most: int, keep: float, way: int, stamp: int, on: np.ndarray, rank: np.ndarray,
+    near_starts: np.ndarray, near: np.ndarray, moved: np.ndarray, mark: np.ndarray,
+) -> int:  # fmt: skip
     """Fill ``moved`` with a group and neighbours of its device; return how many.
 
     ``keep`` is the chance of each neighbour; ``way`` is 0 for all round, 1 only onward and 2 only back in
@@ -118,10 +123,12 @@ def gather(start, most, keep, way, stamp, on, rank, near_starts, near, moved, ma
     return count
 
 
-@njit(cache=True, nogil=True)
-def change_loads(  # type: ignore[no-untyped-def]
-    stamp, lowest, loads, allowed, on, order, rank, near_starts, near, moved, goals, mark
-):
+@njit(nogil=True)
+def change_loads(
+    stamp: int, lowest: int, loads: np.ndarray, allowed: np.ndarray, on: np.ndarray, order: np.ndarray,
+    rank: np.ndarray, near_starts: np.ndarray, near: np.ndarray, moved: np.ndarray, goals: np.ndarray,
+    mark: np.ndarray,
+) -> int:  # fmt: skip
     """Fill ``moved`` and ``goals`` with groups and where each goes; return how many."""
     groups, devices = len(on), len(loads)
     kind = np.random.random()

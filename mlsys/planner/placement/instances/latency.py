@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mlsys.compiled import njit
 from mlsys.planner.placement.instances.balance import gather
 
 __all__ = ["change_path", "latest_end"]
 
 
-@njit(cache=True, nogil=True)
-def latest_end(device, loads, cpu, after, consumers, waiting, ends, queue, first_of, next_of):  # type: ignore[no-untyped-def]
+@njit(nogil=True)
+def latest_end(
+    device: np.ndarray, loads: np.ndarray, cpu: np.ndarray, after: np.ndarray, consumers: np.ndarray,
+    waiting: np.ndarray, ends: np.ndarray, queue: np.ndarray, first_of: np.ndarray, next_of: np.ndarray,
+) -> float:  # fmt: skip
     """Return the end of one sample, or -1 if blocks wait for each other in a circle.
 
     Units are the operators on a CPU, and the blocks after them; `waiting`, `ends` (units), `queue` (units),
@@ -82,10 +85,11 @@ def latest_end(device, loads, cpu, after, consumers, waiting, ends, queue, first
     return last if tail == units else -1.0
 
 
-@njit(cache=True, nogil=True)
-def change_path(  # type: ignore[no-untyped-def]
-    stamp, lowest, devices, on, order, rank, near_starts, near, moved, goals, mark
-):
+@njit(nogil=True)
+def change_path(
+    stamp: int, lowest: int, devices: int, on: np.ndarray, order: np.ndarray, rank: np.ndarray,
+    near_starts: np.ndarray, near: np.ndarray, moved: np.ndarray, goals: np.ndarray, mark: np.ndarray,
+) -> int:  # fmt: skip
     """Fill ``moved`` and ``goals`` with groups and where they go; return how many."""
     groups = len(on)
     kind = np.random.random()

@@ -206,7 +206,7 @@ def _starts(grouped: Grouped, seed: int, until: float) -> list[Start]:
     serial = grouped.instance.objective == "latency"
     for number in range(_ORDERS):
         order = grouped.order(np.random.default_rng((seed, number)) if number else None)
-        device = stretches(*arrays, order, grouped.knots, serial)  # type: ignore[call-arg]
+        device = stretches(*arrays, order, grouped.knots, serial)
         for one in (device, np.zeros_like(device)) if not number else (device,):
             score = evaluate(grouped.instance, one.tolist())
             over = math.inf if score.broken else score.value_ms
@@ -231,7 +231,7 @@ def _jobs(
         if number % 2:
             start = best
         chance = (seed * 1_000_003 + turn * 7919 + 1) % 2**31
-        yield partial(anneal, not load, start, *arrays, order, steps, hot, cold, shape, chance)  # type: ignore[call-arg]
+        yield partial(anneal, not load, start, *arrays, order, steps, hot, cold, shape, chance)
 
 
 def _exhaustive(grouped: Grouped) -> tuple[float, tuple[int, ...] | None]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mlsys.compiled import njit
 
 __all__ = ["stretches"]
 
 _LARGE = 1e290
 
 
-@njit(cache=True, nogil=True)
-def stretches(  # type: ignore[no-untyped-def]
-    cpu, acc, size, transfer, memory, devices, after, consumers, before, producers, group, member_starts, members,
-    near_starts, near, order, knots, serial,
-):  # fmt: skip
+@njit(nogil=True)
+def stretches(
+    cpu: np.ndarray, acc: np.ndarray, size: np.ndarray, transfer: np.ndarray, memory: float, devices: int,
+    after: np.ndarray, consumers: np.ndarray, before: np.ndarray, producers: np.ndarray, group: np.ndarray,
+    member_starts: np.ndarray, members: np.ndarray, near_starts: np.ndarray, near: np.ndarray, order: np.ndarray,
+    knots: np.ndarray, serial: bool,
+) -> np.ndarray:  # fmt: skip
     """Return the best placement in which every accelerator holds one stretch of `order`, a knot whole.
 
     What no stretch covers runs on the CPU. With `serial` the sum of all loads is made least (the end of one
