@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import get_args
@@ -55,12 +56,24 @@ def calibrate(data: Path, out: Path) -> None:
 
     DATA has the columns of `mlsys validate --data`; `mlsys measure` writes such a file. What was learned
     goes into a small file for --calibration, or the environment variable MLSYS_CALIBRATION.
+
+    Which ten? Of every software and number format that you will ask about, some: only what was measured is
+    calibrated. Of each, from the shortest to the longest, in even steps: one that its launches hold, one that
+    reads its weights at a batch of one, one large product or batch; and different networks rather than the
+    same again. Warm, at a steady clock.
     """
     from mlsys.validation.calibrate import calibrate_file
 
     found = calibrate_file(data, out)
     say(f"{found.rows} measurements of {found.device}: median error {found.before:.0%} before, {found.after:.0%} after")
     for sentence in found.learned or ("nothing new: the machine does what the published ones do",):
+        say(f"  {sentence}")
+    apart = {name: factor for name, factor in found.networks.items() if abs(math.log(factor)) > 0.02}
+    if apart:
+        furthest = sorted(apart.items(), key=lambda item: -abs(math.log(item[1])))[:3]
+        say("  networks apart from that: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
+    say(f"  a further measurement should lie within {math.exp(1.28 * found.spread):.2f} times, four in five")
+    for sentence in found.untold:
         say(f"  {sentence}")
     say(f"written: {out}", err=True)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters
-from mlsys.models.calibrated.library import parameters_of, save_calibration
+from mlsys.models.calibrated import Parameters, Stack
+from mlsys.models.calibrated.library import parameters_of, scaled
+from mlsys.models.calibrated.own import save_calibration, uncalibrated
 from mlsys.validation.cases import Case, Inexpressible, interpret
-from mlsys.validation.estimates import of_the_work
-from mlsys.validation.fit import Fit, fit, predicted
+from mlsys.validation.estimates import estimated, tuned
+from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import EXTRA, Row, columns_of, read_rows
 
-__all__ = ["Calibration", "TenBack", "calibrate", "calibrate_file", "ten_rows_back"]
+__all__ = ["Calibration", "calibrate", "calibrate_file"]
 
 FEWEST = 3
 # Two measurements of the same thing that differ by more contradict each other.
@@ -25,6 +29,13 @@ _WORDS = {
     "vector": "your vector units attain {:.0%} of their peak",
     "bandwidth": "your memory attains {:.0%} of its peak",
     "launch": "each kernel costs {:.3g} µs",
+}
+# Where no row's time follows a parameter by this much of its change, the rows do not tell it.
+_FELT = 0.2
+_ADVICE = {
+    "compute": ("what your arithmetic attains", "add a large matrix product or network, or a large batch"),
+    "bandwidth": ("what your memory attains", "add data larger than the last cache: a copy, or a batch of one"),
+    "launch": ("what a kernel costs to start", "add a small size, or a small network at a batch of one"),
 }
 
 
@@ -40,18 +51,25 @@ class Calibration:
         How many measurements.
     settings
         The parameters of each kind of software that was measured, for this machine.
+    networks
+        How many times as long each network that was measured takes as these parameters say.
+    spread
+        How far a further measurement is expected to be off, in logarithm of time.
     before, after
         Median error of the measurements before, and after, as a part; the second on the rows fitted to.
-    learned
-        Sentences.
+    learned, untold
+        Sentences: what they say, and what they leave open.
     """
 
     device: str
     rows: int
     settings: dict[str, Parameters]
+    networks: dict[str, float]
+    spread: float
     before: float
     after: float
     learned: tuple[str, ...]
+    untold: tuple[str, ...] = ()
 
 
 def _checked(rows: Sequence[Row], where: str) -> list[Case]:
@@ -66,9 +84,16 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
         except Inexpressible as reason:
             raise ValueError(f"{where}: line {line}: {reason}") from reason
         if cases and case.twin != cases[0].twin:
+            same = row.device == rows[0].device
             raise ValueError(
-                f"{where}: line {line}: `device` {row.device} is not {rows[0].device} of line 2. "
-                "One file calibrates one machine: write a file for each"
+                f"{where}: line {line}: "
+                + (
+                    f"`software` {row.software!r} runs on {case.twin}, and {rows[0].software!r} of line 2 on "
+                    f"{cases[0].twin}. "
+                    if same
+                    else f"`device` {row.device} is not {rows[0].device} of line 2. "
+                )
+                + "One file calibrates one machine: write a file for each"
             )
         if cases and case.row.device_class != rows[0].device_class:
             raise ValueError(
@@ -93,8 +118,10 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
 def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     """Return what measurements of one machine teach about it.
 
-    Each kind of software among them starts from the parameters that were fitted to published
-    measurements, and leaves them only as far as the rows pull.
+    They move the parameters of the software that was measured, its scale, and those of its networks, away from
+    what published measurements say, as far as the rows pull: see :mod:`mlsys.validation.learning`. Software that
+    was not measured keeps what it has: on machines left out of the fit, ten rows of one kind of work did not
+    bring others nearer.
 
     Parameters
     ----------
@@ -109,34 +136,63 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         If a row cannot be expressed, rows are of several machines, contradict each other, or are all the same.
     """
     cases = _checked(rows, where)
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        groups.setdefault(case.setting, []).append(case)
-    settings: dict[str, Parameters] = {}
-    learned: list[str] = []
-    before: list[float] = []
-    after: list[float] = []
-    for name, rest in sorted(groups.items()):
-        # What is known of a network or a shape holds on this machine too, and is no fault of its own.
-        own = [
-            replace(case, seconds=case.seconds / factor)
-            for case, factor in zip(rest, of_the_work(rest).tolist(), strict=True)
-        ]
-        usual, _ = parameters_of(name, own[0].twin)
-        measured = np.array([case.seconds for case in own])
-        before += np.abs(predicted(own, Fit(usual)) / measured - 1).tolist()
-        found = fit(own, centre=usual)
-        machine = found.of(own[0].twin)
-        after += np.abs(predicted(own, Fit(machine)) / measured - 1).tolist()
-        settings[name] = machine
-        for field, words in _WORDS.items():
-            value, was = getattr(machine, field), getattr(usual, field)
-            if abs(np.log(value / was)) > 0.02:
-                scale = 1e6 if field == "launch" else 1.0
-                learned.append(f"{name}: {words.format(value * scale)}; usual is {_short(field, was)}")
+    with uncalibrated():
+        base = tuned(cases)
+        stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+        before = estimated(cases, stack, base)
+        found = learn(cases, before, base)
+        after = found.seconds(cases, before, base)
+        names = sorted(found.settings)
+        usual = {name: parameters_of(name, cases[0].twin)[0] for name in names}
+    settings = {name: _machine(found, name, usual[name]) for name in names}
+    measured = np.array([case.seconds for case in cases])
+    errors = [float(np.median(np.abs(times / measured - 1))) for times in (before, after)]
+    factors = {name: math.exp(value) for name, value in found.networks.items()}
     return Calibration(
-        cases[0].twin, len(cases), settings, float(np.median(before)), float(np.median(after)), tuple(learned)
+        cases[0].twin,
+        len(cases),
+        settings,
+        factors,
+        found.spread,
+        errors[0],
+        errors[1],
+        tuple(words for name in names for words in _words(name, settings[name], usual[name], _felt(cases, base, name))),
+        _untold(cases, base),
     )
+
+
+def _machine(found: Learned, setting: str, usual: Parameters) -> Parameters:
+    moved = found.parameters(usual.vectorised()[None, :])[0]
+    return scaled(Parameters(*moved.tolist()), math.exp(found.settings[setting]))
+
+
+def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
+    """Return the parameters that rows, of one setting or of all, follow."""
+    here = [place for place, case in enumerate(cases) if setting in ("", case.setting)]
+    most = np.abs(sensitivities([cases[place] for place in here], base[here])).max(axis=0)
+    return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _FELT}
+
+
+def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> list[str]:
+    """Return what was learned of one setting, in words: of the parameters that its rows follow."""
+    told = []
+    for field, words in _WORDS.items():
+        value, was = getattr(own, field), getattr(usual, field)
+        if field in felt and abs(math.log(value / was)) > 0.02:
+            scale = 1e6 if field == "launch" else 1.0
+            told.append(f"{setting}: {words.format(value * scale)}; usual is {_short(field, was)}")
+    return told
+
+
+def _untold(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
+    """Return what the rows leave open, and which rows would tell."""
+    felt = _felt(cases, base)
+    advice = [f"no row tells {what}: {how}" for name, (what, how) in _ADVICE.items() if name not in felt]
+    counts = Counter(case.setting for case in cases)
+    alone = [name for name, rows in counts.items() if rows == 1 and len(counts) > 1]
+    if alone:
+        advice.append(f"one row alone speaks for {', '.join(alone)}: take three or more of each, small and large")
+    return tuple(advice)
 
 
 def _short(field: str, value: float) -> str:
@@ -157,53 +213,5 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
         names = ", ".join(entry.name for entry in fields(Row))
         raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {names}")
     found = calibrate(read_rows(data), str(data))
-    save_calibration(out, found.device, found.settings, found.rows)
-    return found
-
-
-@dataclass(frozen=True)
-class TenBack:
-    """A machine left out of the fit, and what ten of its rows, handed back, do to the error of the rest.
-
-    Attributes
-    ----------
-    setting, twin
-        Which rows.
-    rows
-        The rest, that were graded.
-    without, calibrated
-        Median error of the rest, as a part: predicted without the machine, and after ten rows of it.
-    """
-
-    setting: str
-    twin: str
-    rows: int
-    without: float
-    calibrated: float
-
-
-def ten_rows_back(cases: Sequence[Case], ten: int = 10) -> list[TenBack]:
-    """Leave each machine out of a setting, hand ten of its rows back, and grade the rest of its rows.
-
-    Parameters
-    ----------
-    cases
-        Of one setting.
-    ten
-        Rows handed back, evenly spread over the measured times; machines with fewer than 2 × ten are passed over.
-    """
-    found = []
-    for twin in sorted({case.twin for case in cases}):
-        own = sorted((case for case in cases if case.twin == twin), key=lambda case: case.seconds)
-        others = [case for case in cases if case.twin != twin]
-        if len(own) < 2 * ten or len(others) < FEWEST:
-            continue
-        back = set(np.linspace(0, len(own) - 1, ten).round().astype(int).tolist())
-        given = [case for place, case in enumerate(own) if place in back]
-        rest = [case for place, case in enumerate(own) if place not in back]
-        measured = np.array([case.seconds for case in rest])
-        usual = fit(others).parameters
-        machine = fit(given, centre=usual).of(twin)
-        errors = [float(np.median(np.abs(predicted(rest, Fit(way)) / measured - 1))) for way in (usual, machine)]
-        found.append(TenBack(cases[0].setting, twin, len(rest), *errors))
+    save_calibration(out, found.device, found.settings, found.rows, found.networks, found.spread)
     return found

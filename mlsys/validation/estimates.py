@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Stack, calibrated_times, kernel_times
-from mlsys.models.calibrated.effects import curves_of, effect_of
+from mlsys.models.calibrated.effects import curves_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
 from mlsys.validation.cases import Case
 
-__all__ = ["curved", "estimated", "of_the_work", "tuned"]
+__all__ = ["curved", "estimated", "tuned"]
 
 Array = NDArray[np.float64]
 
@@ -27,13 +27,6 @@ def curved(cases: Sequence[Case]) -> Array:
         stack = Stack.of([(case.engine, case.work, case.stays) for case in own])
         plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
         found[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
-    return found
-
-
-def of_the_work(cases: Sequence[Case]) -> Array:
-    """Return the factor of time of each case's network and shape, whatever its machine."""
-    networks = [effect_of(case.setting, case.twin, case.network, machine=False).factor for case in cases]
-    found: Array = np.array(networks) * curved(cases)
     return found
 
 

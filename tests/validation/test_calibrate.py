@@ -14,10 +14,11 @@ from mlsys.cli import main
 from mlsys.hardware import Hardware
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.library import CALIBRATION, calibrated, parameters_of
+from mlsys.models.calibrated.own import calibrated_network
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.units import Q_
-from mlsys.validation import read_rows
-from mlsys.validation.calibrate import calibrate
+from mlsys.validation import Row, read_rows, validate
+from mlsys.validation.calibrate import calibrate, calibrate_file
 from mlsys.validation.cases import interpret
 from mlsys.validation.cases.reading import twin_of
 from mlsys.validation.rows import columns_of
@@ -73,6 +74,58 @@ def test_the_file_is_used_where_it_is_named_and_only_for_its_machine(
     assert own.bandwidth == pytest.approx(0.6, rel=0.06) and own.bandwidth != usual
     assert whose.endswith("measured on this machine")
     assert parameters_of(setting, "T4")[1] == setting
+
+
+def network_rows(factor: dict[str, float], spoilt: str = "") -> list[tuple[str, ...]]:
+    """Return ten networks on a Raspberry Pi 5 that take so many times what is estimated, one of them ten times that."""
+    names = ("ResNet-18", "ResNet-50", "VGG-16", "GoogLeNet", "SqueezeNet 1.1", "MobileNet-v2", "MnasNet 1.0",
+             "MobileNet v3 large", "EfficientNet-B0", "AlexNet")  # fmt: skip
+    words = ("Raspberry Pi 5", "edge SoC", "CNN inference on CPU 4 threads", "fp32", "224x224 image", "latency")
+    heads = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric")
+    rows = []
+    for name in names:
+        empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
+        row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, model=name, batch="1", value=1.0,
+                  unit="ms", software="ncnn benchncnn")  # fmt: skip
+        (told,) = validate([row]).predictions
+        value = told.value * factor.get(name, factor[""]) * (10 if name == spoilt else 1)
+        rows.append((*words, f"{value:.6g}", "ms", "ncnn benchncnn", name, "1"))
+    return rows
+
+
+NETWORK_HEADS = (*HEADS[:6], "value", "unit", "software", "model", "batch")
+
+
+def test_the_scale_of_a_machine_is_learned_and_one_spoilt_row_does_not_spoil_it(tmp_path: Path) -> None:
+    """Every network takes twice what is estimated: so it must come out, also where one row is ten times too high."""
+    plain = calibrate(read_rows(written(tmp_path / "a.csv", network_rows({"": 2.0}), NETWORK_HEADS)))
+    spoilt = calibrate(read_rows(written(tmp_path / "b.csv", network_rows({"": 2.0}, "VGG-16"), NETWORK_HEADS)))
+    assert plain.before == pytest.approx(0.5, abs=0.01) and plain.after < 0.05
+    assert spoilt.after < 0.12, "the median is of nine good rows and one bad"
+    (one,), (other,) = plain.settings.values(), spoilt.settings.values()
+    assert other.compute == pytest.approx(one.compute, rel=0.25)
+
+
+def test_a_network_that_is_slow_here_keeps_its_own_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = written(tmp_path / "mine.csv", network_rows({"": 1.0, "ResNet-50": 1.3}), NETWORK_HEADS)
+    found, out = calibrate(read_rows(data)), tmp_path / "own.yaml"
+    assert max(found.networks, key=lambda name: found.networks[name]) == "ResNet-50"
+    calibrate_file(data, out)
+    twin = Hardware["RaspberryPi5"].id
+    monkeypatch.setenv(CALIBRATION, str(out))
+    assert found.networks["ResNet-50"] > 1.05
+    assert calibrated_network(twin, "resnet50") == pytest.approx(found.networks["ResNet-50"], rel=1e-3)
+    assert calibrated_network(twin, "bert-base") == calibrated_network("T4", "resnet50") == 1.0
+    (setting,) = found.settings
+    assert calibrate(read_rows(data)).before == found.before, "a file in use is no part of what a new one starts from"
+    assert "calibrated by measurements of this machine" in range_of(setting, twin, "resnet50").why
+
+
+def test_what_the_rows_leave_open_is_said(tmp_path: Path) -> None:
+    large = calibrate(read_rows(written(tmp_path / "large.csv", stream_rows(0.7))))
+    assert any("what a kernel costs to start: add a small size" in words for words in large.untold)
+    assert any("what your arithmetic attains" in words for words in large.untold)
+    assert not any("what your memory attains" in words for words in large.untold)
 
 
 def refused(tmp_path: Path, rows: list[tuple[str, ...]], heads: tuple[str, ...] = HEADS) -> str:

@@ -186,7 +186,8 @@ def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
 
 # What of a setting's name says what is done, after the name of the runtime that does it.
 _WORK = re.compile(r" (network|training|llm \w+)$")
-_ABOUT_THE_MACHINE = (*_MACHINE, "machine and network", "machine and runtime")
+# What a machine's own parameters hold already; of its networks each has an effect of its own.
+_ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime")
 
 
 def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True) -> Effect:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 
-from mlsys.errors import UnreadableError
-from mlsys.files import Drafts, write_text
+from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.model import Parameters
+from mlsys.models.calibrated.own import CALIBRATION, calibrated, calibrated_device, calibrated_network, decimal
 
 __all__ = [
     "CALIBRATION",
@@ -26,14 +24,10 @@ __all__ = [
     "parameters_of",
     "plain_of",
     "save",
-    "save_calibration",
     "scaled",
 ]
 
 _PLACE = Path(__file__).parent / "parameters.yaml"
-CALIBRATION = "MLSYS_CALIBRATION"
-_MAY_BE_ZERO = ("launch", "ramp", "hop")
-_MOST_BYTES = 1_000_000  # of a file of `mlsys calibrate`
 _MACHINES = Path(__file__).parent / "machines.yaml"
 # What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
 _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
@@ -47,62 +41,6 @@ def fitted() -> FrozenDict[str, Parameters]:
         return FrozenDict({})
     read = yaml_of(read_text(_PLACE)) or {}
     return FrozenDict({setting: Parameters(**values) for setting, values in read.items()})
-
-
-def _chosen() -> tuple[str, float]:
-    """Return the calibration file that the environment names, and when it was written; empty if none."""
-    name = os.environ.get(CALIBRATION, "")
-    if not name:
-        return "", 0.0
-    path = Path(name)
-    if not path.is_file():
-        raise ValueError(f"{CALIBRATION}: no file {name}. Write one with `mlsys calibrate mine.csv`, or unset it")
-    return name, path.stat().st_mtime
-
-
-@lru_cache(maxsize=8)
-def _calibration(name: str, _written: float) -> FrozenDict[str, FrozenDict[str, Parameters]]:
-    import yaml
-
-    if not name:
-        return FrozenDict({})
-    try:
-        read = yaml_of(read_text(name, _MOST_BYTES))
-        device, settings = read["device"], read["settings"]
-        found = {setting: FrozenDict({str(device): Parameters(**values)}) for setting, values in settings.items()}
-    except UnreadableError:
-        raise
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
-    for setting, values in settings.items():
-        for field, value in values.items():
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-            if not number or value < 0 or (value == 0 and field not in _MAY_BE_ZERO):
-                raise ValueError(
-                    f"{name}: {setting}: `{field}` must be a finite number above zero, got {value!r}. "
-                    "Write the file anew with `mlsys calibrate mine.csv`"
-                )
-    return FrozenDict(found)
-
-
-def calibrated(setting: str, device: str) -> Parameters | None:
-    """Return a machine's own parameters from the file that ``MLSYS_CALIBRATION`` names; None if it has none."""
-    return _calibration(*_chosen()).get(setting, FrozenDict({})).get(device)
-
-
-def calibrated_device() -> tuple[str, tuple[str, ...]]:
-    """Return which device the file that ``MLSYS_CALIBRATION`` names is of, and its settings; empty without a file."""
-    found = _calibration(*_chosen())
-    return next((name for devices in found.values() for name in devices), ""), tuple(found)
-
-
-def save_calibration(path: Path, device: str, settings: dict[str, Parameters], rows: int) -> None:
-    """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind."""
-    lines = [f"# {rows} measurements of {device}; written by `mlsys calibrate`.", f"device: {device}", "settings:"]
-    for setting in sorted(settings):
-        pairs = ", ".join(f"{name}: {_decimal(getattr(settings[setting], name))}" for name in Parameters.names())
-        lines.append(f'  "{setting}": {{{pairs}}}')
-    write_text(path, "\n".join(lines) + "\n")
 
 
 def parameters_of(setting: str, device: str = "", network: str = "") -> tuple[Parameters, str]:
@@ -123,7 +61,8 @@ def parameters_of(setting: str, device: str = "", network: str = "") -> tuple[Pa
     """
     plain, whose = plain_of(setting, device)
     own = bool(device) and calibrated(setting, device) is not None
-    return scaled(plain, effect_of(setting, device, network, machine=not own).factor), whose
+    factor = effect_of(setting, device, network, machine=not own).factor
+    return scaled(plain, factor * (calibrated_network(device, network) if own else 1.0)), whose
 
 
 def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
@@ -206,7 +145,7 @@ def save(
     ]
     for setting in sorted(parameters):
         values = parameters[setting]
-        pairs = ", ".join(f"{name}: {_decimal(getattr(values, name))}" for name in Parameters.names())
+        pairs = ", ".join(f"{name}: {decimal(getattr(values, name))}" for name in Parameters.names())
         lines.append(f"{setting}: {{{pairs}}}")
     files.text(place / _PLACE.name, "\n".join(lines) + "\n")
     lines = ["# How many times as long as its setting each machine takes, drawn towards 1; fitted, not edited by hand."]
@@ -214,8 +153,3 @@ def save(
         pairs = ", ".join(f"{twin}: {factor:.3f}" for twin, factor in sorted(own[setting].items()))
         lines.append(f"{setting}: {{{pairs}}}")
     files.text(place / _MACHINES.name, "\n".join(lines) + "\n")
-
-
-def _decimal(value: float) -> str:
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
-    return f"{value:.3g}" if 1e-4 < value < 1e5 else f"{mantissa}e{int(exponent):+d}"

@@ -1,0 +1,173 @@
+"""A machine's own parameters: the small file of ``mlsys calibrate`` that ``MLSYS_CALIBRATION`` names."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import UnreadableError
+from mlsys.files import write_text
+from mlsys.frozen import FrozenDict
+from mlsys.inputs import read_text, yaml_of
+from mlsys.models.calibrated.effects import levels_of
+from mlsys.models.calibrated.model import Parameters
+
+__all__ = [
+    "CALIBRATION",
+    "calibrated",
+    "calibrated_device",
+    "calibrated_network",
+    "calibrated_spread",
+    "decimal",
+    "save_calibration",
+    "uncalibrated",
+]
+
+CALIBRATION = "MLSYS_CALIBRATION"
+_MAY_BE_ZERO = ("launch", "ramp", "hop")
+_MOST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the file says: whose it is, its parameters by setting, its networks' factors of time, what it is off by."""
+
+    device: str = ""
+    settings: FrozenDict[str, Parameters] = field(default_factory=lambda: FrozenDict({}))
+    networks: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
+    spread: float | None = None
+
+
+def _chosen() -> tuple[str, float]:
+    """Return the calibration file that the environment names, and when it was written; empty if none."""
+    name = os.environ.get(CALIBRATION, "")
+    if not name:
+        return "", 0.0
+    path = Path(name)
+    if not path.is_file():
+        raise ValueError(f"{CALIBRATION}: no file {name}. Write one with `mlsys calibrate mine.csv`, or unset it")
+    return name, path.stat().st_mtime
+
+
+@lru_cache(maxsize=8)
+def _calibration(name: str, _written: float) -> _Own:
+    import yaml
+
+    if not name:
+        return _Own()
+    try:
+        read = yaml_of(read_text(name, _MOST_BYTES))
+        device, settings, networks = str(read["device"]), read["settings"], read.get("networks") or {}
+        found = {setting: Parameters(**values) for setting, values in settings.items()}
+        numbers = {setting: dict(values) for setting, values in settings.items()}
+        numbers |= {"networks": dict(networks), "": {"spread": read.get("spread", 1.0)}}
+    except UnreadableError:
+        raise
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
+    for part, values in numbers.items():
+        _check(name, part, values)
+    return _Own(device, FrozenDict(found), FrozenDict(networks), read.get("spread"))
+
+
+def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if not number or value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
+            place = f"{part}: " if part else ""
+            raise ValueError(
+                f"{name}: {place}`{key}` must be a finite number above zero, got {value!r}. "
+                "Write the file anew with `mlsys calibrate mine.csv`"
+            )
+
+
+def calibrated(setting: str, device: str) -> Parameters | None:
+    """Return a machine's own parameters from the file that ``MLSYS_CALIBRATION`` names; None if it has none."""
+    own = _calibration(*_chosen())
+    return own.settings.get(setting) if own.device == device else None
+
+
+def calibrated_network(device: str, network: str) -> float:
+    """Return how many times as long as its parameters say a network takes on a calibrated machine; else 1."""
+    own = _calibration(*_chosen())
+    if own.device != device or not own.networks or not network:
+        return 1.0
+    return own.networks.get(levels_of("", "", network)["network"], 1.0)
+
+
+def calibrated_spread(device: str) -> float | None:
+    """Return how far estimates of a calibrated machine are expected to be off, in logarithm of time; None if unsaid."""
+    own = _calibration(*_chosen())
+    return own.spread if own.device == device else None
+
+
+@contextmanager
+def uncalibrated() -> Iterator[None]:
+    """Answer inside as if no file were named."""
+    name = os.environ.pop(CALIBRATION, None)
+    try:
+        yield
+    finally:
+        if name is not None:
+            os.environ[CALIBRATION] = name
+
+
+def calibrated_device() -> tuple[str, tuple[str, ...]]:
+    """Return which device the file that ``MLSYS_CALIBRATION`` names is of, and its settings; empty without a file."""
+    own = _calibration(*_chosen())
+    return own.device, tuple(own.settings)
+
+
+def save_calibration(
+    path: Path,
+    device: str,
+    settings: Mapping[str, Parameters],
+    rows: int,
+    networks: Mapping[str, float],
+    spread: float,
+) -> None:
+    """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind.
+
+    Parameters
+    ----------
+    path
+        The file.
+    device
+        Id of the twin.
+    settings
+        Its parameters, by setting.
+    rows
+        How many measurements they rest on.
+    networks
+        How many times as long each network takes as the parameters say.
+    spread
+        How far a further measurement is expected to be off, in logarithm of time.
+    """
+    lines = [f"# {rows} measurements of {device}; written by `mlsys calibrate`.", f"device: {device}"]
+    lines += [f"spread: {spread:.3g}  # of an estimate, in logarithm of time", "settings:"]
+    for setting in sorted(settings):
+        pairs = ", ".join(f"{name}: {decimal(getattr(settings[setting], name))}" for name in Parameters.names())
+        lines.append(f'  "{setting}": {{{pairs}}}')
+    if networks:
+        lines.append("networks:  # times as long as the parameters say")
+        names = {levels_of("", "", name)["network"]: factor for name, factor in networks.items()}
+        lines += [f"  {_quoted(name)}: {factor:.4g}" for name, factor in sorted(names.items())]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _quoted(name: str) -> str:
+    import json
+
+    return json.dumps(name, ensure_ascii=False)  # a JSON string is a YAML string
+
+
+def decimal(value: float) -> str:
+    """Return a number with three significant digits, as YAML reads it back."""
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    return f"{value:.3g}" if 1e-4 < value < 1e5 else f"{mantissa}e{int(exponent):+d}"

@@ -1,0 +1,189 @@
+"""What a few measurements of one machine say beyond what is known of its like: a linear model with known variances.
+
+Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + e``: J says how
+each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own factor,
+s that of each kind of software, n that of each network, e what is left. Each of them is drawn towards none by a
+variance that is known beforehand: half a prior's width for a parameter, a quarter to a half for factors. How wide
+they are, and how far rows scatter, is not known of a machine that nobody has seen: a few answers are worked out,
+and averaged by how likely each makes the rows. A row far off counts less, as under Student's t distribution with
+four degrees of freedom.
+
+C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al., Statistical Science 14(4), 1999,
+for the average over models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated import Parameters, Stack, calibrated_times
+from mlsys.validation.cases import Case
+from mlsys.validation.fit import PRIORS
+
+__all__ = ["Learned", "learn", "sensitivities", "times"]
+
+Array = NDArray[np.float64]
+TAILS, ROUNDS = 4.0, 6
+# A parameter is moved by so much, in logarithm, to see what follows it.
+STEP = 0.1
+# What a row can be off by that no other row tells, in logarithm of time.
+SCATTER = (0.1, 0.2)
+
+
+@dataclass(frozen=True)
+class _Widths:
+    """How far each kind of effect may lie from none, one standard deviation of a logarithm; parameters in priors."""
+
+    machine: float
+    software: float
+    network: float
+    parameters: float
+
+
+# A machine that is much like its kind, one that is not, and one whose parts are not.
+WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the rows say, as logarithms of factors.
+
+    Attributes
+    ----------
+    moves
+        Of each parameter, in the order of :meth:`Parameters.names`.
+    settings
+        Of the time of each setting that was measured: the machine's own factor and the software's.
+    networks
+        Of the time of each network that was measured.
+    spread
+        How far a further row of the same settings is expected to be off, one standard deviation.
+    """
+
+    moves: Array
+    settings: dict[str, float]
+    networks: dict[str, float]
+    spread: float
+
+    def parameters(self, base: Array) -> Array:
+        """Return parameters as this machine attains them: moved, and inside the limits of their priors."""
+        low, high = (
+            np.array([getattr(PRIORS[name], end) for name in Parameters.names()]) for end in ("lowest", "highest")
+        )
+        moved = np.clip(base * np.exp(self.moves), np.minimum(low, base), np.maximum(high, base))
+        return np.asarray(moved, dtype=np.float64)
+
+    def added(self, cases: Sequence[Case]) -> Array:
+        """Return what the settings and networks of cases add to the logarithm of their time."""
+        return np.array([self.settings.get(one.setting, 0.0) + self.networks.get(one.network, 0.0) for one in cases])
+
+    def seconds(self, cases: Sequence[Case], before: Array, base: Array) -> Array:
+        """Return the times of cases of this machine, where ``before`` is what was predicted of them.
+
+        Parameters
+        ----------
+        cases
+            Of settings that were measured: of others nothing is learned.
+        before
+            Predicted without the rows, seconds.
+        base
+            Parameters that the prediction follows, one row each.
+        """
+        here = np.array([one.setting in self.settings for one in cases])
+        moved = np.where(here[:, None], self.parameters(base), base)
+        ratio = times(cases, moved) / times(cases, base)
+        found: Array = before * np.where(here, ratio * np.exp(self.added(cases)), 1.0)
+        return found
+
+
+def times(cases: Sequence[Case], parameters: Array) -> Array:
+    """Return the time of each case at parameters of its own, seconds."""
+    stack = Stack.of([(one.engine, one.work, one.stays) for one in cases])
+    found: Array = np.maximum(calibrated_times(stack, parameters), [one.at_least for one in cases])
+    return found
+
+
+def sensitivities(cases: Sequence[Case], base: Array) -> Array:
+    """Return how the logarithm of each case's time follows those of the parameters, shape (cases, parameters)."""
+    stack = Stack.of([(one.engine, one.work, one.stays) for one in cases])
+    waits = np.array([one.at_least for one in cases])
+    first = np.log(np.maximum(calibrated_times(stack, base), waits))
+    found = np.zeros(base.shape)
+    for place in range(base.shape[1]):
+        moved = base.copy()
+        moved[:, place] *= math.exp(-STEP)
+        found[:, place] = (first - np.log(np.maximum(calibrated_times(stack, moved), waits))) / STEP
+    return found
+
+
+def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
+    """Return what measurements of one machine say.
+
+    Parameters
+    ----------
+    cases
+        Of one machine.
+    before
+        Predicted of them, seconds.
+    base
+        Parameters that the prediction follows, one row each.
+
+    Notes
+    -----
+    A time is no power law of its parameters: what follows them is asked again once they have moved.
+    """
+    y = np.log([one.seconds for one in cases]) - np.log(before)
+    first = _learned(cases, y, sensitivities(cases, base))
+    moved = first.parameters(base)
+    follows = sensitivities(cases, moved)
+    straight = (follows * np.log(moved / base)).sum(axis=1)
+    return _learned(cases, y - np.log(times(cases, moved) / times(cases, base)) + straight, follows)
+
+
+def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
+    settings = list(dict.fromkeys(one.setting for one in cases))
+    networks = list(dict.fromkeys(one.network for one in cases if one.network))
+    columns = [np.ones(len(y)), *(np.array([one.setting == name for one in cases], dtype=float) for name in settings)]
+    columns += [np.array([one.network == name for one in cases], dtype=float) for name in networks]
+    design = np.column_stack([follows, *columns])
+    answers, likely, spreads = [], [], []
+    for widths in WIDTHS:
+        prior = widths.parameters * np.log([PRIORS[name].factor for name in Parameters.names()])
+        rest = [widths.machine, *[widths.software] * len(settings), *[widths.network] * len(networks)]
+        for scatter in SCATTER:
+            answer, evidence, open_ = _solved(design, y, np.concatenate([prior, rest]), scatter)
+            answers.append(answer)
+            likely.append(evidence)
+            spreads.append(scatter**2 + open_ + (widths.network**2 if networks else 0.0))
+    part = np.exp(np.array(likely) - max(likely))
+    part /= part.sum()
+    found = part @ np.array(answers)
+    moves, machine, own = np.split(found, [follows.shape[1], follows.shape[1] + 1])
+    factors = (own[: len(settings)] + machine).tolist()
+    return Learned(
+        moves,
+        dict(zip(settings, factors, strict=True)),
+        dict(zip(networks, own[len(settings) :].tolist(), strict=True)),
+        math.sqrt(float(part @ spreads)),
+    )
+
+
+def _solved(design: Array, y: Array, width: Array, scatter: float) -> tuple[Array, float, float]:
+    """Return the effects, the logarithm of how likely the rows are, and the mean variance that effects leave open."""
+    between = (design * width**2) @ design.T
+    weights = np.ones(len(y))
+    for _ in range(ROUNDS):
+        whole = between + np.diag(scatter**2 / weights)
+        heard = np.linalg.solve(whole, y)
+        apart = scatter**2 / weights * heard
+        weights = (TAILS + 1) / (TAILS + apart**2 / scatter**2)
+    whole = between + np.diag(scatter**2 / weights)
+    heard = np.linalg.solve(whole, y)
+    evidence = -0.5 * float(y @ heard) - 0.5 * float(np.linalg.slogdet(whole)[1])
+    left = between - between @ np.linalg.solve(whole, between)
+    return width**2 * (design.T @ heard), evidence, float(np.diag(left).mean())

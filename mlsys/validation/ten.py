@@ -1,0 +1,232 @@
+"""What ten measurements of an unseen machine do to the error of the rest of its rows.
+
+Each machine is predicted by a fit that never saw it; ten of its rows, spread over its software and its times, are
+then handed back, and only the rows that were not handed back are graded. The predictions are those of the last
+fit, kept row by row; nothing is fitted again but what the ten rows teach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated.library import plain_of
+from mlsys.models.calibrated.ranges import after_ten, range_of
+from mlsys.provenance import remembered, unrecorded
+from mlsys.tables import Table
+from mlsys.validation.cases import Case
+from mlsys.validation.learning import learn
+from mlsys.validation.refit import held_out_predictions
+from mlsys.validation.report import Prediction
+from mlsys.validation.scales import without_scale
+
+__all__ = ["TenBack", "spread_choice", "ten_back", "ten_table"]
+
+Array = NDArray[np.float64]
+TEN, DRAWS, FEWEST_ROWS, FEWEST_IN_SWEEP = 10, 3, 15, 3
+# Error that ten measurements should bring a machine to.
+WANTED = 0.15
+
+
+@dataclass(frozen=True)
+class TenBack:
+    """One class of machine and kind of work: machines left out of the fit, and ten rows of each handed back.
+
+    Attributes
+    ----------
+    group
+        Class of machine and kind of work.
+    machines, rows
+        Machines with 15 rows or more, and the rows that were graded, over all draws.
+    before, after
+        Median error of those rows, as a part of the published value: machine unseen, and ten rows handed back.
+    p90
+        90th percentile of the error after.
+    scale
+        Median error after, were nothing but a scale learned: the median of the ten.
+    shape
+        Median error after, were the scale of each sweep known as well: what shapes alone leave.
+    covered, width
+        Part of the rows inside their 80 % interval after, and the median of its upper over its lower end.
+    """
+
+    group: str
+    machines: int
+    rows: int
+    before: float
+    after: float
+    p90: float
+    scale: float
+    shape: float
+    covered: float
+    width: float
+
+    @property
+    def why(self) -> str:
+        """What ten rows do not teach, where the error stays above what is wanted; else empty."""
+        if self.after <= WANTED:
+            return ""
+        return "shapes" if self.shape > WANTED else "versions: each sweep has a scale of its own"
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """Logarithms of measured over predicted time of the rows that were kept back, and their intervals."""
+
+    before: Array
+    after: Array
+    scale: Array
+    shape: Array
+    reach: Array  # logarithms of the ends of the interval, shape (rows, 2)
+    inverse: NDArray[np.bool_]
+
+
+def spread_choice(cases: Sequence[Case], seconds: Sequence[float], ten: int = TEN, seed: int = 0) -> list[int]:
+    """Return which measurements to take: of every software and format in proportion, from short to long.
+
+    Parameters
+    ----------
+    cases
+        What could be measured.
+    seconds
+        How long each is predicted to take.
+    ten
+        How many to choose.
+    seed
+        Of the place that the even steps start from.
+
+    Examples
+    --------
+    >>> rows = [each for each in held_out_predictions("device") if each.case.twin == "RaspberryPi4"]
+    >>> len(spread_choice([each.case for each in rows], [each.seconds for each in rows]))
+    10
+    """
+    order = sorted(range(len(cases)), key=lambda place: (cases[place].setting, seconds[place]))
+    start = float(np.random.default_rng([seed, len(order)]).random())
+    return sorted({order[int((step + start) * len(order) / ten)] for step in range(ten)})
+
+
+def _graded(own: Sequence[Prediction], draw: int) -> _Graded:
+    cases = [each.case for each in own if each.case is not None]
+    before = np.array([each.seconds for each in own])
+    base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
+    back = spread_choice(cases, before.tolist(), seed=draw)
+    rest = sorted(set(range(len(cases))) - set(back))
+    found = learn([cases[place] for place in back], before[back], base[back])
+    left = [cases[place] for place in rest]
+    after = found.seconds(left, before[rest], base[rest])
+    measured = np.log([case.seconds for case in cases])
+    alone = float(np.median(measured[back] - np.log(before[back])))
+    # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
+    ranges = [after_ten(range_of(case.setting, case.twin, case.network, measured=True), found.spread) for case in left]
+    return _Graded(
+        measured[rest] - np.log(before[rest]),
+        measured[rest] - np.log(after),
+        measured[rest] - np.log(before[rest]) - alone,
+        _shapes(left, measured[rest] - np.log(after)),
+        np.log([(one.low, one.high) for one in ranges]),
+        np.array([case.inverse for case in left]),
+    )
+
+
+def _shapes(cases: Sequence[Case], apart: Array) -> Array:
+    """Return logarithms of measured over predicted time, each less the median of the others of its sweep."""
+    sweeps: dict[str, list[int]] = {}
+    for place, case in enumerate(cases):
+        sweeps.setdefault(case.row.group or case.row.device, []).append(place)
+    found = apart.copy()
+    for places in sweeps.values():
+        if len(places) >= FEWEST_IN_SWEEP:
+            found[places] = without_scale(apart[places])
+    return found
+
+
+def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
+    """Return errors of the published values, from logarithms of measured over predicted time."""
+    return np.asarray(np.abs(np.expm1(np.where(inverse, apart, -apart))), dtype=np.float64)
+
+
+@remembered
+def ten_back() -> tuple[TenBack, ...]:
+    """Return every class of machine and kind of work that has a machine with 15 rows or more.
+
+    Three draws of ten rows are taken of each machine, with fixed seeds.
+
+    Examples
+    --------
+    >>> all(one.rows > 0 and one.after > 0 for one in ten_back())
+    True
+    """
+    with unrecorded():
+        groups: dict[str, dict[str, list[Prediction]]] = {}
+        for each in held_out_predictions("device"):
+            if each.case is not None:
+                machines = groups.setdefault(f"{each.row.device_class}: {each.kind}", {})
+                machines.setdefault(each.case.twin, []).append(each)
+        found = []
+        for name in sorted(groups):
+            chosen = [own for _, own in sorted(groups[name].items()) if len(own) >= FEWEST_ROWS]
+            if chosen:
+                graded = [_graded(own, draw) for own in chosen for draw in range(DRAWS)]
+                found.append(_whole(name, len(chosen), graded))
+        return tuple(found)
+
+
+def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
+    inverse = np.concatenate([one.inverse for one in graded])
+    before, after, scale, shape = (
+        _errors(np.concatenate([getattr(one, part) for one in graded]), inverse)
+        for part in ("before", "after", "scale", "shape")
+    )
+    reach = np.concatenate([one.reach for one in graded])
+    apart = np.concatenate([one.after for one in graded])
+    inside = (reach[:, 0] <= apart) & (apart <= reach[:, 1])
+    return TenBack(
+        name,
+        machines,
+        len(apart),
+        float(np.median(before)),
+        float(np.median(after)),
+        float(np.quantile(after, 0.9)),
+        float(np.median(scale)),
+        float(np.median(shape)),
+        float(np.mean(inside)),
+        float(np.exp(np.median(reach[:, 1] - reach[:, 0]))),
+    )
+
+
+def ten_table() -> Table:
+    """Return what ten rows do, as a table."""
+    heads = (
+        "group",
+        "machines",
+        "rows graded",
+        "unseen",
+        "a scale",
+        "ten rows",
+        "90th percentile",
+        "scales known",
+        "in 80 % range",
+        "width",
+        "what is left",
+    )
+    rows = [
+        (
+            one.group,
+            str(one.machines),
+            str(one.rows),
+            f"{one.before:.0%}",
+            f"{one.scale:.0%}",
+            f"{one.after:.0%}",
+            f"{one.p90:.0%}",
+            f"{one.shape:.0%}",
+            f"{one.covered:.0%}",
+            f"{one.width:.2g}×",
+            one.why,
+        )
+        for one in ten_back()
+    ]
+    return Table("Median error of machines left out of the fit, and with ten of their rows handed back", heads, rows)

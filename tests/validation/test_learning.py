@@ -1,0 +1,67 @@
+"""What rows teach is what Bayes' theorem says, and ten rows bring unseen machines nearer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlsys.validation import learning
+from mlsys.validation.learning import _solved
+from mlsys.validation.ten import TenBack, _shapes, spread_choice, ten_back
+
+
+def test_effects_are_the_mean_of_what_they_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two effects on a fine grid, weighed by prior times likelihood of normal scatter: no linear algebra."""
+    monkeypatch.setattr(learning, "TAILS", 1e9)  # Student's t with no tails is normal
+    design = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    y, width, scatter = np.array([0.3, 0.1, 0.5]), np.array([0.4, 0.2]), 0.15
+    found, _, _ = _solved(design, y, width, scatter)
+    grid = np.stack(np.meshgrid(np.linspace(-2, 2, 801), np.linspace(-1, 1, 801), indexing="ij"), -1).reshape(-1, 2)
+    log = -0.5 * ((grid / width) ** 2).sum(1) - 0.5 * (((y - grid @ design.T) / scatter) ** 2).sum(1)
+    weight = np.exp(log - log.max())
+    assert found == pytest.approx(weight @ grid / weight.sum(), abs=2e-3)
+
+
+def test_the_likelier_scatter_has_the_greater_evidence() -> None:
+    rng = np.random.default_rng(3)
+    design, width = np.ones((10, 1)), np.array([0.3])
+    for true, other in ((0.05, 0.4), (0.4, 0.05)):
+        y = 0.2 + rng.normal(0, true, 10)
+        assert _solved(design, y, width, true)[1] > _solved(design, y, width, other)[1]
+
+
+class _Case:
+    def __init__(self, setting: str, group: str = "") -> None:
+        self.setting = setting
+        self.row = type("Row", (), {"group": group, "device": "here"})()
+
+
+def test_a_choice_is_spread_over_software_and_times() -> None:
+    cases = [_Case("a")] * 30 + [_Case("b")] * 30
+    seconds = [float(place) for place in range(60)]
+    for seed in range(5):
+        chosen = spread_choice(cases, seconds, seed=seed)  # type: ignore[arg-type]
+        assert len(chosen) == 10 and sum(place < 30 for place in chosen) == 5
+        assert all(step == 6 for step in np.diff(chosen))
+
+
+def test_shapes_are_what_is_left_of_a_sweep_once_its_scale_is_known() -> None:
+    cases = [_Case("a", "one")] * 3 + [_Case("a", "two")] * 3
+    apart = _shapes(cases, np.array([1.0, 1.0, 1.3, -2.0, -2.0, -2.0]))  # type: ignore[arg-type]
+    assert apart.tolist() == pytest.approx([-0.15, -0.15, 0.3, 0, 0, 0])
+
+
+@pytest.fixture(scope="module")
+def handed() -> dict[str, TenBack]:
+    return {one.group: one for one in ten_back()}
+
+
+@pytest.mark.exhaustive
+def test_ten_rows_bring_unseen_machines_nearer(handed: dict[str, TenBack]) -> None:
+    networks = [one for name, one in handed.items() if name.endswith("network inference")]
+    assert len(networks) >= 6
+    assert all(one.after < 0.75 * one.before for one in networks)
+    far = [one for one in handed.values() if one.rows >= 500]
+    assert all(one.after <= 0.15 or one.why for one in far)
+    inside = sum(one.covered * one.rows for one in far) / sum(one.rows for one in far)
+    assert 0.7 < inside < 0.9
