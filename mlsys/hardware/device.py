@@ -200,7 +200,7 @@ class Device:
         return known(self.name, "price", self._price)
 
     def chip(self, name: str) -> Quantity:
-        """Return a fact of the chip: ``clock``, ``units``, ``macs_per_cycle``, ``die_area``."""
+        """Return a fact of the chip: ``clock``, ``boost``, ``units``, ``macs_per_cycle``, ``die_area``."""
         if name not in self._chip:
             have = ", ".join(self._chip) or "none"
             raise UnknownNameError(

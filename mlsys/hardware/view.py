@@ -63,6 +63,7 @@ class MachineView(Part):
         "price": "USD",
         "node": "nm",
         "clock": "Hz",
+        "boost": "Hz",
         "units": "count",
         "matrix_units_per_unit": "count",
         "macs_per_cycle": "MAC/cycle",
@@ -192,6 +193,11 @@ class MachineView(Part):
     def clock(self) -> float | None:
         """Cycles per second."""
         return self._get("clock")
+
+    @property
+    def boost(self) -> float | None:
+        """Cycles per second of one core that works alone, where that is on record."""
+        return self._get("boost")
 
     @property
     def units(self) -> float | None:

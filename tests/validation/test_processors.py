@@ -5,8 +5,13 @@ from __future__ import annotations
 import pickle
 from dataclasses import fields
 
+import pytest
+
+from mlsys.hardware import Hardware, view
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import interpret
+from mlsys.validation.cases.reading import engine_for
+from mlsys.validation.cases.threads import on_threads
 
 
 def test_a_case_on_some_cores_travels_to_another_process() -> None:
@@ -16,3 +21,51 @@ def test_a_case_on_some_cores_travels_to_another_process() -> None:
     for entry in fields(case.engine):
         assert getattr(sent.engine, entry.name) == getattr(case.engine, entry.name), entry.name
     assert (sent.row, sent.setting, sent.seconds) == (case.row, case.setting, case.seconds)
+
+
+def test_one_core_runs_at_its_boost_and_all_of_them_at_their_clock() -> None:
+    rome = Hardware["EPYC_7742"]
+    engine = engine_for(rome, "fp32")
+    cores = engine.units
+    assert on_threads(engine, rome, 1).clock == pytest.approx(3.4e9)  # the maker's boost clock
+    clocks = [on_threads(engine, rome, threads).clock for threads in (1, 8, 32, int(cores))]
+    assert clocks == sorted(clocks, reverse=True)
+    assert clocks[-1] == pytest.approx(2.25e9)
+    # Twice the threads than cores change nothing: those beyond one for each core are idle.
+    assert on_threads(engine, rome, 2 * int(cores)).matmul == on_threads(engine, rome, int(cores)).matmul
+
+
+@pytest.mark.parametrize("name", ["EPYC_9V45", "Threadripper_3970X", "Kunpeng920_24", "RaspberryPi4"])
+def test_a_few_threads_more_are_faster_and_never_more_than_the_machine(name: str) -> None:
+    twin = Hardware[name]
+    engine = engine_for(twin, "fp32")
+    rates = [on_threads(engine, twin, threads).matmul for threads in range(1, int(engine.units) + 1)]
+    assert rates[:8] == sorted(rates[:8])
+    assert max(rates) <= engine.matmul
+    shares = [on_threads(engine, twin, threads).bandwidth for threads in (1, 2, 4)]
+    assert shares == sorted(shares) and shares[-1] <= engine.bandwidth
+
+
+def test_the_boost_is_above_the_clock_of_all_cores() -> None:
+    with_boost = [device for device in Hardware if view(device).has("boost")]
+    assert with_boost
+    for device in with_boost:
+        assert view(device).require("boost") > view(device).require("clock"), device.id
+
+
+# Cores of Arm before the dot product of Armv8.2, which multiply bytes by widening (SMLAL): eight at a time where FP32
+# has four lanes. Cores with it have four bytes in each lane of FP32.
+WIDENING = {"RaspberryPi4": 2, "JetsonNano_CPU": 2, "FT2000_4": 2, "RaspberryPi5": 4, "RK3588_CPU": 4}
+
+
+@pytest.mark.parametrize("name", WIDENING)
+def test_what_bytes_gain_over_fp32_is_told_by_the_dot_product(name: str) -> None:
+    machine = view(Hardware[name])
+    fp32, int8 = (machine.rate_of(wanted) or 0.0 for wanted in ("fp32", "int8"))
+    assert int8 / fp32 == pytest.approx(WIDENING[name], rel=1e-3)
+
+
+def test_onnx_runtime_on_a_hub_is_a_setting_of_its_own_for_integers_only() -> None:
+    hub = [row for row in shipped_rows() if row.software == "Qualcomm AI Hub onnx"]
+    settings = {interpret(row).setting for row in hub}
+    assert settings == {"AI Hub network on NPU", "AI Hub int8 onnx network on NPU", "AI Hub int16 network on NPU"}

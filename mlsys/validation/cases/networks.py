@@ -16,6 +16,7 @@ from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
+from mlsys.validation.cases.threads import joining, on_threads, threads_of
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
@@ -30,11 +31,6 @@ SQUAD_TOKENS = round(0.46 * 384)
 # length: at that length single GPUs would beat their dense peak 1.6 times over. Taken as half full, the
 # fastest of them attains four fifths of it.
 HALF_FULL = 0.5
-# What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
-ONE_CORE = 12.8e9
-# Threads that share a layer wait for each other: of t threads, t / (1 + SERIAL (t - 1)) are at work on average, and
-# starting and joining them costs a launch more for so many threads.
-SERIAL, THREADS_A_LAUNCH = 0.04, 16.0
 
 
 def settled(row: Row) -> str:
@@ -97,17 +93,14 @@ def batched(
 
 def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
-    threads = re.search(r"CPU (\d+) thread", row.workload)
+    threads = threads_of(row)
     on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon|TVM", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
     if threads:
-        used = min(float(threads.group(1)), engine.units)
-        part = used / engine.units
-        # Half of the cores already draw all that the memory gives, and one draws a good deal.
-        engine = engine.share(part / (1 + SERIAL * (used - 1)), min(1.0, max(2 * part, ONE_CORE / engine.bandwidth)))
+        engine = on_threads(engine, twin, threads)
     if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
     return twin.id, "CPU" if on_cpu else twin.kind, engine
@@ -159,11 +152,7 @@ def inference(row: Row) -> Case:
         seconds, inverse = seconds_each(row, batch * machines)
     if software == "Hailo":
         work = _on_chip(work)
-    threads = re.search(r"CPU (\d+) thread", row.workload)
-    if threads and int(threads.group(1)) > 1:
-        work = joined(
-            work, Work.of([Kernel(VECTOR, 0.0, 0.0, count=work.launches * int(threads.group(1)) / THREADS_A_LAUNCH)])
-        )
+    work = joined(work, joining(work, threads_of(row)))
     way = f"{software}{_format_apart(software, kind, row, fmt)}"
     return Case(row, "network inference", f"{way} network on {kind}", twin, engine, work, seconds, inverse)
 
@@ -181,6 +170,9 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
         words = " fp32"
     if software == "ncnn" and "1 thread" in row.workload:
         words += " 1 thread"
+    if software == "AI Hub" and words == " int8" and row.software.endswith("onnx"):
+        # ONNX Runtime hands the compiler a graph of quantise and dequantise nodes, which it fuses less well.
+        words += " onnx"
     if software == "Cloud AI" and "Stream" in row.workload:
         # Up to 1.5.6 a stream had one core of the card, five times slower than what came after.
         words += " 1.5.6 stream" if "1.5.6" in row.software else " stream"

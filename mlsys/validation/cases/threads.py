@@ -1,0 +1,84 @@
+"""A processor on which some threads work: cores, their clock, what they draw from memory, and their joins."""
+
+from __future__ import annotations
+
+import re
+
+from mlsys.hardware import Device, view
+from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.validation.rows import Row
+
+__all__ = ["clock_ratio", "joining", "on_threads", "threads_of"]
+
+# What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
+ONE_CORE = 12.8e9
+# Threads that share a layer wait for each other: of t threads, t / (1 + SERIAL (t - 1)) are at work on average, and
+# starting and joining them costs a launch more for so many threads.
+SERIAL, THREADS_A_LAUNCH = 0.04, 16.0
+
+
+def threads_of(row: Row) -> int:
+    """Return how many threads of a processor a row states; 0 if none."""
+    stated = re.search(r"CPU (\d+) thread", row.workload)
+    return int(stated.group(1)) if stated else 0
+
+
+def clock_ratio(twin: Device, used: float) -> float:
+    """Return how far above the clock of all cores some of them run.
+
+    One core alone runs at the boost clock, and each that joins takes its share of the power: the clock
+    falls in a line to that of all cores.
+
+    Parameters
+    ----------
+    twin
+        A processor; without a boost clock on record all cores keep their one clock.
+    used
+        Cores at work, 1 to all.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> rome = Hardware["EPYC_7742"]
+    >>> [round(clock_ratio(rome, cores) * 2.25, 2) for cores in (1, 8, 64)]
+    [3.4, 3.27, 2.25]
+    """
+    machine = view(twin)
+    if not (machine.has("boost") and machine.has("clock") and machine.has("units")):
+        return 1.0
+    base, cores = machine.require("clock"), machine.require("units")
+    alone = machine.require("boost") / base
+    return alone - (alone - 1.0) * (used - 1) / max(cores - 1, 1.0)
+
+
+def on_threads(engine: Snapshot, twin: Device, threads: int) -> Snapshot:
+    """Return the part of a processor that some threads keep at work, at the clock that it then has.
+
+    Parameters
+    ----------
+    engine
+        All cores that a program may use, of ``twin``.
+    twin
+        Whose clocks count.
+    threads
+        At least 1; those beyond one for each core are idle.
+    """
+    used = min(float(threads), engine.units)
+    part = used / engine.units
+    # Half of the cores already draw all that the memory gives, and one draws a good deal.
+    some = engine.share(part / (1 + SERIAL * (used - 1)), min(1.0, max(2 * part, ONE_CORE / engine.bandwidth)))
+    if not view(twin).has("boost"):
+        return some
+    return some.changed(
+        matmul=lambda: some.matmul * clock_ratio(twin, used),
+        vector=lambda: some.vector * clock_ratio(twin, used),
+        cache_bandwidth=lambda: some.cache_bandwidth * clock_ratio(twin, used),
+        clock=lambda: some.clock * clock_ratio(twin, used),
+    )
+
+
+def joining(work: Work, threads: int) -> Work:
+    """Return what starting and joining the threads of each kernel costs, as launches; nothing for one thread."""
+    if threads < 2:
+        return Work.of([])
+    return Work.of([Kernel(VECTOR, 0.0, 0.0, count=work.launches * threads / THREADS_A_LAUNCH)])
