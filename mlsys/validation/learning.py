@@ -182,8 +182,12 @@ def _solved(design: Array, y: Array, width: Array, scatter: float) -> tuple[Arra
         heard = np.linalg.solve(whole, y)
         apart = scatter**2 / weights * heard
         weights = (TAILS + 1) / (TAILS + apart**2 / scatter**2)
-    whole = between + np.diag(scatter**2 / weights)
+    noise = scatter**2 / weights
+    whole = between + np.diag(noise)
     heard = np.linalg.solve(whole, y)
-    evidence = -0.5 * float(y @ heard) - 0.5 * float(np.linalg.slogdet(whole)[1])
+    # Laplace's approximation: how likely the rows are at the effects, the effects, and the width of the peak.
+    tails = (TAILS + 1) / 2 * np.log1p((noise * heard) ** 2 / (TAILS * scatter**2))
+    peak = float(np.linalg.slogdet(whole)[1]) - float(np.log(noise).sum())
+    evidence = -float(tails.sum()) - len(y) * math.log(scatter) - 0.5 * float(heard @ between @ heard) - 0.5 * peak
     left = between - between @ np.linalg.solve(whole, between)
     return width**2 * (design.T @ heard), evidence, float(np.diag(left).mean())
