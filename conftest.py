@@ -4,15 +4,34 @@ import gc
 import os
 import random
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("everywhere", deadline=None, print_blob=True)
 settings.register_profile("ci", parent=settings.get_profile("everywhere"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
-# Ten thousand tests and all their modules stay: a collector that passes over them at its usual pace takes an eighth of
-# the time. A few hundred megabytes of garbage may wait instead.
+# Ten thousand tests and all their modules stay. What looks for garbage must not look at them again and again: neither
+# the collector, which goes seldom and may leave a few hundred megabytes, nor code that is timed, which collects before.
 gc.set_threshold(20_000, 10, 10)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_runtest_teardown(item, nextitem) -> None:
+    """Set aside what a file of tests leaves for those behind it."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
 
 # Where there are too many cases for every run (tools/sampled.py), a seed draws some. Workers inherit it.
 os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))
