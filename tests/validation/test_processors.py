@@ -11,7 +11,7 @@ from mlsys.hardware import Hardware, view
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import interpret
 from mlsys.validation.cases.reading import engine_for
-from mlsys.validation.cases.threads import on_threads
+from mlsys.validation.cases.threads import beside_gpu, on_threads
 
 
 def test_a_case_on_some_cores_travels_to_another_process() -> None:
@@ -69,3 +69,17 @@ def test_onnx_runtime_on_a_hub_is_a_setting_of_its_own_for_integers_only() -> No
     hub = [row for row in shipped_rows() if row.software == "Qualcomm AI Hub onnx"]
     settings = {interpret(row).setting for row in hub}
     assert settings == {"AI Hub network on NPU", "AI Hub int8 onnx network on NPU", "AI Hub int16 network on NPU"}
+
+
+def test_integers_on_a_gpu_take_ncnn_as_long_as_the_threads_beside_it() -> None:
+    """Rows of two sections of one publication, run apart: on the processor, and on the GPU with as many threads."""
+    rows = [row for row in shipped_rows() if "ncnn" in row.software and "int8" in row.precision]
+    measured = {(row.device, row.model, row.workload): row.value for row in rows}
+    pairs = [
+        (row.value, measured[row.device, row.model, beside_gpu(row).workload])
+        for row in rows
+        if "Vulkan" in row.workload and (row.device, row.model, beside_gpu(row).workload) in measured
+    ]
+    assert len(pairs) >= 5
+    for beside, alone in pairs:
+        assert beside == pytest.approx(alone, rel=0.1)

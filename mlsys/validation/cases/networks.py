@@ -16,7 +16,7 @@ from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
-from mlsys.validation.cases.threads import joining, on_threads, threads_of
+from mlsys.validation.cases.threads import beside_gpu, joining, on_threads, threads_of
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
@@ -134,9 +134,8 @@ def inference(row: Row) -> Case:
         raise Inexpressible(f"{row.model}: its layers are not described")
     if "3d-unet" in row.model.lower() or "3D-UNet" in row.model:
         raise Inexpressible("3D-UNet: the size of the scans, and how many windows cover one, is not stated")
-    if "Vulkan" in row.workload and "int8" in row.precision:
-        # ncnn has no int8 kernels for GPUs: it falls back to 16 bits.
-        row = replace(row, precision="fp16")
+    if "ncnn" in row.software and "Vulkan" in row.workload and "int8" in row.precision:
+        row = beside_gpu(row)
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(row.precision)

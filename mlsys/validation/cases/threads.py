@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.validation.rows import Row
 
-__all__ = ["clock_ratio", "joining", "on_threads", "threads_of"]
+__all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "threads_of"]
 
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
 ONE_CORE = 12.8e9
@@ -16,11 +17,24 @@ ONE_CORE = 12.8e9
 # starting and joining them costs a launch more for so many threads.
 SERIAL, THREADS_A_LAUNCH = 0.04, 16.0
 
+# What ncnn's runs on a GPU have no kernels for there, they do on the processor, with the threads that the command of
+# the run names: one, save on these (Tencent/ncnn, benchmark/README.md@a4d2ea1, num_threads above gpu_device = 0).
+BESIDE_GPU = {"NVIDIA Jetson Nano": 4, "NVIDIA Jetson Orin Nano": 6, "Apple M1": 8, "Apple M3": 8}
+
 
 def threads_of(row: Row) -> int:
     """Return how many threads of a processor a row states; 0 if none."""
     stated = re.search(r"CPU (\d+) thread", row.workload)
     return int(stated.group(1)) if stated else 0
+
+
+def beside_gpu(row: Row) -> Row:
+    """Return a run of an integer network on a GPU as what ncnn makes of it: a run on the processor.
+
+    Its times are those of the processor's sections to a few percent.
+    """
+    threads = BESIDE_GPU.get(row.device, 1)
+    return replace(row, workload=f"CNN inference on CPU {threads} thread" + ("s" if threads > 1 else ""))
 
 
 def clock_ratio(twin: Device, used: float) -> float:
