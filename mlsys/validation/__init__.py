@@ -6,6 +6,7 @@ from mlsys.validation.report import Prediction, Score, Validation, score, valida
 from mlsys.validation.rows import Row, cited_rows, read_rows, shipped_rows, sources
 from mlsys.validation.scales import parted, scale_table
 from mlsys.validation.tables import bound_table, error_table, reason_table, worst_table
+from mlsys.validation.ten import ten_back, ten_table
 
 __all__ = [
     "Prediction",
@@ -26,6 +27,8 @@ __all__ = [
     "score",
     "shipped_rows",
     "sources",
+    "ten_back",
+    "ten_table",
     "validate",
     "worst_table",
 ]

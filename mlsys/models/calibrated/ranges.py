@@ -140,7 +140,7 @@ def after_ten(usual: Range, spread: float) -> Range:
     --------
     >>> found = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps, sweeps left out: of its own"), 0.1)
     >>> f"{found.low:.2f} {found.high:.2f}"
-    '0.65 1.54'
+    '0.65 1.55'
     """
     low, high = (
         math.exp(sign * math.hypot(_LEFT * math.log(end), _QUANTILE * spread))
