@@ -9,7 +9,7 @@ import pytest
 
 from mlsys.hardware import Hardware, view
 from mlsys.validation import shipped_rows
-from mlsys.validation.cases import interpret
+from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.reading import engine_for
 from mlsys.validation.cases.threads import beside_gpu, on_threads
 
@@ -83,3 +83,17 @@ def test_integers_on_a_gpu_take_ncnn_as_long_as_the_threads_beside_it() -> None:
     assert len(pairs) >= 5
     for beside, alone in pairs:
         assert beside == pytest.approx(alone, rel=0.1)
+
+
+def test_a_rented_machine_has_its_cores_and_no_more() -> None:
+    row = next(row for row in shipped_rows() if "aws-g4dn.4xlarge" in row.note and row.device_class == "CPU")
+    whole = engine_for(Hardware["Xeon_8259CL"], "int8")
+    assert interpret(row).engine.units == 8 and whole.units == 24  # 16 threads
+
+
+def test_a_submitters_own_network_is_not_taken_for_the_one_it_stands_for() -> None:
+    rows = [row for row in shipped_rows() if "open/Deci/" in row.source_path]
+    assert rows
+    for row in rows:
+        with pytest.raises(Inexpressible, match="own network"):
+            interpret(row)

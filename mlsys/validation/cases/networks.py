@@ -16,7 +16,7 @@ from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
-from mlsys.validation.cases.threads import beside_gpu, joining, on_threads, threads_of
+from mlsys.validation.cases.threads import beside_gpu, joining, on_threads, rented, threads_of
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
@@ -97,6 +97,8 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon|TVM", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    if twin.kind == "CPU" and share == 1:
+        share = rented(row, engine.units)
     if share < 1:
         engine = engine.share(share, share)
     if threads:
@@ -136,6 +138,8 @@ def inference(row: Row) -> Case:
         raise Inexpressible("3D-UNet: the size of the scans, and how many windows cover one, is not stated")
     if "ncnn" in row.software and "Vulkan" in row.workload and "int8" in row.precision:
         row = beside_gpu(row)
+    if "open/Deci/" in row.source_path:
+        raise Inexpressible("open division: the submitter's own network in the place of the one that the row names")
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(row.precision)

@@ -9,7 +9,7 @@ from mlsys.hardware import Device, view
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.validation.rows import Row
 
-__all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "threads_of"]
+__all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "rented", "threads_of"]
 
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
 ONE_CORE = 12.8e9
@@ -35,6 +35,22 @@ def beside_gpu(row: Row) -> Row:
     """
     threads = BESIDE_GPU.get(row.device, 1)
     return replace(row, workload=f"CNN inference on CPU {threads} thread" + ("s" if threads > 1 else ""))
+
+
+def rented(row: Row, cores: float) -> float:
+    """Return the part of a processor that a rented machine has, 1 where the row names none.
+
+    A virtual processor of Amazon's machines is one of the two threads of a core, and an ``xlarge`` has four.
+
+    Parameters
+    ----------
+    row
+        Whose note may name the machine, such as ``aws-g4dn.4xlarge``.
+    cores
+        Of the whole processor.
+    """
+    named = re.search(r"aws-\w+\.(\d+)xlarge", row.note)
+    return min(1.0, 2 * int(named.group(1)) / cores) if named else 1.0
 
 
 def clock_ratio(twin: Device, used: float) -> float:
