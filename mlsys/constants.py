@@ -172,7 +172,8 @@ def _device(name: str) -> Device:
 
 def _of_device(device: Device, suffix: str) -> Quantity:
     if suffix in _FIELDS:
-        return getattr(device, _FIELDS[suffix])  # type: ignore[no-any-return]
+        fact: Quantity = getattr(device, _FIELDS[suffix])
+        return fact
     precision, unit, sparsity = _RATES[suffix]
     return device.peak(precision, sparsity, unit)
 

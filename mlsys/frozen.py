@@ -25,18 +25,19 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
     """
 
     __slots__ = ("_items",)
+    _items: Mapping[K, V]
 
     def __init__(self, items: Mapping[K, V]) -> None:
         object.__setattr__(self, "_items", MappingProxyType(dict(items)))
 
     def __getitem__(self, key: K) -> V:
-        return self._items[key]  # type: ignore[attr-defined,no-any-return]
+        return self._items[key]
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._items)  # type: ignore[attr-defined]
+        return iter(self._items)
 
     def __len__(self) -> int:
-        return len(self._items)  # type: ignore[attr-defined]
+        return len(self._items)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("FrozenDict cannot be changed; build a new one")
@@ -45,10 +46,10 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
         raise AttributeError("FrozenDict cannot be changed; build a new one")
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))  # type: ignore[attr-defined]
+        return hash(frozenset(self._items.items()))
 
     def __repr__(self) -> str:
-        return repr(dict(self._items))  # type: ignore[attr-defined]
+        return repr(dict(self._items))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FrozenDict, (dict(self._items),)  # type: ignore[attr-defined]
+        return FrozenDict, (dict(self._items),)

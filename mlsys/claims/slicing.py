@@ -309,8 +309,10 @@ def _matched(name: str, target: ast.expr, value: ast.expr) -> Iterator[ast.AST]:
         if target.id == name:
             yield value
     elif isinstance(target, ast.Tuple):
-        pairs = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
-        for index, part in enumerate(target.elts):
-            yield from _matched(name, part, value.elts[index] if pairs else value)  # type: ignore[attr-defined]
+        values = value.elts if isinstance(value, ast.Tuple) else []
+        if len(values) != len(target.elts):
+            values = [value] * len(target.elts)
+        for part, its_value in zip(target.elts, values, strict=True):
+            yield from _matched(name, part, its_value)
     elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == name:
         yield value

@@ -55,7 +55,8 @@ class ArenaEstimate:
     @property
     def total(self) -> Quantity:
         """Bytes of RAM: the block and what lies beside it."""
-        return self.activations + self.persistent  # type: ignore[no-any-return]
+        total: Quantity = self.activations + self.persistent
+        return total
 
 
 def weighted(operator: Operator) -> tuple[int, int] | None:

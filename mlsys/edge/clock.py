@@ -114,8 +114,8 @@ class ClockLaw:
 
     @cached_property
     def _plain(self) -> tuple[float, float, float, float]:
-        parts = ((self.core, "s"), (self.memory, "s"), (self.static, "W"), (self.dynamic, "J"))
-        return tuple(float(part.m_as(unit)) for part, unit in parts)  # type: ignore[return-value]
+        seconds = float(self.core.m_as("s")), float(self.memory.m_as("s"))
+        return *seconds, float(self.static.m_as("W")), float(self.dynamic.m_as("J"))
 
     def plain(self, clock: Clock) -> tuple[float, float, float]:
         """Return time, s, and static and dynamic energy, J, as bare numbers: for many points."""
@@ -137,7 +137,8 @@ class ClockLaw:
 
     def energy(self, clock: Clock) -> Quantity:
         """Return the energy of one inference."""
-        return self.static_energy(clock) + self.dynamic_energy(clock)  # type: ignore[no-any-return]
+        energy: Quantity = self.static_energy(clock) + self.dynamic_energy(clock)
+        return energy
 
 
 def best_clock(law: ClockLaw, clocks: Sequence[Clock]) -> Clock:
@@ -177,7 +178,8 @@ class PowerPoint:
     @property
     def power(self) -> Quantity:
         """Mean power of the inference."""
-        return (self.energy / self.time).to("mW")  # type: ignore[no-any-return]
+        power: Quantity = (self.energy / self.time).to("mW")
+        return power
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,8 @@ class Config:
     @property
     def device(self) -> str | None:
         """Device whose latency is modelled; None where it is measured here."""
-        return self._of("latency", "device", None)  # type: ignore[no-any-return]
+        device: str | None = self._of("latency", "device", None)
+        return device
 
     @property
     def samples(self) -> int:

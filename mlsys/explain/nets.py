@@ -122,7 +122,8 @@ class _Chain:
     """Adds layers one after the other, with seeded weights of a size that keeps activations near one."""
 
     def __init__(self, shape: tuple[int, int, int], seed: int = 0) -> None:
-        self.shape, self.layers, self._rng = shape, [], np.random.default_rng(seed)  # type: ignore[var-annotated]
+        self.shape, self._rng = shape, np.random.default_rng(seed)
+        self.layers: list[Layer] = []
 
     def add(
         self, name: str, kind: str, out: int, kernel: tuple[int, int] = (1, 1), stride: tuple[int, int] = (1, 1),
@@ -134,11 +135,11 @@ class _Chain:
             return
         if kind == "dense":
             source, fan, shape = (1, 1, high * wide * deep), high * wide * deep, (1, 1, out)
-            weight = (out, fan)
+            weight: tuple[int, ...] = (out, fan)
         else:
             source, fan = self.shape, kernel[0] * kernel[1] * (1 if kind == "depthwise" else deep)
             shape = (-(-high // stride[0]), -(-wide // stride[1]), deep if kind == "depthwise" else out)
-            weight = (1, *kernel, deep) if kind == "depthwise" else (out, *kernel, deep)  # type: ignore[assignment]
+            weight = (1 if kind == "depthwise" else out, *kernel, deep)
         spread = np.sqrt((2.0 if relu else 1.0) / fan)
         self._append(
             Layer(

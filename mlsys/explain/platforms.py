@@ -53,8 +53,9 @@ class Platform:
     @property
     def power_mw(self) -> float | None:
         """Mean power while it runs, mW, where time and energy are known."""
-        known = self.energy_mj is not None and self.latency_ms is not None
-        return 1e3 * self.energy_mj / self.latency_ms if known else None  # type: ignore[operator]
+        if self.energy_mj is None or self.latency_ms is None:
+            return None
+        return 1e3 * self.energy_mj / self.latency_ms
 
 
 def platform_of(log: Log) -> Platform:

@@ -111,7 +111,8 @@ class Device:
             raise UnknownNameError(f"{self.name} has no {wanted} peak. It has: {', '.join(self.precisions)}")
         for candidate in (unit,) if unit else ("matrix", "vector"):
             if (wanted, candidate, kind) in self._peaks:
-                return read(self._peaks[wanted, candidate, kind])  # type: ignore[no-any-return]
+                peak: Quantity = read(self._peaks[wanted, candidate, kind])
+                return peak
         have = ", ".join(f"{u} {s}" for p, u, s in self._peaks if p == wanted)
         asked = " ".join(filter(None, (unit, kind)))
         raise UnknownNameError(f"{self.name} has no {asked} peak for {wanted}. It has: {have}")

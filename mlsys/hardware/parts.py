@@ -19,7 +19,8 @@ def known(owner: str, what: str, value: Quantity | None) -> Quantity:
     """Hand out a recorded value, or say that ``owner`` has none."""
     if value is None:
         raise missing(owner, what)
-    return read(value)  # type: ignore[no-any-return]
+    fact: Quantity = read(value)
+    return fact
 
 
 def missing(owner: str, what: str) -> UnknownNameError:

@@ -72,7 +72,8 @@ def listed(value: object) -> list[Any]:
 def _validators() -> tuple[Any, Any, Any]:
     import jsonschema
 
-    return tuple(jsonschema.Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))  # type: ignore[return-value]
+    whole, model, chosen = (jsonschema.Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))
+    return whole, model, chosen
 
 
 def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:

@@ -85,7 +85,11 @@ def _simulated(size: int, tile: int, words: int, line_words: int) -> int:
 @functools.cache
 def _table() -> dict[tuple[int, int, int], list[int]]:
     stored = json.loads(files("mlsys").joinpath(_FILE).read_text(encoding="utf-8"))
-    return {tuple(map(int, key.split())): moved for key, moved in stored.items()}  # type: ignore[misc]
+    table = {}
+    for key, moved in stored.items():
+        size, words, line_words = map(int, key.split())
+        table[size, words, line_words] = moved
+    return table
 
 
 def simulated_table() -> dict[str, list[int]]:

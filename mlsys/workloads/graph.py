@@ -188,8 +188,9 @@ class OperatorGraph:
         """Return what must have run before: the producers, and whoever still needs memory that is overwritten."""
         found = set(self.producers(operator))
         for place in self.outputs_of[operator]:
-            if self.values[place].overwrites is not None:
-                old = self.values[self.values[place].overwrites]  # type: ignore[index]
+            overwritten = self.values[place].overwrites
+            if overwritten is not None:
+                old = self.values[overwritten]
                 found.update(old.consumers)
                 found.update(() if old.producer is None else (old.producer,))
         return tuple(sorted(found - {operator}))

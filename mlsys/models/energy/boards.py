@@ -62,7 +62,8 @@ class WorkPower:
     @property
     def dynamic(self) -> Quantity:
         """The part that follows the clock, W."""
-        return self.power - self.static  # type: ignore[no-any-return]
+        dynamic: Quantity = self.power - self.static
+        return dynamic
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class InferenceEnergy:
     @property
     def energy(self) -> Quantity:
         """The whole, J."""
-        return self.static + self.dynamic  # type: ignore[no-any-return]
+        energy: Quantity = self.static + self.dynamic
+        return energy
 
     @property
     def static_share(self) -> float:

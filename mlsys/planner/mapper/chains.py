@@ -60,7 +60,9 @@ def chains_within(size: int, levels: int, limit: float) -> tuple[Numbers, bool]:
         found = _chains(size, levels, most, limit)
         if found is not None:
             return found, most is None
-    return _chains(size, levels, 1, math.inf), False  # type: ignore[return-value]
+    coarsest = _chains(size, levels, 1, math.inf)
+    assert coarsest is not None, "without a limit there are always chains"
+    return coarsest, False
 
 
 def _chains(size: int, levels: int, most: int | None, limit: float) -> Numbers | None:

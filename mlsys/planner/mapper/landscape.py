@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +16,7 @@ from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.models.dataflow.counts import movements
 from mlsys.models.dataflow.hierarchy import Hierarchy
 from mlsys.planner.mapper.chains import chains_within
-from mlsys.planner.mapper.costs import costs_of
+from mlsys.planner.mapper.costs import Costs, costs_of
 from mlsys.planner.mapper.hierarchy import search
 
 __all__ = ["Landscape", "pareto_front", "random_mappings"]
@@ -78,6 +80,11 @@ def random_mappings(
     return _landscape(chip, space, nests, overlap)
 
 
+def _energy_below(costs: Costs, limit: float, words: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Return the energy of mappings that are faster than a limit, and infinity for the others."""
+    return np.where(costs.latency(words) < limit, costs.energy(words), np.inf)
+
+
 def pareto_front(chip: Hierarchy, space: IterationSpace, most: int = 40, *, overlap: bool = True) -> Landscape:
     """Return the mappings that no other beats in both energy and time, least energy first.
 
@@ -100,7 +107,7 @@ def pareto_front(chip: Hierarchy, space: IterationSpace, most: int = 40, *, over
             space,
             chip.rooms,
             names,
-            lambda words, limit=limit: np.where(costs.latency(words) < limit, costs.energy(words), np.inf),  # type: ignore[misc]
+            functools.partial(_energy_below, costs, limit),
         )
         if not np.isfinite(best.value) or best.nest is None:
             break

@@ -13,7 +13,15 @@ import numpy as np
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.reading import Format, batch_of, engine_for, number_format, seconds_each, twin_of
+from mlsys.validation.cases.reading import (
+    Format,
+    batch_of,
+    engine_for,
+    number_format,
+    seconds_each,
+    twin_of,
+    whole_number,
+)
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
 from mlsys.validation.cases.threads import beside_gpu, joining, on_threads, rented, threads_of
@@ -68,9 +76,7 @@ def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, obje
     return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
 
 
-def batched(
-    name: str, fmt: Format, batch: int, winograd: bool = False, shape: Mapping[str, object] | None = None
-) -> Work:
+def batched(name: str, fmt: Format, batch: int, winograd: bool = False, shape: Mapping[str, int] | None = None) -> Work:
     """Return a network's kernels at a batch, scaled from those of one sample, which are kept.
 
     Products with weights get ``batch`` times the rows, those without ``batch`` times the copies;
@@ -116,9 +122,9 @@ def _batch(row: Row, kind: str) -> int:
     return batch_of(row, 1 if kind == "NPU" else min(fits, default=32))
 
 
-def shape_of(row: Row) -> dict[str, object]:
+def shape_of(row: Row) -> dict[str, int]:
     """Return the side of the picture and the length of the text, where the row states them."""
-    shape: dict[str, object] = {}
+    shape: dict[str, int] = {}
     side = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
     if side and side.group(1) == side.group(2):
         shape["image"] = int(side.group(1))
@@ -204,7 +210,7 @@ def encoder(row: Row) -> Case:
     batch = batch_of(row)
     shape = shape_of(row)
     if "sequence" in shape and "Triton" in row.software:
-        shape["sequence"] = max(1, round(HALF_FULL * int(shape["sequence"])))  # type: ignore[call-overload]
+        shape["sequence"] = max(1, round(HALF_FULL * shape["sequence"]))
     work = batched(row.model, fmt, batch, shape=shape)
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
@@ -213,8 +219,9 @@ def encoder(row: Row) -> Case:
         pieces = min(batch, stages)
         engine = side_by_side(engine, stages * pieces / (pieces + stages - 1))
     if tensor > 1:
-        blocks, hidden = (int(re.search(pattern, row.model).group(1)) for pattern in (r"(\d+) layers", r"hidden (\d+)"))  # type: ignore[union-attr]
-        rows = batch * int(shape.get("sequence", 1))  # type: ignore[call-overload]
+        blocks = whole_number(r"(\d+) layers", row.model, "layers")
+        hidden = whole_number(r"hidden (\d+)", row.model, "hidden size")
+        rows = batch * shape.get("sequence", 1)
         engine = side_by_side(engine, tensor)
         work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
     seconds, inverse = seconds_each(row)
@@ -232,7 +239,7 @@ def tiny(row: Row) -> Case:
         fmt = Format("fp32", 4, 4, True)
     twin, _ = twin_of(row.device)
     engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
-    shape: dict[str, object] = {}
+    shape: dict[str, int] = {}
     side = re.search(r"(\d+)x\1", row.seq_or_shape)
     if side and "MobileNet" in row.model and "VWW" not in row.model:
         shape["image"] = int(side.group(1))
