@@ -21,7 +21,7 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
     causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
     totals = (
         ("Number format", analysis.precision),
-        ("Batch", f"{analysis.samples}; {natural(analysis.rate.magnitude)} samples/s at the estimate"),
+        ("Batch", f"{analysis.samples}; {natural(analysis.rate.m_as('1/s'))} samples/s at the estimate"),
         ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
         ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),
         (

@@ -197,7 +197,7 @@ def compare(
             f"{found.bound.to_compact():.3g}",
             f"{found.estimate.to_compact():.3g}",
             " to ".join(f"{time.to_compact():.3g}" for time in found.range),
-            natural(found.rate.magnitude),
+            natural(found.rate.m_as("1/s")),
             f"{found.energy.energy.to_compact():.3g}" if found.energy else "—",
             f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×"
             + ("" if found is analyses[0] or found.apart_from(analyses[0]) else " (cannot be told apart)"),

@@ -43,6 +43,8 @@ class LayerShare:
         ``compute``, ``memory`` or ``overhead``: what holds it, by the larger bound over the time.
     rate, intensity
         Operations a second that it attained in the measured time, and operations for each byte; 0 without arithmetic.
+    data, bandwidth
+        Its bytes, and the byte/s that the machine attains on as many: what ``memory`` is judged by.
     beats
         Whether it was faster than its bound, so that a rate or the timer is wrong.
     """
@@ -57,6 +59,8 @@ class LayerShare:
     bound: str
     rate: float
     intensity: float
+    data: float
+    bandwidth: float
     beats: bool
 
     @property
@@ -114,6 +118,10 @@ class Attribution:
     def ridge(self) -> float:
         """Operations for each byte at which the two bounds meet."""
         return self.ops_per_s / self.bytes_per_s
+
+    def roof(self, layer: LayerShare) -> float:
+        """Return the operations a second that a layer could attain at most: with its bytes at their own bandwidth."""
+        return min(self.ops_per_s, layer.bandwidth * layer.intensity)
 
     def explain(self) -> str:
         """Return it in sentences, for people."""
@@ -215,9 +223,7 @@ def attribute_times(
         speed = flow
         if sizes:
             speed = float(np.interp(np.log(max(work.data, 1.0)), np.log(sizes), bandwidths))
-        layers.append(
-            _share(work, measured, measured * scale, 2e3 * work.macs / ops, 1e3 * work.data / speed, launch_s)
-        )
+        layers.append(_share(work, measured, measured * scale, ops, speed, launch_s))
     faster = [layer.name for layer in layers if layer.beats]
     if faster:
         told.append(f"Faster than their bound, so that the rates or the timer are wrong for them: {', '.join(faster)}.")
@@ -226,8 +232,9 @@ def attribute_times(
     return Attribution(name, whole, tuple(layers), entry, between - entry, scale, ops, flow, tuple(told))
 
 
-def _share(work: LayerWork, measured: float, time: float, compute: float, memory: float, launch_s: float) -> LayerShare:
+def _share(work: LayerWork, measured: float, time: float, ops: float, speed: float, launch_s: float) -> LayerShare:
     """Split one layer's time: the ruling bound first, then a launch, then what is left."""
+    compute, memory = 2e3 * work.macs / ops, 1e3 * work.data / speed
     cause: Cause = "compute" if compute >= memory else "memory"
     least = max(compute, memory)
     parts = dict.fromkeys(CAUSES, 0.0)
@@ -238,5 +245,5 @@ def _share(work: LayerWork, measured: float, time: float, compute: float, memory
     return LayerShare(
         work.name, work.kind, time, measured, compute, memory, parts, cause if held else "overhead",
         2e3 * work.macs / measured if measured and work.macs else 0.0, 2 * work.macs / work.data if work.data else 0.0,
-        bool(measured < 0.98 * least),
+        float(work.data), speed, bool(measured < 0.98 * least),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlsys.explain.attribution import CAUSES, Attribution, Cause
+from mlsys.explain.attribution import CAUSES, Attribution, Cause, LayerShare
 from mlsys.explain.log import Log
 from mlsys.explain.platforms import BETTER, Platform, normalised
 from mlsys.viz.shown import drawn
@@ -36,6 +36,11 @@ LOOKS: dict[Cause, tuple[str, str, str]] = {
     "residual": ("RedLine", "xx", "not explained"),
 }
 """Colour, hatch and words of each cause, the same in every picture."""
+_HELD_BY = (
+    ("compute", MARKERS[0], "BlueLine"),
+    ("memory", MARKERS[1], "OrangeLine"),
+    ("overhead", MARKERS[2], "RedLine"),
+)
 _TITLES = {
     "latency_ms": "latency, ms", "energy_mj": "energy, mJ", "memory_kb": "memory, kB", "accuracy": "accuracy, %",
     "cost_usd": "price, $", "power_mw": "mean power, mW",
@@ -125,7 +130,11 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
 
 @drawn
 def layer_roofline(ax: Axes, found: Attribution) -> Axes:
-    """Draw the rate that each layer attained, under the roof of the rates that were measured on the same machine.
+    """Draw the rate that each layer attained, under the roof by which it is judged.
+
+    Bytes that fit into a cache move faster than those of the main memory, and the attribution takes each layer's
+    bandwidth at its own size. So the slanted roof is a band, from the main memory to the fastest bandwidth that a
+    layer was judged by, and a bar above each layer is its own roof.
 
     Parameters
     ----------
@@ -136,20 +145,20 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
     """
     apply_style(ax)
     placed = [layer for layer in found.layers if layer.rate > 0 and layer.intensity > 0]
-    at = [layer.intensity for layer in placed] or [found.ridge]
-    span = np.geomspace(min(*at, found.ridge) / 3, max(*at, found.ridge) * 3, 100)
-    ax.plot(span, np.minimum(found.ops_per_s, found.bytes_per_s * span) / 1e9, color=COLORS["primary"])
-    for place, (bound, color) in enumerate(
-        (("compute", "BlueLine"), ("memory", "OrangeLine"), ("overhead", "RedLine"))
-    ):
+    _slanted_roofs(ax, found, placed)
+    for bound, marker, color in _HELD_BY:
         here = [layer for layer in placed if layer.bound == bound]
         if here:
-            ax.scatter(
-                [layer.intensity for layer in here], [layer.rate / 1e9 for layer in here], color=COLORS[color],
-                marker=MARKERS[place], s=[20 + 500 * layer.time / found.total for layer in here], edgecolor="white",
-                label=f"held by {bound}: {len(here)}", zorder=3,
-            )  # fmt: skip
-    spots: dict[tuple[int, int], list[Any]] = {}
+            at, rates = [layer.intensity for layer in here], [layer.rate / 1e9 for layer in here]
+            own = [found.roof(layer) / 1e9 for layer in here]
+            ax.vlines(at, rates, own, color=COLORS[color], linewidth=0.9, alpha=0.7, zorder=2)
+            ax.plot(at, own, "_", color=COLORS[color], markersize=15, markeredgewidth=2.2, zorder=4)
+            areas = [20 + 500 * layer.time / found.total for layer in here]
+            edges = [COLORS["primary"] if layer.beats else "white" for layer in here]
+            above = sum(layer.beats for layer in here)
+            said = f"held by {bound}: {len(here)}" + (f", {above} of them faster than their roof" if above else "")
+            ax.scatter(at, rates, areas, COLORS[color], marker, edgecolors=edges, label=said, zorder=3)
+    spots: dict[tuple[int, int], list[LayerShare]] = {}
     for layer in placed:
         spot = round(8 * np.log10(layer.intensity)), round(5 * np.log10(layer.rate))
         spots.setdefault(spot, []).append(layer)
@@ -159,8 +168,31 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
         at_here = alike[0].intensity, alike[0].rate / 1e9
         ax.annotate(words, at_here, xytext=(8, -14), textcoords="offset points", fontsize=10, bbox=HALO)
     ax.set(xscale="log", yscale="log", xlabel="operations for each byte", ylabel="operations a second, G")
-    ax.legend(fontsize=10, loc="lower right")
+    ax.plot([], [], "_", color=COLORS["primary"], markersize=15, markeredgewidth=2.2, label="bar: a layer's own roof")
+    ax.set_ylim(bottom=ax.get_ylim()[0] / 1.8)  # room for the name of the lowest
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+    ax.legend(fontsize=9, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
     return ax
+
+
+def _slanted_roofs(ax: Axes, found: Attribution, placed: Sequence[LayerShare]) -> None:
+    """Draw the roof of the main memory, and that of the fastest bandwidth that a layer was judged by."""
+    at = [layer.intensity for layer in placed] or [found.ridge]
+    span = np.geomspace(min(*at, found.ridge) / 3, max(*at, found.ridge) * 3, 200)
+
+    def under(bandwidth: float) -> np.ndarray:
+        return np.minimum(found.ops_per_s, bandwidth * span) / 1e9
+
+    slowest, color = found.bytes_per_s, COLORS["primary"]
+    fastest = max((layer.bandwidth for layer in placed), default=slowest)
+    cached = fastest > 1.02 * slowest
+    where = "if bytes come from main memory" if cached else "whatever the bytes"
+    ax.plot(span, under(slowest), color=color, linewidth=2, label=f"roof {where}: {slowest / 1e9:.3g} GB/s", zorder=2)
+    if cached:
+        label = f"roof if they fit into a cache: {fastest / 1e9:.3g} GB/s"
+        ax.plot(span, under(fastest), "--", color=color, linewidth=1.4, label=label, zorder=2)
+        ax.fill_between(span, under(slowest), under(fastest), color=COLORS["grid"], alpha=0.5, zorder=1)
 
 
 @drawn

@@ -114,8 +114,8 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
         ys = [level.bandwidth_total.m_as("TB/s") for level in levels]
         ax.plot(xs, ys, marker=marker, markersize=9, color=color, markeredgecolor="white", label=device_name(device))
         for level, x, y in zip(levels, xs, ys, strict=True):
-            size: Quantity = level.capacity_total.to("MB")
-            text = f"{size.magnitude / 1000:.0f} GB" if size.magnitude >= 1000 else f"{size.magnitude:.3g} MB"
+            size = level.capacity_total.m_as("MB")
+            text = f"{size / 1000:.0f} GB" if size >= 1000 else f"{size:.3g} MB"
             ax.annotate(
                 f"{level.name}, {text}", (x, y), xytext=(8, offset), textcoords="offset points", fontsize=8,
                 color=color,                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8},

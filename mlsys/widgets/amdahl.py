@@ -59,7 +59,7 @@ class AmdahlLab(Lab):
             f"The {percent(1 - _PROGRAM)} that stays on the host is not accelerated: after the change it takes "
             f"{percent(host)} of the run time. "
             f"Even an accelerator of infinite speed gives {times(amdahl_ceiling(_PROGRAM))}.",
-            answer=amdahl_speedup(_PROGRAM, _ACCELERATOR).magnitude,
+            answer=amdahl_speedup(_PROGRAM, _ACCELERATOR).m_as(""),
             unit="×",
             tolerance=0.05,
         )
@@ -135,7 +135,7 @@ class AmdahlLab(Lab):
 
 def _profile() -> Question:
     target = 8
-    share = 100 * required_parallel_fraction(target, _ACCELERATOR).magnitude
+    share = 100 * required_parallel_fraction(target, _ACCELERATOR).m_as("")
     return NumberQuestion(
         "profile",
         f"A team installs an accelerator of {times(_ACCELERATOR)} and measures {times(target)} end to end. "
@@ -173,7 +173,7 @@ def _upgrade() -> Question:
                    "line: does the accelerator move it?", bool(bought > moved)),
             Choice(f"Moving enough code that {percent(more)} is accelerated", right=bool(moved > bought)),
             Choice("Both do the same", "Set one after the other and read the two numbers beside the point.",
-                   math.isclose(bought.magnitude, moved.magnitude)),
+                   math.isclose(bought.m_as(""), moved.m_as(""))),
         ),
     )  # fmt: skip
 
@@ -217,7 +217,7 @@ def _sparse_peak() -> Question:
     """Ask about a speedup that holds only for the peak with structured sparsity."""
     chip, host = Hardware.Cloud.H100, Q_(8, "TFLOP/s")
     dense, sparse = (chip.peak("int8", kind) for kind in ("dense", "2:4"))
-    ratios = [(rate / host).to("").magnitude for rate in (dense, sparse)]
+    ratios = [(rate / host).m_as("") for rate in (dense, sparse)]
     totals = [amdahl_speedup(_PROGRAM, ratio) for ratio in ratios]
     claimed = 500
     return ChoiceQuestion(
@@ -272,6 +272,6 @@ def _five() -> Question:
                    "slider. How near does it come, and can a faster one take host time away?"),
             Choice("The bound is that of the accelerated part, S", "S has no bound here. Which part of the time is "
                    "left when the accelerated part takes none?"),
-            Choice(NOTHING, right=bool(abs(ceiling.magnitude - 5) < 1e-9)),
+            Choice(NOTHING, right=bool(abs(ceiling.m_as("") - 5) < 1e-9)),
         ),
     )  # fmt: skip

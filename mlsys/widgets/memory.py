@@ -83,7 +83,7 @@ class MemoryLab(Lab):
             f"{number(level.bandwidth)} GB/s for {number(level.latency)} ns are "
             f"{number(bytes_in_flight(level.bandwidth, level.latency).to('kB'))} kB in flight, or "
             f"{number(needed)} lines "
-            f"of {_LINE} bytes on each of {chip.chip('units').magnitude:.0f} units.",
+            f"of {_LINE} bytes on each of {chip.chip('units').m_as('count'):.0f} units.",
             choices=tuple(Choice(f"About {warps}", right=warps == nearest) for warps in listed),
         )
 

@@ -52,7 +52,7 @@ def _bound_of_batch() -> Question:
             Choice("Yes, once it is wide enough", "Move the width to its end: where does the point stop? Then "
                                                   "count what "
                    "one weight does for the bytes it takes.", bool(widest > ridge)),
-            Choice("No, at no width", right=bool(batch < ridge.magnitude)),
+            Choice("No, at no width", right=bool(batch < ridge.m_as("FLOP/byte"))),
         ),
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ def _bound_of_batch() -> Question:
 def _layer_norm_share() -> Question:
     chip = Hardware.Cloud.A100
     result = roofline(chip, layer("layernorm", 4096, WIDTH, PRECISION))
-    share = 100 * result.figures["utilisation"].magnitude
+    share = 100 * result.figures["utilisation"].m_as("")
     intensity, ridge = (number(result.figures[name]) for name in ("intensity", "ridge"))
     return NumberQuestion(
         "layernorm",
@@ -75,7 +75,7 @@ def _layer_norm_share() -> Question:
         most=100,
         hint="Choose the layer and read the number beside the point; or divide its intensity by the ridge.",
         slips=((share / 100, "Percent are asked for, not a share of one."),
-               (result.figures["intensity"].magnitude, "That is the intensity; divide it by the ridge.")),
+               (result.figures["intensity"].m_as("FLOP/byte"), "That is the intensity; divide it by the ridge.")),
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _next_chip() -> Question:
             Choice(f"{times(compute)}, as the peak rates", "Compare it with the H100 in the picture: does the "
                                                            "point lie "
                    "under the flat part of a roof?", bool(gain == compute)),
-            Choice(f"{times(memory)}, as the memory bandwidths", right=abs(gain.magnitude - memory.magnitude) < 1e-9),
+            Choice(f"{times(memory)}, as the memory bandwidths", right=abs((gain - memory).m_as("")) < 1e-9),
             Choice("Not at all: it is memory-bound", "Memory-bound says what it waits for, and the newer machine has "
                    "other memory as well."),
         ),
@@ -104,7 +104,7 @@ def _next_chip() -> Question:
 def _decoding() -> Question:
     chip = Hardware.Cloud.A100
     one, many = (roofline(chip, layer("decode", batch, WIDTH, PRECISION)) for batch in (1, 64))
-    more = 64 * (one.time / many.time).to("").magnitude
+    more = 64 * (one.time / many.time).m_as("")
     return ChoiceQuestion(
         "decoding",
         "Choose a decoding step at batch 1. Which change yields most tokens per second?",

@@ -10,18 +10,13 @@ from typing import NamedTuple
 
 from mlsys.formulas import arithmetic_intensity
 from mlsys.frozen import FrozenDict
-from mlsys.units import Q_, Quantity, Unit, total, ureg
+from mlsys.units import Q_, Quantity, number_in, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 
 __all__ = ["Network", "Operator", "Products"]
 
 _NO_BYTES = Q_(0, "byte")
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
-
-
-def _plain(quantity: Quantity, unit: Unit) -> float:
-    """Return the number in ``unit``; most quantities are in it already, and converting is slow."""
-    return float(quantity.magnitude if quantity._units == unit._units else quantity.m_as(unit))
 
 
 class Products(NamedTuple):
@@ -179,7 +174,7 @@ class Network:
     @property
     def product_flops(self) -> Quantity:
         """The part of the work that is in products, convolutions and attention, FLOP: two for each MAC."""
-        return Q_(2 * int(self.macs.magnitude), "FLOP")
+        return Q_(2 * int(self.macs.m_as("MAC")), "FLOP")
 
     @property
     def precision(self) -> str:
@@ -234,9 +229,9 @@ class Network:
         row = {identity: place for place, identity in enumerate(distinct)}
         return NetworkArrays.of(
             kinds=[operator.kind for operator in distinct.values()],
-            flops=[_plain(operator.operations, _FLOP) for operator in distinct.values()],
-            data=[_plain(operator.data, _BYTE) for operator in distinct.values()],
-            weights=[_plain(operator.weights, _BYTE) for operator in distinct.values()],
+            flops=[number_in(operator.operations, _FLOP) for operator in distinct.values()],
+            data=[number_in(operator.data, _BYTE) for operator in distinct.values()],
+            weights=[number_in(operator.weights, _BYTE) for operator in distinct.values()],
             products=[operator.products or (0, 0, 0, 0) for operator in distinct.values()],
             order=[row[id(operator)] for operator in self.operators],
         )

@@ -61,7 +61,7 @@ def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = Non
     <gemm gemm 32×2048×2048, fp16: 268.4 MFLOP, 8.651 MB, 31.03 FLOP/B>
     """
     operations = formulas.gemm_macs(m, n, k).to("FLOP")
-    if operations.magnitude > _MOST_FLOP:
+    if operations.m_as("FLOP") > _MOST_FLOP:
         raise ArgumentError("gemm(): `m`, `n` and `k` come to more work than any machine does. Give smaller sizes")
     return Operator(
         name=name or f"gemm {m}×{n}×{k}",
@@ -136,7 +136,7 @@ def conv2d(
     <conv2d conv 3×3, 128→256 @ 56, fp16: 59.19 GFLOP, 77.66 MB, 762.2 FLOP/B>
     """
     pad = kernel // 2 if padding is None else padding
-    out = int(formulas.conv_output_size(size, kernel, stride, pad).magnitude)
+    out = int(formulas.conv_output_size(size, kernel, stride, pad).m_as(""))
     macs = formulas.conv2d_macs(batch, in_channels, out_channels, out, out, kernel, kernel, groups)
     held = out_channels * (in_channels // groups) * kernel * kernel
     return Operator(

@@ -159,7 +159,7 @@ class Workload(Network):
             )
             for operator in network
         )
-        parameters, weights = network.parameters.magnitude, network.weights.m_as("byte")
+        parameters, weights = network.parameters.m_as("param"), network.weights.m_as("byte")
         return cls(network.name, operators, held=Held(int(parameters), int(weights)))
 
     def to_network(self) -> Network:

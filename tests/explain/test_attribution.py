@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
 
-from mlsys.explain import CAUSES, LayerWork, Log, attribute, attribute_times
+from mlsys.explain import CAUSES, LayerWork, Log, attribute, attribute_times, stored_logs
 from mlsys.explain.whatif import amdahl, what_ifs
+from mlsys.viz.explain import layer_roofline
 
 from .conftest import make_log
 
@@ -107,3 +112,23 @@ def test_premises_that_fail_are_said() -> None:
     assert told["INT8 weights and activations"].applies
     slower = what_ifs(found, int8_ops_per_s=5e8)
     assert any("no faster" in gain.why for gain in slower)
+
+
+@pytest.mark.parametrize("name", sorted(stored_logs()))
+def test_no_layer_lies_above_the_roof_that_it_is_judged_by(name: str) -> None:
+    """Read off the figure: points lie below their bars, except as many as the legend says; bars are the verdict."""
+    log = stored_logs()[name]
+    found = attribute(log)
+    ax = Figure().add_subplot()
+    layer_roofline(ax, found)
+    bars = {x: y for line in ax.lines if line.get_marker() == "_" for x, y in line.get_xydata()}
+    points = [point for group in ax.collections if isinstance(group, PathCollection) for point in group.get_offsets()]
+    placed = {layer.name: layer for layer in found.layers if layer.rate and layer.intensity}
+    faster = [x for x, rate in points if rate > bars[x] / 0.98]
+    said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
+    assert len(points) == len(placed) > 5
+    assert len(faster) == sum(map(int, re.findall(r"(\d+) of them faster", said)))
+    for work in log.works:  # the operations of a layer at the rate of its bar take the least time that it is judged by
+        if work.name in placed:
+            layer = placed[work.name]
+            assert 2e3 * work.macs / (bars[layer.intensity] * 1e9) == pytest.approx(max(layer.compute, layer.memory))

@@ -103,7 +103,7 @@ def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
     operator = graph.operators[place]
     if operator.kind != "normalisation" or operation(operator) not in _BATCH_NORMS:
         return False
-    return bool(operator.flops.magnitude == 2 * operator.shape.get("elements", 0))
+    return bool(operator.flops.m_as("FLOP") == 2 * operator.shape.get("elements", 0))
 
 
 @kept_with_graph

@@ -272,7 +272,7 @@ class Analysis:
         """
         alike: dict[tuple[object, ...], list[OperatorTime]] = {}
         for one in self.operators:
-            key = (one.name, one.kind, *(each.magnitude for each in (one.estimate, one.flops, one.data)))
+            key = (one.name, one.kind, one.estimate.m_as("s"), one.flops.m_as("FLOP"), one.data.m_as("byte"))
             alike.setdefault(key, []).append(one)
         found = [Repeated(members[0], len(members)) for members in alike.values()]
         return tuple(sorted(found, key=lambda entry: -entry.share)[:count])
@@ -309,7 +309,7 @@ class Analysis:
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
             f"  range         {' to '.join(f'{time.to_compact():.3g}' for time in self.range)}  "
             f"(80 % interval: {self.interval.why})",
-            f"  rate          {natural(self.rate.magnitude)} samples/s",
+            f"  rate          {natural(self.rate.m_as('1/s'))} samples/s",
             *_energy_lines(self.energy),
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",

@@ -143,8 +143,8 @@ def changes_tried(
         everywhere = np.ones(len(work["count"]), dtype=bool)
         after = other.seconds(scaled_traffic(work, everywhere, weights=0.5, other=0.5))
         found.append(_change(f"every value were {name}", WHOLE, 1.0, whole, after))
-    gaining = [change for change in found if change.saved.magnitude > 1e-9 * whole]
-    return tuple(sorted(gaining, key=lambda change: -change.saved.magnitude))
+    gaining = [change for change in found if change.saved.m_as("s") > 1e-9 * whole]
+    return tuple(sorted(gaining, key=lambda change: -change.saved.m_as("s")))
 
 
 def scaled_traffic(work: Work, here: Mask, *, weights: float = 1.0, other: float = 1.0) -> Work:

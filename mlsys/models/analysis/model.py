@@ -24,14 +24,14 @@ from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
 from mlsys.precision import element_size, precision_name
 from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorded, used_facts
-from mlsys.units import computed, ureg
+from mlsys.units import computed, number_in, ureg
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["analyse", "setting_of", "timing_of"]
 
 # Microcontrollers run kernels of their own; nothing else stands in for them.
 _USUAL = {"MCU": "microcontroller runtime on MCU"}
-_S = ureg.Unit("s")
+_S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
 
 
 @traced
@@ -183,7 +183,7 @@ def _in_precision(network: Network, precision: str | None) -> Network:
     if precision is None:
         work: dict[str, float] = {}
         for operator in network:
-            work[operator.precision] = work.get(operator.precision, 0.0) + float(operator.flops.magnitude)
+            work[operator.precision] = work.get(operator.precision, 0.0) + number_in(operator.flops, _FLOP)
         wanted, ratios = max(work, key=lambda name: work[name]), dict.fromkeys(work, 1.0)
     else:
         wanted = precision_name(precision)
@@ -260,7 +260,7 @@ def _divided(
                 data=operator.data.to("byte"),
                 weights=operator.weights.to("byte"),
                 intensity=operator.intensity,
-                utilisation=float(flops.magnitude) / time / fastest,
+                utilisation=number_in(flops, _FLOP) / time / fastest,
             )
         )
     groups = []

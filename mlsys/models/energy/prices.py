@@ -16,7 +16,7 @@ from mlsys.hardware.view import LevelView, MachineView, view
 from mlsys.models.energy.rules import NEW, OLD, RULES, WORD, Reader, price_grows
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, Step
-from mlsys.units import Quantity, Unit, computed, ureg
+from mlsys.units import Quantity, Unit, computed, number_in, ureg
 
 __all__ = ["PUBLISHED_NODES", "Bound", "Energies", "Price", "static_power"]
 
@@ -69,7 +69,7 @@ class Price:
     @property
     def joules(self) -> float:
         """Price in J, J a byte, or J for a bit and millimetre."""
-        return float(self.value.magnitude) * 1e-12
+        return number_in(self.value, self._unit) * 1e-12
 
 
 @dataclass(frozen=True)

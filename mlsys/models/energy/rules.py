@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mlsys._facts import PUBLISHED
 from mlsys.frozen import FrozenDict
 from mlsys.provenance import Fact, read
-from mlsys.units import Quantity
+from mlsys.units import Quantity, Unit, number_in, ureg
 
 __all__ = ["NEW", "OLD", "RULES", "WORD", "Reader", "Rule", "price_grows"]
 
@@ -38,8 +38,16 @@ Number = Callable[[], float]
 Range = tuple[float, float]
 
 
+_UNITS = {"_PJ_PER_BIT_MM": ureg.Unit("pJ/bit/mm"), "_PJ_PER_BIT": ureg.Unit("pJ/bit"), "_PJ": ureg.Unit("pJ")}
+_RATIO = ureg.Unit("")
+
+
+def _unit_of(name: str) -> Unit:
+    return next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), _RATIO)
+
+
 class Reader:
-    """Reads facts as they are asked for, in the unit that they are written in, and keeps them.
+    """Reads facts as they are asked for, in the unit that their names end in, and keeps them.
 
     ``factors`` multiply some of them: an end of a range is asked which facts move it.
     """
@@ -52,7 +60,7 @@ class Reader:
         """Return the number of a fact, under the what-ifs that hold."""
         if name not in self.facts:
             self.facts[name] = read(PUBLISHED[name])
-        return float(self.facts[name].magnitude) * self.factors.get(name, 1.0)
+        return number_in(self.facts[name], _unit_of(name)) * self.factors.get(name, 1.0)
 
     def later(self, name: str) -> Number:
         """Return what reads a fact when it is called."""

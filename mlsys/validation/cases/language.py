@@ -172,7 +172,7 @@ def serving(row: Row) -> Case:
     if memory is None:
         raise Inexpressible(f"no capacity of the memory of {twin.name} on record")
     capacity = memory * tensor * USABLE_MEMORY
-    weights = float(model.parameters().magnitude) * fmt.weight
+    weights = float(model.parameters().m_as("param")) * fmt.weight
     each = float(model.kv_cache_per_token("fp8").m_as("byte")) * (prompt + output)
     batch = int(min(MOST_SEQUENCES, (capacity - weights) / each))
     if batch < 1:

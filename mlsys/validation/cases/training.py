@@ -114,7 +114,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
     works = [Work(columns)]
     exchanged = batch * length * model.hidden * fmt.value
     works.append(messages(exchanged, ways.tensor, (4 + 2 * (passes > 1 + BACKWARD)) * model.layers * turns))
-    parameters = float(model.parameters().magnitude) / split
+    parameters = float(model.parameters().m_as("param")) / split
     works.append(messages(parameters * fmt.value, ways.copies, 1))
     if "Megatron-DeepSpeed" in row.software:
         # Adam reads and writes weights, two moments and a gradient in FP32, and writes the narrow weights.

@@ -217,4 +217,4 @@ class Tape:
         """Count work with the operator before it, where the whole work is asked for."""
         if self.whole and flops:
             last = self.operators[-1]
-            self.operators[-1] = replace(last, operations=ureg.Quantity(last.operations.magnitude + flops, _FLOP))
+            self.operators[-1] = replace(last, operations=ureg.Quantity(last.operations.m_as(_FLOP) + flops, _FLOP))
