@@ -8,11 +8,11 @@ from functools import cached_property
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.mapping.fusion.carried import carried
 from mlsys.mapping.fusion.match import FusionGroup, GroupTraffic, find_groups, traffic_of
 from mlsys.mapping.fusion.pattern import PATTERNS, Pattern, PatternRegistry
 from mlsys.mapping.fusion.steps import is_elementwise
 from mlsys.units import Quantity, ureg
+from mlsys.workloads.carried import carried
 from mlsys.workloads.graph import Access, OperatorGraph, Value
 from mlsys.workloads.operator import Network, Operator
 from mlsys.workloads.torch_import.rules.counts import Counts
@@ -230,7 +230,7 @@ def as_kernels(workload: Workload) -> Network:
     """Return a network as the kernels that its time is estimated from, whichever way it came.
 
     They are products, convolutions, attention and look-ups, each with all that rides along. A captured network is
-    brought to this form along its edges (:mod:`mlsys.mapping.fusion.carried`). One of the catalogue that is written
+    brought to this form along its edges (:mod:`mlsys.workloads.carried`). One of the catalogue that is written
     down says itself what rides along; one made by hand, or fused already, is taken to be kernels.
 
     Examples

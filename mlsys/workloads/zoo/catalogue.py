@@ -15,7 +15,6 @@ from mlsys.workloads.zoo import (
     recurrent,
     residual,
     segmentation,
-    tiny,
     yolo,
 )
 from mlsys.workloads.zoo.entry import Entry
@@ -39,7 +38,6 @@ def _picture(
     )  # fmt: skip
 
 
-_picture("alexnet", "AlexNet", "Krizhevsky 2014, arXiv:1404.5997 (one tower)", classic.alexnet, normalised=False)
 _picture("alexnet_convolutions", "AlexNet conv layers", "Krizhevsky et al. 2012, NeurIPS, section 3.5 (two towers)",
          classic.alexnet_convolutions, side=227, normalised=False)  # fmt: skip
 _picture("vgg16_convolutions", "VGG-16 conv layers", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1",
@@ -51,10 +49,8 @@ _picture("googlenet", "GoogLeNet", "Szegedy et al. 2015, CVPR, table 1; 3 × 3 f
          partial(classic.googlenet, five=3), "Inception v1")  # fmt: skip
 _picture("inception_v3", "Inception v3", "Szegedy et al. 2016, CVPR, table 1", classic.inception_v3, side=299)
 _picture("inception_v4", "Inception v4", "Szegedy et al. 2017, AAAI, figures 3 to 9", classic.inception_v4, side=299)
-for _version in ("1.0", "1.1"):
-    _picture(f"squeezenet_{_version}", f"SqueezeNet {_version}", "Iandola et al. 2016, arXiv:1602.07360, table 1",
-             partial(classic.squeezenet, version=_version), f"squeezenet{_version.replace('.', '_')}",
-             *(("squeezenet",) if _version == "1.1" else ()), normalised=False)  # fmt: skip
+_picture("squeezenet_1.1", "SqueezeNet 1.1", "Iandola et al. 2016, arXiv:1602.07360, table 1",
+         classic.squeezenet, "squeezenet1_1", "squeezenet", normalised=False)  # fmt: skip
 
 _HE = "He et al. 2016, CVPR, table 1"
 for _depth in residual.RESNETS:
@@ -159,13 +155,6 @@ for _size in yolo.SIZES:
                  partial(yolo.yolox, size=_size), side=640, family="detector",
                  note="80 classes; boxes are not sorted out")  # fmt: skip
 
-_TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
-_picture("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", _TINY, tiny.ds_cnn, "KWS DS-CNN", "ds_cnn", "kws",
-         shape=(1, 49, 10), family="speech and sensors")  # fmt: skip
-_picture("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", _TINY, tiny.resnet8, "IC ResNet-8", "resnet8",
-         side=32)  # fmt: skip
-_picture("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", _TINY, tiny.visual_wake_words,
-         "VWW MobileNetV1-0.25", "vww", "vww_mobilenet_v1", side=96)  # fmt: skip
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,
          note="shape inferred from three published sums")  # fmt: skip
@@ -177,8 +166,6 @@ def _rows(name: str, title: str, family: str, source: str, write: Any, *aliases:
     )
 
 
-_rows("ad_autoencoder", "MLPerf Tiny anomaly detection, autoencoder", "speech and sensors", _TINY, tiny.autoencoder,
-      "AD FC autoencoder", "ad", "toyadmos")  # fmt: skip
 for _name, _layers, _weights, _spelled in (
     ("mlp0", 5, 20_000_000, "MLP0 (5 FC layers, 20M weights)"),
     ("mlp1", 4, 5_000_000, "MLP1 (4 FC layers, 5M weights)"),
@@ -195,8 +182,6 @@ CATALOGUE["rnn_t"] = Entry(
     ("RNN-T",), sequence=240, write=recurrent.rnn_t,
     note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; decoding steps counted once a pair of frames",
 )  # fmt: skip
-_picture("unet", "U-Net", "Ronneberger et al. 2015, MICCAI, figure 1; padded and normalised", segmentation.unet,
-         "unet carvana", side=256, family="segmentation")  # fmt: skip
 _rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.00091; MLPerf Training v0.7 to v2.0",
       other.dlrm)  # fmt: skip
 _rows("dlrm_dcnv2", "DLRM-DCNv2", "recommender", "Wang et al. 2021, WWW; MLPerf Training v2.1 and later",
@@ -251,14 +236,9 @@ for _name, (_model, _source) in LANGUAGE_MODELS.items():
 
 # Networks whose PyTorch code is the catalogue's own: mlsys.workloads.torch_models, by the name of the recipe there.
 _CODE = {
-    **{name: name for name in ("alexnet", "vgg11", "vgg16", "densenet121", "unet", "bert-base", "bert-large")},
+    **{name: name for name in ("vgg11", "vgg16", "densenet121", "bert-base", "bert-large")},
     **{f"resnet{depth}": f"resnet{depth}" for depth in residual.RESNETS},
     **{name: name for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-7b", "llama-13b", "mistral-7b")},
-    "kws_ds_cnn": "ds-cnn",
-    "ic_resnet8": "resnet8",
-    "vww_mobilenet_v1_0.25": "vww-mobilenet-v1",
-    "ad_autoencoder": "ad-autoencoder",
-    "squeezenet_1.0": "squeezenet-1.0",
     "mobilenet_v1_1.0": "mobilenet-v1",
     "mobilenet_v2": "mobilenet-v2",
     "efficientnet_b0": "efficientnet-b0",
@@ -273,16 +253,31 @@ for _name, _recipe in _CODE.items():
     _longest = 512 if _recipe.startswith("bert") else 1024 if _recipe.startswith("gpt2") else 0
     CATALOGUE[_name] = replace(CATALOGUE[_name], code=_recipe, longest=_longest)
 
-# Networks that are known by their code alone.
-_sizes: dict[str, Any]
-for _name, _title, _family, _source, _sizes in (
+# Networks whose recipe is their PyTorch code: mlsys.workloads.torch_models.
+_TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
+_coded: dict[str, Any]
+for _name, _title, _family, _source, _coded in (
     ("mlp", "Perceptron of 128, 256 and 64 units", "exercises", "an exercise of this book", {}),
     ("lenet5", "LeNet-5", "picture", "LeCun et al. 1998, Proc. IEEE, figure 2, in its usual modern form", {}),
     ("small-cnn", "Two convolutions and a classifier", "exercises", "an exercise of this book", {}),
+    ("alexnet", "AlexNet", "picture", "Krizhevsky 2014, arXiv:1404.5997 (one tower)", {"image": _RGB224}),
+    ("squeezenet_1.0", "SqueezeNet 1.0", "picture", "Iandola et al. 2016, arXiv:1602.07360, table 1",
+     {"image": _RGB224, "code": "squeezenet-1.0", "aliases": ("squeezenet1_0",)}),
+    ("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", "speech and sensors", _TINY,
+     {"image": (1, 49, 10), "code": "ds-cnn", "aliases": ("KWS DS-CNN", "ds_cnn", "kws")}),
+    ("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", "picture", _TINY,
+     {"image": (3, 32, 32), "code": "resnet8", "aliases": ("IC ResNet-8", "resnet8")}),
+    ("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", "picture", _TINY,
+     {"image": (3, 96, 96), "code": "vww-mobilenet-v1", "aliases": ("VWW MobileNetV1-0.25", "vww",
+                                                                    "vww_mobilenet_v1")}),
+    ("ad_autoencoder", "MLPerf Tiny anomaly detection, autoencoder", "speech and sensors", _TINY,
+     {"code": "ad-autoencoder", "aliases": ("AD FC autoencoder", "ad", "toyadmos")}),
+    ("unet", "U-Net", "segmentation", "Ronneberger et al. 2015, MICCAI, figure 1; padded and normalised",
+     {"image": (3, 256, 256), "aliases": ("unet carvana",)}),
     ("detr-r50", "DETR, ResNet-50", "detector", "Carion et al. 2020, ECCV", {"image": (3, 800, 800)}),
     ("lstm-lm", "LSTM language model, 2 layers of 650", "text", "Zaremba et al. 2014, arXiv:1409.2329, section 4.1",
      {"sequence": 35}),
     ("gru-lm", "GRU language model, 2 layers of 650", "text", "as lstm-lm, with the cells of Cho et al. 2014",
      {"sequence": 35}),
 ):  # fmt: skip
-    CATALOGUE[_name] = Entry(_name, _title, _family, _source, code=_name, **_sizes)
+    CATALOGUE[_name] = Entry(_name, _title, _family, _source, **{"code": _name, **_coded})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mlsys.workloads.zoo.picture import Picture
 
 __all__ = [
-    "alexnet",
     "alexnet_convolutions",
     "googlenet",
     "inception_v3",
@@ -14,18 +13,6 @@ __all__ = [
     "vgg",
     "vgg_convolutions",
 ]
-
-
-def alexnet(net: Picture) -> None:
-    """Krizhevsky, "One weird trick", arXiv:1404.5997: the single-tower variant that torchvision ships."""
-    net.conv("conv1", 64, 11, 4, 2)
-    net.pool(3, 2)
-    net.conv("conv2", 192, 5)
-    net.pool(3, 2)
-    for place, out in enumerate((384, 256, 256), start=3):
-        net.conv(f"conv{place}", out, 3)
-    net.pool(3, 2)
-    _three_dense(net)
 
 
 def alexnet_convolutions(net: Picture) -> None:
@@ -71,12 +58,10 @@ def vgg_convolutions(net: Picture, depth: int) -> None:
 FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
 
 
-def squeezenet(net: Picture, version: str) -> None:
-    """Iandola et al., arXiv:1602.07360; 1.1 is the authors' later release with a smaller first layer."""
-    early = version == "1.0"
-    net.conv("conv1", *((96, 7, 2, 0) if early else (64, 3, 2, 0)))
+def squeezenet(net: Picture) -> None:
+    """Iandola et al., arXiv:1602.07360, in the authors' later release 1.1 with a smaller first layer."""
+    net.conv("conv1", 64, 3, 2, 0)
     net.pool(3, 2, ceil=True)
-    pools = (4, 8) if early else (3, 5)
     for place, (squeeze, expand) in enumerate(FIRES, start=2):
         net.conv(f"fire{place} squeeze", squeeze, 1)
         start = net.shape
@@ -84,7 +69,7 @@ def squeezenet(net: Picture, version: str) -> None:
         net.shape = start
         net.conv(f"fire{place} expand 3×3", expand, 3)
         net.shape = (2 * expand, *net.shape[1:])
-        if place in pools:
+        if place in (3, 5):
             net.pool(3, 2, ceil=True)
     net.conv("conv10", 1000, 1)
     net.global_pool()

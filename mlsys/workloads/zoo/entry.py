@@ -73,16 +73,12 @@ class Entry:
 
     @property
     def written(self) -> bool:
-        """Whether it is written down operator by operator; the others are known by their code alone."""
+        """Whether it is written down operator by operator; the others are known by their PyTorch code."""
         return bool(self.draw or self.write or self.model)
 
     @cached_property
     def parameters(self) -> Quantity:
         """Parameters, param: weights, biases, scales and shifts; no running averages."""
-        if not self.written:
-            from mlsys.workloads.resolve import load
-
-            return load(self.name).parameters
         return self.model.parameters() if self.model else self.build().parameters
 
     def build(
@@ -101,11 +97,6 @@ class Entry:
 
         ``whole`` counts the work of what rides along with the products, which else is left out.
         """
-        if not self.written:
-            raise ArgumentError(
-                f"network(): {self.name!r} is known by its PyTorch code alone. "
-                f"Write mlsys.workloads.load({self.name!r})"
-            )
         batch = self._count("batch", batch)
         for name, value, fits, of in (
             ("image", image, self.image, "side of its picture"),
@@ -117,6 +108,8 @@ class Entry:
                 raise ArgumentError(f"network(): `{name}` is the {of}, which {self.name!r} does not have. Leave it out")
         if self.model:
             return self._language(self.model, batch, precision, sequence, phase, weight_format, fused, whole)
+        if not self.written:
+            return self._captured(batch, precision, sequence, image, fused, whole)
         if self.image:
             channels, height, width = self.image
             if image is not None:
@@ -131,6 +124,19 @@ class Entry:
         tokens = self._count("sequence", self.sequence if sequence is None else sequence) if self.sequence else 0
         self.write(tape, batch, tokens)
         return Network(self.title, tuple(tape.operators))
+
+    def _captured(
+        self, batch: int, precision: str, sequence: int | None, image: int | None, fused: bool, whole: bool
+    ) -> Network:
+        """Return the network as its PyTorch code has it: operator by operator, or brought to its products."""
+        from mlsys.workloads.carried import carried, products_alone
+        from mlsys.workloads.resolve import load
+
+        work = load(self.name, batch=batch, precision=precision, sequence=sequence, image=image)
+        if not fused:
+            return Network(self.title, work.operators)
+        kernels = carried(work)
+        return Network(self.title, kernels.operators if whole else tuple(map(products_alone, kernels.operators)))
 
     def _language(
         self,

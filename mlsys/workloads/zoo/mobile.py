@@ -16,22 +16,20 @@ MOBILENET_V1 = (
 )  # fmt: skip
 
 
-def mobilenet_v1(net: Picture, width: float = 1.0, classes: int = 1000, act: str = "relu6", bias: bool = False) -> None:
+def mobilenet_v1(net: Picture, width: float = 1.0) -> None:
     """Howard et al., arXiv:1704.04861, table 1."""
-    mobilenet_v1_stages(net, width, act, bias)
-    net.classify(classes)
+    mobilenet_v1_stages(net, width)
+    net.classify(1000)
 
 
-def mobilenet_v1_stages(
-    net: Picture, width: float = 1.0, act: str = "relu6", bias: bool = False
-) -> list[tuple[int, int, int]]:
+def mobilenet_v1_stages(net: Picture, width: float = 1.0) -> list[tuple[int, int, int]]:
     """Append all but the classifier; return the shape after each separable convolution."""
-    net.conv("conv1", divisible(32 * width), 3, 2, "same", bias=bias, act=act)
+    net.conv("conv1", divisible(32 * width), 3, 2, "same", act="relu6")
     after = []
     for place, (out, stride) in enumerate(MOBILENET_V1, start=2):
         into = net.channels
-        net.conv(f"conv{place} depthwise", into, 3, stride, "same", groups=into, bias=bias, act=act)
-        net.conv(f"conv{place} pointwise", divisible(out * width), 1, bias=bias, act=act)
+        net.conv(f"conv{place} depthwise", into, 3, stride, "same", groups=into, act="relu6")
+        net.conv(f"conv{place} pointwise", divisible(out * width), 1, act="relu6")
         after.append(net.shape)
     return after
 

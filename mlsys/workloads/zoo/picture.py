@@ -124,22 +124,6 @@ class Picture(Tape):
         channels, height, width = self.shape
         return self.batch * channels * height * width
 
-    def transposed(self, name: str, out: int, kernel: int, bias: bool = True) -> None:
-        """Append a transposed convolution whose stride is its kernel, so that outputs do not overlap."""
-        into, height, width = self.shape
-        stored = into * out * kernel * kernel
-        rows = self.batch * height * width
-        self.write(
-            name,
-            "gemm",
-            2 * rows * stored,
-            (rows * (into + out * kernel * kernel) + stored) * self.size,
-            stored * self.size,
-            stored + (out if bias else 0),
-            {"m": rows, "n": out * kernel * kernel, "k": into},
-        )
-        self.shape = (out, height * kernel, width * kernel)
-
     def pool(self, kernel: int, stride: int, padding: int | str = 0, ceil: bool = False, name: str = "pool") -> None:
         """Pool: move the shape on, and unfused append the comparisons."""
         channels, height, width = self.shape

@@ -1,35 +1,14 @@
-"""U-Nets: of pictures, and of volumes as MLPerf runs it."""
+"""U-Net of volumes, as MLPerf runs it."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["unet", "unet3d"]
+__all__ = ["unet3d"]
 
 Volume: TypeAlias = tuple[int, int]  # channels, side
-
-
-def unet(net: Picture, base: int = 64, classes: int = 2) -> None:
-    """Ronneberger et al., MICCAI 2015, figure 1, padded to keep sizes and normalised, as code in use does."""
-    skipped = []
-    for level in range(5):
-        width = base * 2**level
-        for place in "ab":
-            net.conv(f"down {level}{place}", width, 3)
-        if level < 4:
-            skipped.append(net.shape)
-            net.pool(2, 2)
-    for level in reversed(range(4)):
-        width = base * 2**level
-        net.transposed(f"up {level}", width, 2)
-        channels, height, width_of_skip = skipped[level]
-        net.shape = (net.channels + channels, height, width_of_skip)
-        for place in "ab":
-            net.conv(f"up {level}{place}", width, 3)
-    net.conv("classifier", classes, 1, norm=False, act=None)
 
 
 def _conv(

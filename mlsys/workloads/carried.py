@@ -9,22 +9,20 @@ brought to it here, along its edges, so that both are timed alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from mlsys.frozen import FrozenDict
-from mlsys.mapping.fusion.steps import size_of
 from mlsys.units import ureg
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
+from mlsys.workloads.operators import SOFTMAX_OPERATIONS
 from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
-if TYPE_CHECKING:
-    from mlsys.mapping.fusion.fused import FusedWorkload
-
-__all__ = ["carried"]
+__all__ = ["carried", "products_alone"]
 
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 # What may ride along; every other kind is a kernel of its own.
@@ -33,14 +31,14 @@ _RIDERS = frozenset(
 )
 
 
-def carried(fused: FusedWorkload) -> Workload:
-    """Return a fused network with all that rides along counted with the kernel that carries it.
+def carried(network: Workload) -> Workload:
+    """Return a network that has a graph with all that rides along counted with the kernel that carries it.
 
     Work and parameters stay to the last FLOP. A kernel moves its inputs, its weights and its result, those of its
     product alone where it has one. An operator that makes more than it reads, and more than the next product reads, is
     a kernel of its own; look-ups that are summed are one, and so are dense layers that read one tensor.
     """
-    graph = fused.graph
+    graph = network.graph
     home = _homes(graph)
     joined = _joined(graph, home)
     carriers: dict[int, list[int]] = {}
@@ -52,19 +50,32 @@ def carried(fused: FusedWorkload) -> Workload:
         main = [_traced(graph.operators[place]) for place in places if home[place] == place]
         operators.append(_kernel(_traced(graph.operators[carrier]), main, kernels))
     return Workload(
-        fused.name,
+        network.name,
         tuple(operators),
-        held=fused.held,
-        views=fused.views,
-        source=fused.source,
-        recipe=fused.recipe,
-        sizes=fused.sizes,
+        held=network.held,
+        views=network.views,
+        source=network.source,
+        recipe=network.recipe,
+        sizes=network.sizes,
     )
+
+
+def products_alone(kernel: TracedOperator) -> TracedOperator:
+    """Return a kernel without the work of what rides along, which products and look-ups leave to others."""
+    shape = kernel.shape
+    scores = shape["batch"] * shape["heads"] * shape["queries"] * shape["keys"] if kernel.kind == "attention" else 0
+    beside = 0 if kernel.kind not in _RIDERS else kernel.counts.elementwise
+    counts = kernel.counts._replace(elementwise=beside + sum(SOFTMAX_OPERATIONS.values()) * scores)
+    return replace(kernel, operations=ureg.Quantity(2 * counts.macs + counts.elementwise, _FLOP), counts=counts)
 
 
 def _traced(operator: Operator) -> TracedOperator:
     assert isinstance(operator, TracedOperator)
     return operator
+
+
+def _size(graph: OperatorGraph, value: int) -> int:
+    return math.prod(graph.values[value].shape)
 
 
 def _homes(graph: OperatorGraph) -> list[int]:
@@ -98,7 +109,7 @@ def _next_sizes(graph: OperatorGraph, place: int, own: set[int]) -> int:
         for value in graph.outputs_of[waiting.pop()]:
             for user in graph.values[value].consumers:
                 if user in own:
-                    largest = max(largest, size_of(graph, value))
+                    largest = max(largest, _size(graph, value))
                 elif user not in seen:
                     seen.add(user)
                     waiting.append(user)
@@ -106,8 +117,8 @@ def _next_sizes(graph: OperatorGraph, place: int, own: set[int]) -> int:
 
 
 def _spreads(graph: OperatorGraph, place: int, read_later: int) -> bool:
-    made = max((size_of(graph, value) for value in graph.outputs_of[place]), default=0)
-    return made > max(read_later, sum(size_of(graph, value) for value in graph.inputs_of[place]))
+    made = max((_size(graph, value) for value in graph.outputs_of[place]), default=0)
+    return made > max(read_later, sum(_size(graph, value) for value in graph.inputs_of[place]))
 
 
 def _joined(graph: OperatorGraph, home: Sequence[int]) -> dict[int, int]:
