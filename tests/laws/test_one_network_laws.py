@@ -22,9 +22,9 @@ MACHINES = (
 FACTORIES = {
     "alexnet": "vision:alexnet",
     "squeezenet_1.0": "vision:squeezenet",
-    "densenet121": "vision:densenet121",
+    "densenet121": "vision:densenet",
     "mobilenet_v2": "vision:mobilenet_v2",
-    "efficientnet_b0": "vision:efficientnet_b0",
+    "efficientnet_b0": "vision:efficientnet",
     "ic_resnet8": "tiny:resnet8",
     "ad_autoencoder": "tiny:autoencoder",
     "unet": "small:UNet",

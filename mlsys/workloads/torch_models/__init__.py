@@ -93,13 +93,19 @@ RECIPES: dict[str, Recipe] = {
     "vww-mobilenet-v1": Recipe("tiny", "visual_wake_words", (), (3, "image", "image"), 96),
     "ad-autoencoder": Recipe("tiny", "autoencoder", (), (640,)),
     "alexnet": Recipe("vision", "alexnet"),
-    "squeezenet-1.0": Recipe("vision", "squeezenet"),
-    **{f"vgg{depth}": Recipe("vision", "vgg", (depth,)) for depth in (11, 16)},
+    **{f"squeezenet-{version}": Recipe("vision", "squeezenet", (version,)) for version in ("1.0", "1.1")},
+    **{f"vgg{depth}": Recipe("vision", "vgg", (depth,)) for depth in (11, 13, 16, 19)},
     **{f"resnet{depth}": Recipe("vision", "ResNet", (depth,)) for depth in (18, 34, 50, 101, 152)},
-    "densenet121": Recipe("vision", "densenet121"),
+    **{f"densenet{depth}": Recipe("vision", "densenet", (depth,)) for depth in (121, 161, 169, 201)},
     "mobilenet-v1": Recipe("vision", "mobilenet_v1"),
     "mobilenet-v2": Recipe("vision", "mobilenet_v2"),
-    "efficientnet-b0": Recipe("vision", "efficientnet_b0"),
+    **{  # the authors' released coefficients of width and depth, and sides of the picture
+        f"efficientnet-{size}": Recipe("vision", "efficientnet", (width, depth, size == "lite0"), default=side)
+        for size, width, depth, side in (
+            *(("b0", 1.0, 1.0, 224), ("b1", 1.0, 1.1, 240), ("b2", 1.1, 1.2, 260), ("b3", 1.2, 1.4, 300)),
+            *(("b4", 1.4, 1.8, 380), ("lite0", 1.0, 1.0, 224)),
+        )
+    },
     "unet": Recipe("small", "UNet", (), (3, "image", "image"), 256, multiple=16),
     **{
         f"vit-{size}{patch}": Recipe("transformers", "VisionTransformer", (layers, width, heads, patch), fitted=True)

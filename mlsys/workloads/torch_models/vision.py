@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 from torch import nn
 
 from mlsys.workloads.torch_models.parts import SqueezeExcite, conv_norm
+from mlsys.workloads.zoo.picture import divisible
 
-__all__ = ["ResNet", "alexnet", "densenet121", "efficientnet_b0", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg"]
+__all__ = ["ResNet", "alexnet", "densenet", "efficientnet", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg"]
 
 
 class _Residual(nn.Module):
@@ -61,11 +64,15 @@ class ResNet(nn.Module):
         return self.classifier(self.pool(self.stages(self.stem(x))).flatten(1))  # type: ignore[no-any-return]
 
 
+# Convolutions of 3 × 3 in the five stages, Simonyan & Zisserman 2015, table 1: columns A, B, D, E.
+_VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+
+
 def vgg(depth: int) -> nn.Module:
     """Return VGG (Simonyan & Zisserman 2015, table 1) for 224 × 224 images."""
     layers: list[nn.Module] = []
     into = 3
-    for count, out in zip({11: (1, 1, 2, 2, 2), 16: (2, 2, 3, 3, 3)}[depth], (64, 128, 256, 512, 512), strict=True):
+    for count, out in zip(_VGG[depth], (64, 128, 256, 512, 512), strict=True):
         for _ in range(count):
             layers += [nn.Conv2d(into, out, 3, padding=1), nn.ReLU()]
             into = out
@@ -95,36 +102,49 @@ class _Fire(nn.Module):
         return torch.cat([self.narrow(x).relu(), self.wide(x).relu()], 1)
 
 
-def squeezenet() -> nn.Module:
-    """Return SqueezeNet 1.0 (Iandola et al., arXiv:1602.07360, table 1)."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 96, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True)]
-    into = 96
+def squeezenet(version: str = "1.0") -> nn.Module:
+    """Return SqueezeNet (Iandola et al., arXiv:1602.07360, table 1), or 1.1, which pools earlier."""
+    early = version == "1.0"
+    into = 96 if early else 64
+    first = nn.Conv2d(3, into, 7 if early else 3, 2)
+    layers: list[nn.Module] = [first, nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True)]
     for place, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64), start=2):
         layers.append(_Fire(into, squeezed, 4 * squeezed))
         into = 8 * squeezed
-        if place in (4, 8):
+        if place in ((4, 8) if early else (3, 5)):
             layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
     return nn.Sequential(*layers, nn.Conv2d(into, 1000, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 class _DenseLayer(nn.Module):
-    def __init__(self, into: int) -> None:
+    def __init__(self, into: int, growth: int) -> None:
         super().__init__()
-        layers = (nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, 128, 1, bias=False))
-        self.body = nn.Sequential(*layers, nn.BatchNorm2d(128), nn.ReLU(), nn.Conv2d(128, 32, 3, padding=1, bias=False))
+        layers = (nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, 4 * growth, 1, bias=False))
+        last = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+        self.body = nn.Sequential(*layers, nn.BatchNorm2d(4 * growth), nn.ReLU(), last)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cat([x, self.body(x)], 1)
 
 
-def densenet121() -> nn.Module:
-    """Return DenseNet-121 (Huang et al., CVPR 2017, table 1; growth 32)."""
-    layers: list[nn.Module] = [conv_norm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)]
-    into = 64
-    for stage, count in enumerate((6, 12, 24, 16)):
+# Growth, and layers in each block: Huang et al. 2017, table 1.
+_DENSE = {
+    121: (32, (6, 12, 24, 16)),
+    161: (48, (6, 12, 36, 24)),
+    169: (32, (6, 12, 32, 32)),
+    201: (32, (6, 12, 48, 32)),
+}
+
+
+def densenet(depth: int = 121) -> nn.Module:
+    """Return DenseNet in the BC form (Huang et al., CVPR 2017, table 1)."""
+    growth, blocks = _DENSE[depth]
+    into = 2 * growth
+    layers: list[nn.Module] = [conv_norm(3, into, 7, 2), nn.MaxPool2d(3, 2, 1)]
+    for stage, count in enumerate(blocks):
         for _ in range(count):
-            layers.append(_DenseLayer(into))
-            into += 32
+            layers.append(_DenseLayer(into, growth))
+            into += growth
         if stage < 3:
             layers += [nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, into // 2, 1, bias=False), nn.AvgPool2d(2, 2)]
             into //= 2
@@ -164,7 +184,7 @@ class _Inverted(nn.Module):
 
 
 def _inverted_stack(
-    stem: int, plan: tuple[tuple[int, int, int, int, int], ...], last: int, act: type[nn.Module], excite: bool
+    stem: int, plan: Sequence[Sequence[int]], last: int, act: type[nn.Module], excite: bool
 ) -> nn.Module:
     layers: list[nn.Module] = [conv_norm(3, stem, 3, 2, act=act)]
     into = stem
@@ -182,8 +202,11 @@ def mobilenet_v2() -> nn.Module:
     return _inverted_stack(32, tuple((*row, 3) for row in plan), 1280, nn.ReLU6, excite=False)
 
 
-def efficientnet_b0() -> nn.Module:
-    """Return EfficientNet-B0 (Tan & Le, ICML 2019, table 1)."""
+def efficientnet(width: float = 1.0, depth: float = 1.0, lite: bool = False) -> nn.Module:
+    """Return EfficientNet-B0 (Tan & Le, ICML 2019, table 1), or one scaled in width and depth.
+
+    Lite leaves out squeeze and excitation and clips instead of swish; its first and last stage stay as they are.
+    """
     plan = (
         (1, 16, 1, 1, 3),
         (6, 24, 2, 2, 3),
@@ -193,4 +216,9 @@ def efficientnet_b0() -> nn.Module:
         (6, 192, 4, 2, 5),
         (6, 320, 1, 1, 3),
     )
-    return _inverted_stack(32, plan, 1280, nn.SiLU, excite=True)
+    scaled = tuple(
+        (factor, divisible(out * width), repeats if lite and stage in (0, 6) else math.ceil(repeats * depth), *rest)
+        for stage, (factor, out, repeats, *rest) in enumerate(plan)
+    )
+    last = 1280 if lite else 4 * scaled[-1][1]
+    return _inverted_stack(divisible(32 * width), scaled, last, nn.ReLU6 if lite else nn.SiLU, excite=not lite)

@@ -41,17 +41,11 @@ def _picture(
 _picture("alexnet_convolutions", "AlexNet conv layers", "Krizhevsky et al. 2012, NeurIPS, section 3.5 (two towers)",
          classic.alexnet_convolutions, side=227, normalised=False)  # fmt: skip
 _picture("vgg16_convolutions", "VGG-16 conv layers", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1",
-         partial(classic.vgg_convolutions, depth=16), normalised=False)  # fmt: skip
-for _depth in classic.VGG_STAGES:
-    _picture(f"vgg{_depth}", f"VGG-{_depth}", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1",
-             partial(classic.vgg, depth=_depth), normalised=False)  # fmt: skip
+         classic.vgg16_convolutions, normalised=False)  # fmt: skip
 _picture("googlenet", "GoogLeNet", "Szegedy et al. 2015, CVPR, table 1; 3 × 3 for 5 × 5 as in the code that is shipped",
          partial(classic.googlenet, five=3), "Inception v1")  # fmt: skip
 _picture("inception_v3", "Inception v3", "Szegedy et al. 2016, CVPR, table 1", classic.inception_v3, side=299)
 _picture("inception_v4", "Inception v4", "Szegedy et al. 2017, AAAI, figures 3 to 9", classic.inception_v4, side=299)
-_picture("squeezenet_1.1", "SqueezeNet 1.1", "Iandola et al. 2016, arXiv:1602.07360, table 1",
-         classic.squeezenet, "squeezenet1_1", "squeezenet", normalised=False)  # fmt: skip
-
 _HE = "He et al. 2016, CVPR, table 1"
 for _depth in residual.RESNETS:
     _later = f"{_HE}; stride in the 3 × 3 (v1.5)" if _depth >= 50 else _HE
@@ -70,10 +64,6 @@ for _name, _aliases in {"x_3_2gf": ("RegNet", "regnetx_032"), "y_400mf": ("regne
                         "y_3_2gf": ("regnety_032",), "y_16gf": ("regnety_160",)}.items():  # fmt: skip
     _picture(f"regnet_{_name}", f"RegNet{_name.replace('_', ' ', 1).upper().replace('_', '.')}",
              "Radosavovic et al. 2020, CVPR, section 3.3", partial(residual.regnet, name=_name), *_aliases)  # fmt: skip
-for _depth in residual.DENSENETS:
-    _picture(f"densenet{_depth}", f"DenseNet-{_depth}", "Huang et al. 2017, CVPR, table 1",
-             partial(residual.densenet, depth=_depth))  # fmt: skip
-
 for _width in (1.0, 0.75, 0.5, 0.25):
     _picture(f"mobilenet_v1_{_width}", f"MobileNet v1 {_width}", "Howard et al. 2017, arXiv:1704.04861, table 1",
              partial(mobile.mobilenet_v1, width=_width),
@@ -92,9 +82,6 @@ for _width in (1.0, 0.5):
     _picture(f"mnasnet_{_width}", f"MnasNet-B1 {_width}", "Tan et al. 2019, CVPR",
              partial(mobile.mnasnet, width=_width),
              f"mnasnet{_width}".replace(".", "_"), *(("mnasnet",) if _width == 1 else ()))  # fmt: skip
-for _size, (_, _, _side) in mobile.EFFICIENTNET_SCALES.items():
-    _picture(f"efficientnet_{_size}", f"EfficientNet-{_size.capitalize()}", "Tan & Le 2019, ICML, table 1",
-             partial(mobile.efficientnet, size=_size), side=_side)  # fmt: skip
 for _wide in mobile.SHUFFLENET_V2:
     _picture(f"shufflenet_v2_{_wide}", f"ShuffleNet v2 {_wide}×", "Ma et al. 2018, ECCV, table 5",
              partial(mobile.shufflenet_v2, width=_wide), f"shufflenet_v2_x{_wide.replace('.', '_')}",
@@ -236,12 +223,11 @@ for _name, (_model, _source) in LANGUAGE_MODELS.items():
 
 # Networks whose PyTorch code is the catalogue's own: mlsys.workloads.torch_models, by the name of the recipe there.
 _CODE = {
-    **{name: name for name in ("vgg11", "vgg16", "densenet121", "bert-base", "bert-large")},
+    **{name: name for name in ("bert-base", "bert-large")},
     **{f"resnet{depth}": f"resnet{depth}" for depth in residual.RESNETS},
     **{name: name for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-7b", "llama-13b", "mistral-7b")},
     "mobilenet_v1_1.0": "mobilenet-v1",
     "mobilenet_v2": "mobilenet-v2",
-    "efficientnet_b0": "efficientnet-b0",
     "vit_base_patch16_224": "vit-b16",
     "vit_base_patch32_224": "vit-b32",
     "vit_large_patch16_224": "vit-l16",
@@ -261,8 +247,17 @@ for _name, _title, _family, _source, _coded in (
     ("lenet5", "LeNet-5", "picture", "LeCun et al. 1998, Proc. IEEE, figure 2, in its usual modern form", {}),
     ("small-cnn", "Two convolutions and a classifier", "exercises", "an exercise of this book", {}),
     ("alexnet", "AlexNet", "picture", "Krizhevsky 2014, arXiv:1404.5997 (one tower)", {"image": _RGB224}),
-    ("squeezenet_1.0", "SqueezeNet 1.0", "picture", "Iandola et al. 2016, arXiv:1602.07360, table 1",
-     {"image": _RGB224, "code": "squeezenet-1.0", "aliases": ("squeezenet1_0",)}),
+    *((f"vgg{depth}", f"VGG-{depth}", "picture", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1",
+       {"image": _RGB224}) for depth in (11, 13, 16, 19)),
+    *((f"squeezenet_{version}", f"SqueezeNet {version}", "picture", "Iandola et al. 2016, arXiv:1602.07360, table 1",
+       {"image": _RGB224, "code": f"squeezenet-{version}", "aliases": (f"squeezenet{version.replace('.', '_')}",
+                                                                       *also)})
+      for version, also in (("1.0", ()), ("1.1", ("squeezenet",)))),
+    *((f"densenet{depth}", f"DenseNet-{depth}", "picture", "Huang et al. 2017, CVPR, table 1", {"image": _RGB224})
+      for depth in (121, 161, 169, 201)),
+    *((f"efficientnet_{size}", f"EfficientNet-{size.capitalize()}", "picture", "Tan & Le 2019, ICML, table 1",
+       {"image": (3, side, side), "code": f"efficientnet-{size}"})
+      for size, side in {"b0": 224, "b1": 240, "b2": 260, "b3": 300, "b4": 380, "lite0": 224}.items()),
     ("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", "speech and sensors", _TINY,
      {"image": (1, 49, 10), "code": "ds-cnn", "aliases": ("KWS DS-CNN", "ds_cnn", "kws")}),
     ("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", "picture", _TINY,

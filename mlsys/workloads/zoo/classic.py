@@ -9,9 +9,7 @@ __all__ = [
     "googlenet",
     "inception_v3",
     "inception_v4",
-    "squeezenet",
-    "vgg",
-    "vgg_convolutions",
+    "vgg16_convolutions",
 ]
 
 
@@ -26,53 +24,12 @@ def alexnet_convolutions(net: Picture) -> None:
     net.conv("conv5", 256, 3, groups=2)
 
 
-def _three_dense(net: Picture) -> None:
-    channels, height, width = net.shape
-    inputs = channels * height * width
-    for name, outputs in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
-        net.dense(name, net.batch, inputs, outputs)
-        if outputs != 1000:
-            net.activation(f"{name} relu", net.batch * outputs, "relu")
-        inputs = outputs
-
-
-# Convolutions of 3 × 3 in the five stages, Simonyan & Zisserman 2015, table 1: columns A, B, D, E.
-VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-
-
-def vgg(net: Picture, depth: int) -> None:
-    """Simonyan & Zisserman, ICLR 2015, table 1."""
-    vgg_convolutions(net, depth)
-    _three_dense(net)
-
-
-def vgg_convolutions(net: Picture, depth: int) -> None:
-    """Append the convolutions of VGG alone."""
-    for stage, (convolutions, out) in enumerate(zip(VGG_STAGES[depth], (64, 128, 256, 512, 512), strict=True), 1):
+def vgg16_convolutions(net: Picture) -> None:
+    """Append the convolutions of VGG-16 alone (Simonyan & Zisserman, ICLR 2015, table 1, column D)."""
+    for stage, (convolutions, out) in enumerate(zip((2, 2, 3, 3, 3), (64, 128, 256, 512, 512), strict=True), 1):
         for place in range(1, convolutions + 1):
             net.conv(f"conv{stage}_{place}", out, 3)
         net.pool(2, 2)
-
-
-# (squeeze, expand of each kind) of the fire modules, Iandola et al. 2016, table 1.
-FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
-
-
-def squeezenet(net: Picture) -> None:
-    """Iandola et al., arXiv:1602.07360, in the authors' later release 1.1 with a smaller first layer."""
-    net.conv("conv1", 64, 3, 2, 0)
-    net.pool(3, 2, ceil=True)
-    for place, (squeeze, expand) in enumerate(FIRES, start=2):
-        net.conv(f"fire{place} squeeze", squeeze, 1)
-        start = net.shape
-        net.conv(f"fire{place} expand 1×1", expand, 1)
-        net.shape = start
-        net.conv(f"fire{place} expand 3×3", expand, 3)
-        net.shape = (2 * expand, *net.shape[1:])
-        if place in (3, 5):
-            net.pool(3, 2, ceil=True)
-    net.conv("conv10", 1000, 1)
-    net.global_pool()
 
 
 # 1×1; 3×3 reduce, 3×3; 5×5 reduce, 5×5; pool projection. Szegedy et al. 2015, table 1.

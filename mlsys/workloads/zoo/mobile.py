@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from mlsys.workloads.zoo.picture import Picture, divisible
 
-__all__ = ["efficientnet", "mnasnet", "mobilenet_v1", "mobilenet_v2", "mobilenet_v3", "shufflenet_v2"]
+__all__ = ["mnasnet", "mobilenet_v1", "mobilenet_v2", "mobilenet_v3", "shufflenet_v2"]
 
 # (channels, stride) of the separable convolutions, Howard et al. 2017, table 1.
 MOBILENET_V1 = (
@@ -130,49 +129,6 @@ def mnasnet(net: Picture, width: float = 1.0) -> None:
             expanded = expansion * net.channels
             _inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), kernel, stride, "relu")
     net.conv("last", 1280, 1)
-    net.classify(1000)
-
-
-# kernel, expansion, channels, repeats, stride: Tan & Le 2019, table 1.
-EFFICIENTNET = (
-    (3, 1, 16, 1, 1), (3, 6, 24, 2, 2), (5, 6, 40, 2, 2), (3, 6, 80, 3, 2),
-    (5, 6, 112, 3, 1), (5, 6, 192, 4, 2), (3, 6, 320, 1, 1),
-)  # fmt: skip
-# width, depth, side of the picture: the authors' released scaling coefficients.
-EFFICIENTNET_SCALES: dict[str, tuple[float, float, int]] = {
-    "b0": (1.0, 1.0, 224),
-    "b1": (1.0, 1.1, 240),
-    "b2": (1.1, 1.2, 260),
-    "b3": (1.2, 1.4, 300),
-    "b4": (1.4, 1.8, 380),
-    "lite0": (1.0, 1.0, 224),
-}
-
-
-def efficientnet(net: Picture, size: str) -> None:
-    """Tan & Le, ICML 2019, table 1; Lite leaves out squeeze and excitation and clips instead of swish."""
-    width, depth, _ = EFFICIENTNET_SCALES[size]
-    lite = size.startswith("lite")
-    act = "relu6" if lite else "silu"
-    net.conv("conv1", divisible(32 * width), 3, 2, "same", act=act)
-    for stage, (kernel, expansion, out, repeats, first_stride) in enumerate(EFFICIENTNET, start=1):
-        once = lite and stage in (1, len(EFFICIENTNET))
-        for repeat in range(1, (repeats if once else math.ceil(repeats * depth)) + 1):
-            stride = first_stride if repeat == 1 else 1
-            start = net.channels
-            squeezed = 0 if lite else max(1, start // 4)
-            _inverted(
-                net,
-                f"block {stage}.{repeat}",
-                expansion * start,
-                divisible(out * width),
-                kernel,
-                stride,
-                act,
-                squeezed,
-                ("silu", "sigmoid"),
-            )
-    net.conv("last", 4 * net.channels if not lite else 1280, 1, act=act)
     net.classify(1000)
 
 

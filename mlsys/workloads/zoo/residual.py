@@ -1,4 +1,4 @@
-"""Networks with shortcuts: ResNet, ResNeXt, wide ResNet, RegNet, DenseNet."""
+"""Networks with shortcuts: ResNet, ResNeXt, wide ResNet, RegNet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from mlsys.workloads.zoo.picture import Picture
 
-__all__ = ["densenet", "regnet", "resnet", "resnet_stages"]
+__all__ = ["regnet", "resnet", "resnet_stages"]
 
 # Blocks in each stage, and whether they are bottlenecks: He et al. 2016, table 1.
 RESNETS = {
@@ -90,40 +90,3 @@ def regnet(net: Picture, name: str) -> None:
             net.conv(f"{label} shortcut", width, 1, stride, act=None)
         net.shortcut(label, "relu")
     net.classify(1000)
-
-
-# Growth, channels of the stem, layers in each block: Huang et al. 2017, table 1.
-DENSENETS = {
-    121: (32, 64, (6, 12, 24, 16)),
-    161: (48, 96, (6, 12, 36, 24)),
-    169: (32, 64, (6, 12, 32, 32)),
-    201: (32, 64, (6, 12, 48, 32)),
-}
-
-
-def densenet(net: Picture, depth: int) -> None:
-    """Huang et al., CVPR 2017, table 1, the BC form.
-
-    The normalisation before a convolution belongs to its input, which others read too: it is an
-    operator of its own, and fused it rides along with the reading convolution.
-    """
-    growth, stem, blocks = DENSENETS[depth]
-    net.conv("conv0", stem, 7, 2)
-    net.pool(3, 2, 1)
-    for block, layers in enumerate(blocks, start=1):
-        for layer in range(1, layers + 1):
-            start, label = net.shape, f"dense {block}.{layer}"
-            _normalised(net, f"{label} norm")
-            net.conv(f"{label} 1×1", 4 * growth, 1)
-            net.conv(f"{label} 3×3", growth, 3, norm=False, bias=False, act=None)
-            net.shape = (start[0] + growth, *start[1:])
-        _normalised(net, f"norm {block}")
-        if block < len(blocks):
-            net.conv(f"transition {block}", net.channels // 2, 1, norm=False, bias=False, act=None)
-            net.pool(2, 2)
-    net.classify(1000)
-
-
-def _normalised(net: Picture, name: str) -> None:
-    net.ride_along(name, net.elements, 2, parameters=2 * net.channels)
-    net.activation(f"{name} relu", net.elements, "relu")
