@@ -50,8 +50,9 @@ def settled(row: Row) -> str:
     return "compiled" if kind == "processor runtime" else kind
 
 
+@lru_cache(maxsize=512)
 def built(name: str, **shape: object) -> Network:
-    """Return a network of the catalogue in FP16, whatever the row spells it like.
+    """Return a network of the catalogue in FP16, whatever the row spells it like; kept for the next row.
 
     Raises
     ------
