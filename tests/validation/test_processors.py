@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from mlsys.hardware import Hardware, view
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Inexpressible, interpret
+from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.reading import engine_for
 from mlsys.validation.cases.threads import beside_gpu, on_threads
 
@@ -97,3 +98,11 @@ def test_a_submitters_own_network_is_not_taken_for_the_one_it_stands_for() -> No
     for row in rows:
         with pytest.raises(Inexpressible, match="own network"):
             interpret(row)
+
+
+def test_quantised_experts_of_optimum_habana_are_all_visited() -> None:
+    row = next(row for row in shipped_rows() if "habana" in row.software and row.model == "Mixtral-8x7B-v0.1")
+    assert "fp8" in row.precision
+    fixed = language_model_of(row)
+    dynamic = language_model_of(replace(row, precision="bf16"))
+    assert (fixed.active_experts, dynamic.active_experts) == (8, 2)  # Mixtral: two of eight
