@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 from mlsys.errors import did_you_mean
 
-__all__ = ["MOST", "Place", "by_line", "dotted", "is_number", "numbers", "short", "told"]
+__all__ = ["MOST", "Place", "by_line", "dotted", "is_number", "json_schema", "numbers", "short", "told"]
 
 MOST = 1e12
 _SHOWN = 40  # faults of one file that are listed; a damaged one may have as many as lines
@@ -64,6 +68,38 @@ def numbers(value: object, place: Place = ()) -> Iterator[tuple[Place, float]]:
     elif isinstance(value, (Mapping, list)):
         for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from numbers(entry, (*place, key))
+
+
+_ADDRESSES = "rfc3987_syntax"  # builds its parsers when it is imported, which takes a second
+
+
+@functools.cache
+def json_schema() -> Any:
+    """Return the library ``jsonschema``, which is loaded when there is something to check.
+
+    Where it finds rfc3987-syntax, which comes with Jupyter, it would load that for its format "iri", of which no
+    schema of ours speaks; here that waits until somebody checks an address.
+
+    Examples
+    --------
+    >>> json_schema().Draft202012Validator({"type": "integer"}).is_valid(3)
+    True
+    """
+    if "jsonschema" not in sys.modules and _ADDRESSES not in sys.modules and importlib.util.find_spec(_ADDRESSES):
+        later = ModuleType(_ADDRESSES)
+        later.__dict__["is_valid_syntax"] = _is_address
+        sys.modules[_ADDRESSES] = later
+        try:
+            import jsonschema
+        finally:
+            del sys.modules[_ADDRESSES]
+    import jsonschema
+
+    return jsonschema
+
+
+def _is_address(rule: str, text: str) -> bool:
+    return bool(importlib.import_module(_ADDRESSES).is_valid_syntax(rule, text))
 
 
 def told(error: Any) -> Iterator[tuple[Place, str]]:

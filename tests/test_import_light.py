@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = (
     "matplotlib",
@@ -49,4 +50,17 @@ def test_the_bare_import_does_not_even_load_pint_or_numpy() -> None:
 
 
 def test_this_test_can_see_what_is_loaded() -> None:
-    assert loaded("import numpy, jsonschema", ("numpy", "jsonschema", "torch")) == ["numpy", "jsonschema"]
+    assert loaded("import numpy, yaml", ("numpy", "yaml", "torch")) == ["numpy", "yaml"]
+
+
+def test_a_grammar_of_addresses_is_loaded_when_one_is_checked_and_not_before(tmp_path: Path) -> None:
+    """``jsonschema`` would load rfc3987-syntax at once, which takes a second; here one of ours stands for it."""
+    grammar = "def is_valid_syntax(rule, text):\n    return text == 'http://ä.de/'\n"
+    (tmp_path / "rfc3987_syntax.py").write_text(grammar, encoding="utf-8")
+    ours = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from mlsys.faults import json_schema"
+    ours += "; draft = json_schema().Draft202012Validator"
+    asked = "it = draft({'format': 'iri'}, format_checker=draft.FORMAT_CHECKER)"
+    asked += "; assert it.is_valid('http://ä.de/') and not it.is_valid('no address')"
+    both = ("jsonschema", "rfc3987_syntax")
+    assert loaded(ours, both) == ["jsonschema"]
+    assert loaded(f"{ours}; {asked}", both) == [*both]

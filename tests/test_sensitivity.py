@@ -79,7 +79,7 @@ def in_claims(name: str) -> set[str]:
 
 READING = [name for name in PAGES if facts_of(name)]
 CASES = [
-    (name, fact) for name in drawn(READING, 4, "pages") for fact in drawn(facts_of(name), 3, f"facts of {name}")
+    (name, fact) for name in drawn(READING, 3, "pages") for fact in drawn(facts_of(name), 2, f"facts of {name}")
 ]  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def pinned_table(name: str) -> str:
     return "".join(tables[0]["text/plain"])
 
 
-@pytest.mark.parametrize("name", drawn(READING, 4, "pages"))
+@pytest.mark.parametrize("name", drawn(READING, 3, "pages"))
 def test_a_run_in_this_process_reproduces_the_committed_table(name: str) -> None:
     """So what is tried below is the page that nbval compares, in a kernel of its own, with the committed outputs."""
     page = unchanged(name)[0]

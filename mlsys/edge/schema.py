@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import MOST, Place, is_number, numbers, told
+from mlsys.faults import MOST, Place, is_number, json_schema, numbers, told
 
 __all__ = ["BACKENDS", "FORMATS", "SCHEMA", "faults"]
 
@@ -183,9 +183,7 @@ SCHEMA: dict[str, Any] = {
 
 @functools.lru_cache(maxsize=1)
 def _validator() -> Any:
-    import jsonschema
-
-    return jsonschema.Draft202012Validator(SCHEMA)
+    return json_schema().Draft202012Validator(SCHEMA)
 
 
 def faults(data: object) -> list[tuple[Place, str]]:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mlsys.faults import json_schema
+
 __all__ = ["SCHEMA", "VERSION", "line_faults", "whole_faults"]
 
 VERSION = "mlsys-explain/1"
@@ -114,9 +116,7 @@ SCHEMA: dict[str, dict[str, Any]] = {
 
 @functools.cache
 def _validators() -> dict[str, Any]:
-    import jsonschema
-
-    return {kind: jsonschema.Draft202012Validator(rule) for kind, rule in SCHEMA.items()}
+    return {kind: json_schema().Draft202012Validator(rule) for kind, rule in SCHEMA.items()}
 
 
 class _TwiceError(ValueError):

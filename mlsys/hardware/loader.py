@@ -15,6 +15,7 @@ from typing import Any
 
 from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
+from mlsys.faults import json_schema
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place
@@ -73,14 +74,12 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
 
 @functools.cache
 def _validator() -> Any:
-    import jsonschema
-
     schema = yaml_of((resources.files("mlsys.hardware") / "schema.yaml").read_text("utf-8"))
-    checker = jsonschema.FormatChecker(formats=())
+    checker = json_schema().FormatChecker(formats=())
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]
         checker.checks(unit, raises=ValueError)(functools.partial(_check_value, unit=unit))
-    return jsonschema.Draft202012Validator(schema, format_checker=checker)
+    return json_schema().Draft202012Validator(schema, format_checker=checker)
 
 
 def _check_value(text: Any, unit: str) -> bool:

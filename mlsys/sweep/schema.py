@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.faults import json_schema
 from mlsys.precision import PRECISIONS
 from mlsys.sweep.devices import matching
 
@@ -70,9 +71,7 @@ def listed(value: object) -> list[Any]:
 
 @functools.cache
 def _validators() -> tuple[Any, Any, Any]:
-    import jsonschema
-
-    whole, model, chosen = (jsonschema.Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))
+    whole, model, chosen = (json_schema().Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))
     return whole, model, chosen
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import MOST, Place, is_number, numbers, short, told
+from mlsys.faults import MOST, Place, is_number, json_schema, numbers, short, told
 
 __all__ = ["MOST", "SCHEMA", "scenario_faults"]
 
@@ -186,9 +186,7 @@ SCHEMA: dict[str, Any] = {
 
 @functools.cache
 def _validator() -> Any:
-    import jsonschema
-
-    return jsonschema.Draft202012Validator(SCHEMA)
+    return json_schema().Draft202012Validator(SCHEMA)
 
 
 def scenario_faults(data: Any) -> list[tuple[Place, str]]:
