@@ -101,8 +101,22 @@ def test_a_submitters_own_network_is_not_taken_for_the_one_it_stands_for() -> No
 
 
 def test_quantised_experts_of_optimum_habana_are_all_visited() -> None:
-    row = next(row for row in shipped_rows() if "habana" in row.software and row.model == "Mixtral-8x7B-v0.1")
-    assert "fp8" in row.precision
+    rows = [row for row in shipped_rows() if "habana" in row.software and row.model == "Mixtral-8x7B-v0.1"]
+    row = next(row for row in rows if "fp8" in row.precision)
     fixed = language_model_of(row)
     dynamic = language_model_of(replace(row, precision="bf16"))
     assert (fixed.active_experts, dynamic.active_experts) == (8, 2)  # Mixtral: two of eight
+
+
+def test_rockchips_first_neural_processors_are_told_from_the_second() -> None:
+    rows = [row for row in shipped_rows() if row.software.startswith("RKNN")]
+    settings: dict[str, set[str]] = {}
+    for row in rows:
+        try:
+            settings.setdefault(interpret(row).setting, set()).add(interpret(row).twin)
+        except Inexpressible:
+            continue
+    assert settings == {
+        "RKNN int8 first network on NPU": {"RK1808_NPU", "RV1109_NPU"},
+        "RKNN int8 network on NPU": {"RK3568_NPU", "RK3588_NPU"},
+    }

@@ -167,6 +167,10 @@ def inference(row: Row) -> Case:
     return Case(row, "network inference", f"{way} network on {kind}", twin, engine, work, seconds, inverse)
 
 
+# Rockchip's first neural processors have a tool kit and a driver of their own, which the second has not replaced.
+FIRST_RKNPU = r"RK1808|RV1109|RV1126|RK3399Pro"
+
+
 def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
     """Return what sets kernels of one runtime apart: integers, halves, one thread, one stream.
 
@@ -180,6 +184,8 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
         words = " fp32"
     if software == "ncnn" and "1 thread" in row.workload:
         words += " 1 thread"
+    if software == "RKNN" and re.search(FIRST_RKNPU, row.device):
+        words += " first"
     if software == "AI Hub" and words == " int8" and row.software.endswith("onnx"):
         # ONNX Runtime hands the compiler a graph of quantise and dequantise nodes, which it fuses less well.
         words += " onnx"
