@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.files import write_text
-from mlsys.models.systolic import count_systolic, dram_accesses_fast, simulate_fast
+from mlsys.models.systolic import count_systolic, dram_accesses, simulate_fast
 
 HERE = Path(__file__).resolve().parent
 VENV = HERE.parent / ".venv-scalesim"
@@ -92,7 +92,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
         def machine(a: Any = a, b: Any = b, height: int = height, width: int = width, dataflow: str = dataflow) -> None:
             run = simulate_fast(a, b, height, width, dataflow, trace=True)
-            dram_accesses_fast(run, words, words, words)
+            dram_accesses(run, words, words, words)
 
         def closed(shape: tuple[Any, ...] = case[:6]) -> Any:
             return count_systolic(

@@ -157,7 +157,7 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
             edges = [COLORS["primary"] if layer.beats else "white" for layer in here]
             above = sum(layer.beats for layer in here)
             said = f"held by {bound}: {len(here)}" + (f", {above} of them faster than their roof" if above else "")
-            ax.scatter(at, rates, areas, COLORS[color], marker, edgecolors=edges, label=said, zorder=3)
+            ax.scatter(at, rates, areas, COLORS[color], marker=marker, edgecolors=edges, label=said, zorder=3)
     spots: dict[tuple[int, int], list[LayerShare]] = {}
     for layer in placed:
         spot = round(8 * np.log10(layer.intensity)), round(5 * np.log10(layer.rate))

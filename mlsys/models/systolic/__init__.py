@@ -7,14 +7,13 @@ gives the same cycles and accesses in closed form, and also as SCALE-Sim counts 
 
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.array import SystolicArray
-from mlsys.models.systolic.bulk import dram_accesses_fast, simulate_fast
+from mlsys.models.systolic.bulk import dram_accesses, simulate_fast
 from mlsys.models.systolic.counts import activity, count_systolic
 from mlsys.models.systolic.energy import (
     BASELINES,
     EnergyPerMac,
     Levels,
     energy_baselines,
-    energy_per_mac,
     energy_systolic,
 )
 from mlsys.models.systolic.folds import (
@@ -28,7 +27,7 @@ from mlsys.models.systolic.folds import (
     folds,
 )
 from mlsys.models.systolic.lowering import array_folds, conv2d_matrices
-from mlsys.models.systolic.machine import Frame, Run, dram_accesses, simulate_array
+from mlsys.models.systolic.machine import Frame, Run, simulate_array
 from mlsys.models.systolic.model import systolic
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
@@ -55,9 +54,7 @@ __all__ = [
     "conv2d_matrices",
     "count_systolic",
     "dram_accesses",
-    "dram_accesses_fast",
     "energy_baselines",
-    "energy_per_mac",
     "energy_systolic",
     "folds",
     "scalesim_counts",

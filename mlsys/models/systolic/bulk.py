@@ -14,7 +14,7 @@ from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.machine import RequestTrace, Run, operands
 from mlsys.provenance import traced
 
-__all__ = ["dram_accesses_fast", "simulate_fast"]
+__all__ = ["dram_accesses", "simulate_fast"]
 
 
 @traced
@@ -71,15 +71,25 @@ def simulate_fast(
     return Run(product, int(cycles), activity, sram, int(latched), RequestTrace(*asked), ())
 
 
-def dram_accesses_fast(
+def dram_accesses(
     run: Run, ifmap_words: int | None = None, filter_words: int | None = None, ofmap_words: int | None = None
 ) -> Accesses:
-    """Return what :func:`mlsys.models.systolic.dram_accesses` returns, in compiled code.
+    """Return the words that DRAM moves behind buffers which keep what was used last.
+
+    A double buffer is filled for one fold while another is at work: folds are served whole
+    and in their order, also where they overlap in the array.
+
+    Parameters
+    ----------
+    run
+        A run with its trace.
+    ifmap_words, filter_words, ofmap_words
+        Size of each double buffer; half of it is in use. None is a buffer without limit.
 
     Examples
     --------
     >>> run = simulate_fast(np.ones((6, 4)), np.ones((4, 5)), 2, 2, trace=True)
-    >>> dram_accesses_fast(run).ifmap_reads, dram_accesses_fast(run, ifmap_words=20).ifmap_reads
+    >>> dram_accesses(run).ifmap_reads, dram_accesses(run, ifmap_words=20).ifmap_reads
     (24, 72)
     """
     from mlsys.models.systolic import kernels
@@ -89,5 +99,5 @@ def dram_accesses_fast(
         return int(kernels.least_recently_used(requests, addresses if words is None else words // 2, addresses))
 
     ifmap, filter_ = misses(run.trace.ifmap, ifmap_words), misses(run.trace.filter, filter_words)
-    written = misses(run.trace.ofmap, ofmap_words)
+    written = misses(run.trace.ofmap, ofmap_words)  # each word that comes in, new or fetched, goes out once
     return Accesses(ifmap, filter_, written, written - run.product.size)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mlsys.door import checked_choice, checked_number, nonnegative, positive
+from mlsys.door import checked_choice, checked_number, positive
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.technology import Technology
 from mlsys.models.energy import WORD, Energies
@@ -20,7 +20,7 @@ from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import PRECISIONS, precision_name
 from mlsys.units import Q_, Quantity
 
-__all__ = ["BASELINES", "EnergyPerMac", "Levels", "energy_baselines", "energy_per_mac", "energy_systolic"]
+__all__ = ["BASELINES", "EnergyPerMac", "Levels", "energy_baselines", "energy_systolic"]
 
 Levels = Literal["customary", "all"]
 _BUFFER = 32 * 1024  # bytes: the memory on the chip that feeds the arithmetic
@@ -58,48 +58,6 @@ def _words(energies: Energies, memory: Technology, buffer: float) -> dict[str, Q
         "SRAM": energies.sram(buffer).value,
         "registers": energies.register().value,
     }
-
-
-def energy_per_mac(
-    accesses: float,
-    reuse: int = 1,
-    *,
-    memory: Quantity | None = None,
-    mac: Quantity | None = None,
-) -> Quantity:
-    """Return the energy of a multiply-accumulate, accesses over reuse times memory, plus arithmetic.
-
-    Parameters
-    ----------
-    accesses
-        Memory words that one multiply-accumulate needs.
-    reuse
-        Multiply-accumulates that share a word once it is read: the side of the array.
-    memory
-        Energy of one word; by default a 32-bit word of DRAM.
-    mac
-        Energy of the arithmetic; by default FP32 at 45 nm.
-
-    Raises
-    ------
-    ArgumentError, ArgumentUnitError
-        For negative amounts, amounts without their unit, and a reuse that is no whole number.
-
-    Examples
-    --------
-    >>> one = Q_(1, "pJ")
-    >>> print(energy_per_mac(4, mac=one), energy_per_mac(2, 128, mac=one))
-    2561 pJ 11 pJ
-    """
-    prices = Energies.at(45)
-    word = _words(prices, Technology.DDR, _BUFFER)["DRAM"] if memory is None else memory
-    arithmetic = prices.mac("fp32").value if mac is None else mac
-    checked_number("energy_per_mac", "accesses", accesses, nonnegative(), {})
-    side = exact_count("energy_per_mac", "reuse", reuse)
-    checked_number("energy_per_mac", "memory", word, positive("pJ"), {})
-    checked_number("energy_per_mac", "mac", arithmetic, positive("pJ"), {})
-    energy: Quantity = word * (accesses / side) + arithmetic
-    return energy
 
 
 def energy_baselines(

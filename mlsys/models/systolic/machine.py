@@ -8,7 +8,6 @@ happens, not what a formula says should happen.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, folds
 from mlsys.provenance import traced
 
-__all__ = ["Frame", "RequestTrace", "Run", "dram_accesses", "simulate_array"]
+__all__ = ["Frame", "RequestTrace", "Run", "simulate_array"]
 
 Array = npt.NDArray[Any]
 
@@ -349,45 +348,3 @@ def _frame(machine: _Machine, cycle: int, second: Array, phase: str) -> Frame:
         cycle, machine.moving.copy(), second.copy(), machine.sums.copy(), machine.busy.copy(),
         tuple(machine.entering), tuple(machine.leaving), phase,
     )  # fmt: skip
-
-
-def dram_accesses(
-    run: Run, ifmap_words: int | None = None, filter_words: int | None = None, ofmap_words: int | None = None
-) -> Accesses:
-    """Return the words that DRAM moves behind buffers which keep what was used last.
-
-    A double buffer is filled for one fold while another is at work: folds are served whole
-    and in their order, also where they overlap in the array.
-
-    Parameters
-    ----------
-    run
-        A run with its trace.
-    ifmap_words, filter_words, ofmap_words
-        Size of each double buffer; half of it is in use. None is a buffer without limit.
-
-    Examples
-    --------
-    >>> run = simulate_array(np.ones((6, 4)), np.ones((4, 5)), 2, 2)
-    >>> dram_accesses(run).ifmap_reads, dram_accesses(run, ifmap_words=20).ifmap_reads
-    (24, 72)
-    """
-    ifmap, filter_ = _misses(run.trace.ifmap, ifmap_words), _misses(run.trace.filter, filter_words)
-    written = _misses(run.trace.ofmap, ofmap_words)  # each word that comes in, new or fetched, goes out once
-    return Accesses(ifmap, filter_, written, written - run.product.size)
-
-
-def _misses(trace: Array, words: int | None) -> int:
-    held: OrderedDict[int, None] = OrderedDict()
-    room = len(trace) + 1 if words is None else words // 2
-    misses = 0
-    for address in trace[np.argsort(trace[:, 0], kind="stable"), 1].tolist():
-        if address in held:
-            held.move_to_end(address)
-            continue
-        misses += 1
-        if room:
-            if len(held) == room:
-                held.popitem(last=False)
-            held[address] = None
-    return misses
