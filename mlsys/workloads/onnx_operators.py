@@ -1,0 +1,213 @@
+"""Operators of ONNX under the names that torch's have, with the arguments that their rules ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mlsys.workloads.torch_import.calls import Call, Tensor
+
+__all__ = ["VIEWS", "call_of"]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Expand"})
+_COPIES = _names("Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence")
+# Names of inputs for operators whose rule asks for them; the rest are called by their place.
+_INPUTS = {
+    "Conv": ("input", "weight", "bias"),
+    "ConvTranspose": ("input", "weight", "bias"),
+    "ConvInteger": ("input", "weight"),
+    "QLinearConv": ("input", "", "", "weight", "", "", "", "", "bias"),
+    "BatchNormalization": ("input", "weight", "bias", "mean", "variance"),
+    "LayerNormalization": ("input", "weight", "bias"),
+    "GroupNormalization": ("input", "weight", "bias"),
+    "InstanceNormalization": ("input", "weight", "bias"),
+    "RMSNormalization": ("input", "weight"),
+    "SimplifiedLayerNormalization": ("input", "weight"),
+    "Gather": ("weight", "indices"),
+    "GatherElements": ("self", "index"),
+    "GatherND": ("self", "index"),
+    "ScatterND": ("self", "index", "src"),
+    "ScatterElements": ("self", "index", "src"),
+    "Attention": ("query", "key", "value", "attn_mask"),
+}
+_NAMES = {
+    "MatMul": "matmul",
+    "MatMulInteger": "matmul",
+    "LayerNormalization": "layer_norm",
+    "GroupNormalization": "group_norm",
+    "InstanceNormalization": "instance_norm",
+    "RMSNormalization": "rms_norm",
+    "SimplifiedLayerNormalization": "rms_norm",
+    "BatchNormalization": "batch_norm",
+    "Attention": "scaled_dot_product_attention",
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Gather": "embedding",
+    "GatherElements": "gather",
+    "GatherND": "gather",
+    "ScatterND": "scatter",
+    "ScatterElements": "scatter",
+    "ArgMax": "argmax",
+    "ArgMin": "argmin",
+    "TopK": "topk",
+    "CumSum": "cumsum",
+    "NonZero": "nonzero",
+    "OneHot": "one_hot",
+    "GlobalAveragePool": "adaptive_avg_pool2d",
+    "GlobalMaxPool": "adaptive_max_pool2d",
+    "Clip": "clamp",
+    "LeakyRelu": "leaky_relu",
+    "PRelu": "prelu",
+    "HardSigmoid": "hardsigmoid",
+    "HardSwish": "hardswish",
+    "Swish": "silu",
+    "ThresholdedRelu": "threshold",
+    "QuantizeLinear": "quantize_per_tensor",
+    "DequantizeLinear": "dequantize",
+}
+# What works on single elements and costs what the rule of its lower-case name says, or one FLOP.
+_POINTWISE = _names(
+    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Celu Clip "
+    "Cos Cosh DequantizeLinear Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf "
+    "IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow QuantizeLinear Reciprocal "
+    "Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where "
+    "Xor"
+)
+
+_Named = list[tuple[str, Any]]
+
+
+def _convolution(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    dims = len(dict(named)["weight"].shape) - 2
+    stride = [("stride", tuple(attributes["strides"]))] if "strides" in attributes else []
+    return f"conv_transpose{dims}d" if op_type == "ConvTranspose" else f"conv{dims}d", [*named, *stride]
+
+
+def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    """Return (alpha ·) A · B + C with A and B turned as the node says."""
+    left, right, *rest = [tensor for _, tensor in named]
+    left = left._replace(shape=left.shape[::-1]) if attributes.get("transA") else left
+    right = right._replace(shape=right.shape[::-1]) if attributes.get("transB") else right
+    added = [("bias", rest[0])] if rest and rest[0] is not None else []
+    return ("addmm" if added else "mm"), [("mat1", left), ("mat2", right), *added]
+
+
+def _quantised_product(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    tensors = [tensor for _, tensor in named]
+    order = (0, 1, 2, 4, 5, 6, 7, 3) if op_type == "QLinearMatMul" else (0, 2, 3, 1)
+    return "matmul", [(str(place), tensors[place]) for place in order if place < len(tensors)]
+
+
+def _recurrent(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    given, weights, states, *rest = [tensor for _, tensor in named]
+    flat = tuple(
+        tensor._replace(shape=(tensor.shape[0] * tensor.shape[1], tensor.shape[2])) for tensor in (weights, states)
+    )
+    others = [(str(place), tensor) for place, tensor in enumerate(rest)]
+    biased = bool(rest and rest[0] is not None)
+    name = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}[op_type]
+    return name, [("input", given), ("params", flat), ("has_biases", biased), *others]
+
+
+def _pool(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    kernel = tuple(attributes["kernel_shape"])
+    return f"{'max' if op_type == 'MaxPool' else 'avg'}_pool{len(kernel)}d", [*named, ("kernel_size", kernel)]
+
+
+def _reduced(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    names = {"ReduceMean": "mean", "ReduceL2": "norm", "ReduceSumSquare": "norm", "ReduceLogSumExp": "logsumexp"}
+    return names.get(op_type, "sum"), named
+
+
+def _resized(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    mode = attributes.get("mode", b"nearest").decode()
+    return {"nearest": "upsample_nearest2d", "cubic": "upsample_bicubic2d"}.get(mode, "upsample_bilinear2d"), named
+
+
+def _attention(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
+    """Return the operator of opset 23 as torch's, its heads set apart where they come side by side."""
+    tensors = dict(named)
+    for label, heads in (("query", "q_num_heads"), ("key", "kv_num_heads"), ("value", "kv_num_heads")):
+        tensor = tensors[label]
+        if len(tensor.shape) == 3:
+            batch, tokens, width = tensor.shape
+            shape = (batch, attributes[heads], tokens, width // attributes[heads])
+            tensors[label] = tensor._replace(shape=shape, stored=shape)
+    return "scaled_dot_product_attention", list(tensors.items())
+
+
+_SPECIAL: dict[str, Callable[[str, _Named, dict[str, Any]], tuple[str, _Named]]] = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "QLinearConv"), _convolution),
+    "Gemm": _gemm,
+    **dict.fromkeys(("MatMulInteger", "QLinearMatMul"), _quantised_product),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
+    **dict.fromkeys(
+        _names(
+            "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
+            "ReduceLogSumExp"
+        ),
+        _reduced,
+    ),
+    **dict.fromkeys(("Resize", "Upsample"), _resized),
+    "Attention": _attention,
+}
+
+
+def call_of(
+    op_type: str,
+    domain: str,
+    given: Sequence[Tensor | None],
+    outputs: tuple[Tensor, ...],
+    attributes: Mapping[str, Any],
+) -> Call:
+    """Return an operator of ONNX as a call under the name that its rule has.
+
+    Parameters
+    ----------
+    op_type, domain
+        As the node says; operators of other domains than ONNX's own have no rule.
+    given, outputs
+        Tensors that it takes, None where one is left out, and those that it makes.
+    attributes
+        Of the node.
+
+    Examples
+    --------
+    >>> x = Tensor((2, 3), (2, 3), "float32", 4)
+    >>> call_of("Relu", "", [x], (x,), {}).op
+    'relu'
+    """
+    labels = _INPUTS.get(op_type, ())
+    named = [
+        (labels[place] if place < len(labels) and labels[place] else str(place), tensor)
+        for place, tensor in enumerate(given)
+    ]
+    if domain not in ("", "ai.onnx"):
+        return Call(op_type, "", tuple(named), outputs)
+    if op_type in VIEWS:
+        return Call(op_type, "", tuple(named), outputs, is_view=True)
+    special = _SPECIAL.get(op_type)
+    if special:
+        op, named = special(op_type, named, dict(attributes))
+    else:
+        op = "cat" if op_type in _COPIES else _NAMES.get(op_type, "")
+    if not op:
+        op = op_type.lower() if op_type in _POINTWISE else op_type
+    plain = [(key, _plain(value)) for key, value in attributes.items() if not key.startswith("_")]
+    return Call(op, "", (*named, *plain), outputs, pointwise=op_type in _POINTWISE)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    return (
+        tuple(value) if isinstance(value, (list, tuple)) and all(isinstance(v, (int, float)) for v in value) else None
+    )
