@@ -94,8 +94,8 @@ class ShrinkLab(Lab):
                 Finding(
                     f"As trained the network needs {number(whole.memory / 1e3)} kB; with static INT8 "
                     f"{number(small.memory / 1e3)} kB, and as many answers are right.",
-                    "from mlsys.viz.views.edge import edge_view\n"
-                    "edge_view('as trained', 'int8-static').values['memory']",
+                    "from mlsys.viz.views.edge import EdgeScene\n"
+                    "EdgeScene().update('as trained', 'int8-static').values['memory']",
                 ),
                 Finding(
                     f"With half of its channels it computes {percent(half.measured.macs / whole.measured.macs)} of the "

@@ -7,7 +7,7 @@ from mlsys.formulas import bytes_in_flight, flight_time, kv_cache_bytes
 from mlsys.hardware import Device, view
 from mlsys.models.access import strided_access
 from mlsys.units import Q_
-from mlsys.viz.views.memory import MemoryScene, memory_view
+from mlsys.viz.views.memory import MemoryScene
 from mlsys.viz.views.roofline import device_name
 from mlsys.viz.views.view import View, number, percent, times
 from mlsys.widgets.lab import Lab
@@ -194,7 +194,7 @@ def _stride() -> Question:
 
 def _next_chip() -> Question:
     old, new, warps = Hardware.Cloud.A100, Hardware.Cloud.H100, 8
-    before, after = (memory_view(chip, warps).values["moved"] for chip in (old, new))
+    before, after = (MemoryScene().update(chip, warps).values["moved"] for chip in (old, new))
     gain, bandwidth = (after / before).m_as(""), (new.memory_bw / old.memory_bw).m_as("")
     return ChoiceQuestion(
         "next-chip",
@@ -218,7 +218,7 @@ def _next_chip() -> Question:
 
 def _wider() -> Question:
     chip, warps = Hardware.Cloud.A100, 16
-    narrow, wide = (memory_view(chip, warps, precision=p).values for p in ("fp32", "fp64"))
+    narrow, wide = (MemoryScene().update(chip, warps, precision=p).values for p in ("fp32", "fp64"))
     gain = (wide["useful"] / narrow["useful"]).m_as("")
     return ChoiceQuestion(
         "wider",

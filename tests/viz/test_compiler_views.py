@@ -10,7 +10,7 @@ import pytest
 from mlsys import viz
 from mlsys.bench import compile_table, pass_table, stored_compile_results, stored_pass_results
 from mlsys.errors import UnknownNameError
-from mlsys.viz.views.compiler import CompilerScene, cases, compile_view
+from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.viz.words import times
 
 
@@ -86,8 +86,8 @@ def test_a_network_without_passes_says_so():
 
 
 def test_an_unknown_case_is_refused():
-    with pytest.raises(UnknownNameError, match=r"compile_view\(\): `case` must be one of mlp, batch 1"):
-        compile_view("no such network")
+    with pytest.raises(UnknownNameError, match=r"CompilerScene\(\): `case` must be one of mlp, batch 1"):
+        CompilerScene().update("no such network")
 
 
 def test_tables_have_a_line_for_each():

@@ -11,7 +11,7 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping import gemm_space
 from mlsys.models.dataflow import hierarchy
 from mlsys.planner.mapper import pareto_front, random_mappings
-from mlsys.viz.views.dataflow import FLOWS, DataflowScene, dataflow_view, words_of
+from mlsys.viz.views.dataflow import FLOWS, DataflowScene, words_of
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def test_the_frame_and_the_words_follow_the_choice():
         assert scene._frame.get_x() == pytest.approx(place - 0.36)
         assert f"{view.values['words'].total(flow):,} words" in view.summary
         assert view.summary in view.alt and view.summary.endswith(".")
-    assert "Output stationary moves least" in dataflow_view(32, 256, 512, "ws").summary
-    assert "Neither of the others moves less" in dataflow_view(32, 256, 512, "os").summary
+    assert "Output stationary moves least" in DataflowScene().update(32, 256, 512, "ws").summary
+    assert "Neither of the others moves less" in DataflowScene().update(32, 256, 512, "os").summary
 
 
 def test_labels_stay_apart_and_inside():
@@ -59,7 +59,7 @@ def test_labels_stay_apart_and_inside():
 
 def test_bad_input_is_refused():
     with pytest.raises(UnknownNameError, match="`flow` must be one of ws, os, is, got 'rs'"):
-        dataflow_view(8, 8, 8, "rs")
+        DataflowScene().update(8, 8, 8, "rs")
     with pytest.raises(ArgumentError, match="words_of.*`m` must be a whole number >= 1"):
         words_of(0, 8, 8, 4)
 

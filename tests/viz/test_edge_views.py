@@ -10,7 +10,7 @@ from mlsys.edge.layers import layer_stats
 from mlsys.edge.stored import packed, stored_run
 from mlsys.errors import UnknownNameError
 from mlsys.viz.edge import activation_bars, edge_figures, mac_bars
-from mlsys.viz.views.edge import CUTS, EdgeScene, edge_view
+from mlsys.viz.views.edge import CUTS, EdgeScene
 from mlsys.workloads import load
 
 
@@ -57,7 +57,7 @@ def test_open_marks_are_those_above_the_budget_or_below_the_floor():
 
 
 def test_half_the_clock_doubles_the_core_and_leaves_memory():
-    full, half = (edge_view("as trained", "fp32", clock) for clock in ("full", "half"))
+    full, half = (EdgeScene().update("as trained", "fp32", clock) for clock in ("full", "half"))
     fixed = stored_run().measured[0].moved_bytes / 12.8e9 * 1e3
     assert half.values["time"] - full.values["time"] == pytest.approx(full.values["time"] - fixed)
 
@@ -65,7 +65,7 @@ def test_half_the_clock_doubles_the_core_and_leaves_memory():
 @pytest.mark.parametrize("bad", [{"cut": "x"}, {"precision": "int4"}, {"clock": "double"}])
 def test_unknown_names_are_refused(bad):
     with pytest.raises(UnknownNameError, match=next(iter(bad))):
-        edge_view(**{"cut": "as trained", "precision": "fp32", **bad})
+        EdgeScene().update(**{"cut": "as trained", "precision": "fp32", **bad})
 
 
 def test_stored_run_is_whole():

@@ -11,7 +11,7 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.models.cache import Cache, gemm_trace, simulate
 from mlsys.models.tiling import gemm_traffic
 from mlsys.viz.tiling import lru_cliff, lru_curve
-from mlsys.viz.views import MemoryScene, TilingScene, memory_view, tiling_view
+from mlsys.viz.views import MemoryScene, TilingScene
 
 A100, H100, V100, B200 = (Hardware.Cloud[name] for name in ("A100", "H100", "V100", "B200"))
 WORD = Q_(4, "byte")
@@ -105,7 +105,7 @@ def test_the_memory_view_is_littles_law_with_sectors(warps, stride, precision):
     sectors = len({lane * stride * width // 32 for lane in range(32)})
     flying = warps * sectors * 32 * 108
     moved = min(2039.0, flying / 391.6)
-    values = memory_view(A100, warps, stride, precision).values
+    values = MemoryScene().update(A100, warps, stride, precision).values
     assert values["sectors"] == sectors
     assert values["in_flight"].m_as("byte") == pytest.approx(flying)
     assert values["moved"].m_as("GB/s") == pytest.approx(moved)
@@ -122,7 +122,7 @@ def test_page_and_lab_draw_the_same_slope_and_roof(ax):
 
 
 def test_memory_words_flip_at_the_knee():
-    before, after = (memory_view(A100, warps).summary for warps in (57, 58))
+    before, after = (MemoryScene().update(A100, warps).summary for warps in (57, 58))
     assert "bound by latency" in before and "bound by bandwidth" in after
 
 
@@ -137,16 +137,16 @@ def test_memory_compares_two_devices():
 
 def test_memory_refuses_what_it_does_not_know():
     with pytest.raises(UnknownNameError, match="no latency is recorded"):
-        memory_view(B200)
-    with pytest.raises(ArgumentError, match=r"memory_view\(\): `warps` must be a whole number >= 1"):
-        memory_view(A100, warps=0)
+        MemoryScene().update(B200)
+    with pytest.raises(ArgumentError, match=r"MemoryScene\(\): `warps` must be a whole number >= 1"):
+        MemoryScene().update(A100, warps=0)
 
 
 @pytest.mark.parametrize(
     "tile, buffers, words, line", [(16, 1, 1024, 1), (8, 2, 256, 1), (12, 1, 512, 4), (40, 1, 2048, 1)]
 )
 def test_the_tiling_view_counts_and_simulates(tile, buffers, words, line):
-    view = tiling_view(48, tile, buffers, words, line)
+    view = TilingScene().update(48, tile, buffers, words, line)
     cache = Cache(Q_(4 * words, "byte"), Q_(4 * line, "byte"))
     assert view.values["cache"] == simulate(gemm_trace(48, 48, 48, WORD, tile), cache).last.misses * line
     fits = 3 * buffers * tile**2 <= words
@@ -176,11 +176,11 @@ def test_page_and_lab_draw_traffic_over_tiles_alike(ax):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"size": 65}, r"tiling_view\(\): `size` must be at most 64"),
-        ({"tile": 0}, r"tiling_view\(\): `tile` must be a whole number >= 1"),
+        ({"size": 65}, r"TilingScene\(\): `size` must be at most 64"),
+        ({"tile": 0}, r"TilingScene\(\): `tile` must be a whole number >= 1"),
         ({"words": 1000, "line_words": 16}, r"`line_words` of 16 must divide the 1000 words"),
     ],
 )
 def test_tiling_refuses_what_has_no_meaning(options, words):
     with pytest.raises(ArgumentError, match=words):
-        tiling_view(**options)
+        TilingScene().update(**options)

@@ -18,7 +18,7 @@ from mlsys.errors import UnknownNameError
 from mlsys.models.systolic import count_systolic, energy_baselines
 from mlsys.viz import SystolicAnimation, energy_per_mac_bars, utilisation_teeth
 from mlsys.viz.systolic import array_frame
-from mlsys.viz.views.systolic import SystolicScene, cycle_shares, systolic_view
+from mlsys.viz.views.systolic import SystolicScene, cycle_shares
 
 
 @pytest.fixture
@@ -162,17 +162,17 @@ def test_the_point_lies_on_the_curve(along: str, overlap: str) -> None:
 @pytest.mark.parametrize("shape", [(1, 1024, 1024), (512, 129, 64), (7, 5, 3)])
 @pytest.mark.parametrize("dataflow", ["ws", "os", "is"])
 def test_shares_of_the_cycles_sum_to_all(shape: tuple[int, int, int], dataflow: str) -> None:
-    counts = systolic_view(*shape, dataflow=dataflow).values["counts"]
+    counts = SystolicScene().update(*shape, dataflow=dataflow).values["counts"]
     shares = cycle_shares(counts)
     assert sum(shares.values()) == pytest.approx(1) and min(shares.values()) >= -1e-12
     assert shares["multiplying"] == pytest.approx(counts.macs / counts.cycles / 128**2)
 
 
 def test_reuse_is_said_in_words() -> None:
-    summary = systolic_view(1, 1024, 1024).summary
+    summary = SystolicScene().update(1, 1024, 1024).summary
     assert "left operand that is read is used 128 times, one of the right operand once" in summary
 
 
 def test_a_size_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="`along` must be one of M, N, K, got 'L'"):
-        systolic_view(along="L")
+        SystolicScene().update(along="L")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mlsys import Q_, Hardware, viz
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.viz.live import LiveFigure, image_tag
-from mlsys.viz.views import KINDS, AmdahlScene, RooflineScene, View, amdahl_view, layer, roofline_view
+from mlsys.viz.views import KINDS, AmdahlScene, RooflineScene, View, layer
 from mlsys.viz.views.view import number, percent, times
 
 A100, H100, T4 = Hardware.Cloud.A100, Hardware.Cloud.H100, Hardware.Cloud.T4
@@ -29,7 +29,7 @@ def amdahl():
 
 
 def test_views_return_a_figure_with_words():
-    for view in (amdahl_view(0.9, 10), roofline_view(A100)):
+    for view in (AmdahlScene().update(0.9, 10), RooflineScene().update(A100)):
         assert isinstance(view, View) and isinstance(view.figure, Figure)
         assert view.summary in view.alt and len(view.alt) > len(view.summary)
         assert view.summary.endswith(".")
@@ -79,7 +79,7 @@ def test_amdahl_balance_mark_is_where_host_and_device_take_equally_long(amdahl):
 @pytest.mark.parametrize("s", [1, 4, 100, 999])
 def test_amdahl_words_flip_at_the_boundary(s):
     boundary = s / (s + 1)
-    below, at, above = (amdahl_view(p, s) for p in (boundary - 1e-5, boundary, boundary + 1e-5))
+    below, at, above = (AmdahlScene().update(p, s) for p in (boundary - 1e-5, boundary, boundary + 1e-5))
     assert "Host-bound" in below.summary and "Device-bound" not in below.summary
     assert "Balanced" in at.summary
     assert "Device-bound" in above.summary and "Host-bound" not in above.summary
@@ -87,12 +87,12 @@ def test_amdahl_words_flip_at_the_boundary(s):
 
 
 def test_amdahl_words_never_compare_equal_numbers():
-    words = amdahl_view(0.999, 1000).summary
+    words = AmdahlScene().update(0.999, 1000).summary
     assert "99.9% is below S/(S+1) = 99.9%" not in words and "99.9001" in words
 
 
 def test_amdahl_words_hold_the_numbers():
-    words = amdahl_view(0.95, 100).summary
+    words = AmdahlScene().update(0.95, 100).summary
     for expected in ("95%", "100×", "16.8×", "20×", "84.0%", "99.0%"):
         assert expected in words
 
@@ -109,8 +109,8 @@ def test_amdahl_compare_shows_the_other_curves(amdahl):
     "p, s, name", [(1.0, 2, "parallel_fraction"), (-0.1, 2, "parallel_fraction"), (0.5, 0.5, "accelerator_speedup")]
 )
 def test_amdahl_refuses_what_has_no_meaning(p, s, name):
-    with pytest.raises(ArgumentError, match=rf"amdahl_view\(\): `{name}`"):
-        amdahl_view(p, s)
+    with pytest.raises(ArgumentError, match=rf"AmdahlScene\(\): `{name}`"):
+        AmdahlScene().update(p, s)
 
 
 # --- roofline -------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_page_and_lab_draw_the_same_roof(roofs):
 
 
 def test_roofline_words_flip_at_the_ridge():
-    before, after = (roofline_view(A100, batch=batch) for batch in (128, 256))
+    before, after = (RooflineScene().update(A100, batch=batch) for batch in (128, 256))
     assert "below the A100's ridge" in before.summary and "memory-bound" in before.summary
     assert "above the A100's ridge" in after.summary and "compute-bound" in after.summary
 
@@ -164,7 +164,7 @@ def test_roofline_launch_overhead_drops_the_point_below_the_roof(roofs):
 
 
 def test_roofline_without_overlap_is_slower():
-    with_, without = (roofline_view(A100, batch=128, overlap=flag).values["result"] for flag in (True, False))
+    with_, without = (RooflineScene().update(A100, batch=128, overlap=flag).values["result"] for flag in (True, False))
     assert without.time > with_.time
 
 
@@ -187,7 +187,7 @@ def test_roofline_says_when_the_other_device_lacks_the_format(roofs):
 
 def test_roofline_refuses_a_format_the_device_lacks():
     with pytest.raises(UnknownNameError, match="has no fp8 peak"):
-        roofline_view(A100, precision="fp8")
+        RooflineScene().update(A100, precision="fp8")
 
 
 def test_roofline_says_when_the_point_lies_outside(roofs):
@@ -229,7 +229,7 @@ def test_a_redraw_equals_a_drawing_from_scratch():
     for p, s, compare in ((0.2, 2, True), (0.999, 1000, False), (0.95, 100, False)):
         scene.update(parallel_fraction=p, accelerator_speedup=s, compare=compare)
         last = live.png()
-    fresh = amdahl_view(0.95, 100)
+    fresh = AmdahlScene().update(0.95, 100)
     buffer = io.BytesIO()
     fresh.figure.savefig(buffer, format="png", dpi=fresh.figure.dpi)
     other = pixels(buffer.getvalue())[..., :3]
@@ -277,8 +277,8 @@ def test_views_leave_pyplot_alone():
     import matplotlib.pyplot as plt
 
     open_before = plt.get_fignums()
-    amdahl_view(0.9, 10)
-    roofline_view(A100)
+    AmdahlScene().update(0.9, 10)
+    RooflineScene().update(A100)
     assert plt.get_fignums() == open_before
 
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from mlsys.planner.placement import example
-from mlsys.viz.views.placement import MEMORY, pipeline_of, placement_view
+from mlsys.viz.views.placement import MEMORY, PlacementScene, pipeline_of
 from mlsys.widgets import PlacementLab
 from mlsys.widgets.questions import ChoiceQuestion
 
@@ -68,8 +68,8 @@ def test_a_stage_that_no_longer_fits_sends_others_back(lab):
 
 
 def test_what_does_not_fit_is_said():
-    assert "does not fit" in placement_view(memory=1800).summary
-    assert "does not fit" not in placement_view().summary
+    assert "does not fit" in PlacementScene().update(memory=1800).summary
+    assert "does not fit" not in PlacementScene().update().summary
 
 
 def test_three_questions_are_for_the_page(lab):

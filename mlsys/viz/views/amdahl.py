@@ -17,7 +17,7 @@ from mlsys.viz.style import COLORS, HALO, decades
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
-__all__ = ["COMPARED_FRACTIONS", "AmdahlScene", "amdahl_view"]
+__all__ = ["COMPARED_FRACTIONS", "AmdahlScene"]
 
 COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
 """Accelerated shares whose curves can be laid behind."""
@@ -26,7 +26,7 @@ _LARGEST = 1000.0  # right and upper edge of the picture
 
 
 class AmdahlValues(TypedDict):
-    """What :func:`amdahl_view` computed."""
+    """What :class:`AmdahlScene` computed."""
 
     speedup: float
     ceiling: float
@@ -36,7 +36,7 @@ class AmdahlValues(TypedDict):
 
 
 class AmdahlScene(Scene):
-    """The figure of :func:`amdahl_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = (
         "Two empty charts: the speedup of the whole program over the speedup of its accelerated part, "
@@ -95,12 +95,36 @@ class AmdahlScene(Scene):
         ax.tick_params(labelsize=9, colors=COLORS["primary"])
         ax.set_title("Where the time goes", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
 
-    def update(
-        self, *, parallel_fraction: float, accelerator_speedup: float, compare: bool = False
-    ) -> View[AmdahlValues]:
-        """Show one share and one accelerator; see :func:`amdahl_view`."""
-        p = float(checked_number("amdahl_view", "parallel_fraction", parallel_fraction, fraction(below_one=True), {}))
-        s = float(checked_number("amdahl_view", "accelerator_speedup", accelerator_speedup, at_least(1), {}))
+    def update(self, parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View[AmdahlValues]:
+        """Show the picture of Amdahl's law for one program and one accelerator.
+
+        Parameters
+        ----------
+        parallel_fraction
+            Share *p* of the original time that is accelerated, at least 0 and below 1.
+        accelerator_speedup
+            Speedup *S* >= 1 of that share, pure number.
+        compare
+            Lay the curves of ``COMPARED_FRACTIONS`` behind.
+
+        Returns
+        -------
+        View
+            Figure, summary, text alternative, and the values they show.
+
+        Raises
+        ------
+        ArgumentError
+            If *p* is outside [0, 1) or *S* below 1.
+
+        Examples
+        --------
+        >>> print(AmdahlScene().update(0.95, 100).summary)
+        With 95% of the time accelerated 100×, the whole program runs 16.8× as fast; no accelerator takes it past 20×. \
+Host-bound: the host takes 84.0% of the new run time, because the accelerated share of 95% is below S/(S+1) = 99.0%.
+        """
+        p = float(checked_number("AmdahlScene", "parallel_fraction", parallel_fraction, fraction(below_one=True), {}))
+        s = float(checked_number("AmdahlScene", "accelerator_speedup", accelerator_speedup, at_least(1), {}))
         total, ceiling = amdahl_speedup.bare(p, s), amdahl_ceiling.bare(p)
         host, boundary = serial_share.bare(p, s), device_bound_fraction.bare(s)
         self._move_curve(p, s, total, ceiling, compare)
@@ -158,36 +182,3 @@ def _summary(p: float, s: float, total: float, ceiling: float, host: float, boun
 
 def _rounded(share: float, digits: int) -> float:
     return float(percent(share, digits).rstrip("%"))
-
-
-def amdahl_view(parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View[AmdahlValues]:
-    """Return the picture of Amdahl's law for one program and one accelerator.
-
-    Parameters
-    ----------
-    parallel_fraction
-        Share *p* of the original time that is accelerated, at least 0 and below 1.
-    accelerator_speedup
-        Speedup *S* >= 1 of that share, pure number.
-    compare
-        Lay the curves of ``COMPARED_FRACTIONS`` behind.
-
-    Returns
-    -------
-    View
-        Figure, summary, text alternative, and the values they show.
-
-    Raises
-    ------
-    ArgumentError
-        If *p* is outside [0, 1) or *S* below 1.
-
-    Examples
-    --------
-    >>> print(amdahl_view(0.95, 100).summary)
-    With 95% of the time accelerated 100×, the whole program runs 16.8× as fast; no accelerator takes it past 20×. \
-Host-bound: the host takes 84.0% of the new run time, because the accelerated share of 95% is below S/(S+1) = 99.0%.
-    """
-    return AmdahlScene().update(
-        parallel_fraction=parallel_fraction, accelerator_speedup=accelerator_speedup, compare=compare
-    )

@@ -17,7 +17,7 @@ from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, times
 
-__all__ = ["CompilerScene", "cases", "compile_view", "stored"]
+__all__ = ["CompilerScene", "cases", "stored"]
 
 _TIMES = ("eager, measured", "eager, predicted", "compiled, measured", "compiled, predicted")
 _KERNELS = ("eager", "compiled")
@@ -25,7 +25,7 @@ _NO_PASSES = "Of this network the passes were not measured one by one.\nChoose a
 
 
 class CompilerValues(TypedDict):
-    """What :func:`compile_view` shows: a measurement, and its passes where these were measured too."""
+    """What :class:`CompilerScene` shows: a measurement, and its passes where these were measured too."""
 
     result: CompileResult
     passes: PassResult | None
@@ -53,7 +53,7 @@ def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
         If there is no such case.
     """
     known = cases()
-    model, batch = known[checked_choice("compile_view", "case", case, known)]
+    model, batch = known[checked_choice("CompilerScene", "case", case, known)]
     found = next(
         result
         for result in stored_compile_results()
@@ -64,7 +64,7 @@ def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
 
 
 class CompilerScene(Scene):
-    """The figure of :func:`compile_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "Three empty bar charts: the time of one call, its kernels, and one pass more at a time."
 
@@ -120,8 +120,26 @@ class CompilerScene(Scene):
         text.set_x(right + 0.02)
         text.set_text(words)
 
-    def update(self, *, case: str, frozen: bool = False) -> View[CompilerValues]:
-        """Show one network at one batch; see :func:`compile_view`."""
+    def update(self, case: str, frozen: bool = False) -> View[CompilerValues]:
+        """Show the picture of one network, eager and compiled, as it was measured for this version.
+
+        Parameters
+        ----------
+        case
+            One of :func:`cases`.
+        frozen
+            Whether the compiler took the weights for constants.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such case.
+
+        Examples
+        --------
+        >>> print(CompilerScene().update("mlp, batch 1").summary)
+        Compiled with its weights as inputs, mlp, batch 1 is slower than eager, ...
+        """
         found, ladder = stored(case, frozen)
         guess = found.predicted
         eager, fast = found.eager.median.m_as("s"), found.compiled.median.m_as("s")
@@ -172,26 +190,3 @@ def _summary(case: str, found: CompileResult, ladder: PassResult | None) -> str:
             f"{times(ladder.factors[best].value)}."
         )
     return " ".join(told)
-
-
-def compile_view(case: str, frozen: bool = False) -> View[CompilerValues]:
-    """Return the picture of one network, eager and compiled, as it was measured for this version.
-
-    Parameters
-    ----------
-    case
-        One of :func:`cases`.
-    frozen
-        Whether the compiler took the weights for constants.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such case.
-
-    Examples
-    --------
-    >>> print(compile_view("mlp, batch 1").summary)
-    Compiled with its weights as inputs, mlp, batch 1 is slower than eager, ...
-    """
-    return CompilerScene().update(case=case, frozen=frozen)

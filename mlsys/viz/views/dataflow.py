@@ -18,7 +18,7 @@ from mlsys.viz.style import COLORS, HALO
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
-__all__ = ["FLOWS", "DataflowScene", "Words", "dataflow_view", "words_of"]
+__all__ = ["FLOWS", "DataflowScene", "Words", "words_of"]
 
 FLOWS: tuple[Stationary, ...] = get_args(Stationary)
 
@@ -80,7 +80,7 @@ def words_of(m: int, k: int, n: int, tile: int) -> Words:
 
 
 class DataflowValues(TypedDict):
-    """What :func:`dataflow_view` counted, the dataflow it speaks of, and the one that moves least."""
+    """What :class:`DataflowScene` counted, the dataflow it speaks of, and the one that moves least."""
 
     words: Words
     flow: Stationary
@@ -88,7 +88,7 @@ class DataflowValues(TypedDict):
 
 
 class DataflowScene(Scene):
-    """The figure of :func:`dataflow_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "An empty chart with room for one bar of words moved for each of three dataflows."
 
@@ -110,9 +110,29 @@ class DataflowScene(Scene):
                 self._names.append(name)
         self.moving = (*self._flows.artists, self._frame, *self._levels, *self._names)
 
-    def update(self, *, m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
-        """Show one product and one dataflow; see :func:`dataflow_view`."""
-        checked_choice("dataflow_view", "flow", flow, FLOWS)
+    def update(self, m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
+        """Show the picture of three dataflows of one matrix product.
+
+        Parameters
+        ----------
+        m, k, n, tile
+            As in :func:`words_of`.
+        flow
+            ``"ws"``, ``"os"`` or ``"is"``: the one that is framed and spoken of.
+
+        Raises
+        ------
+        ArgumentError
+            If a size is not a whole number of at least 1.
+        UnknownNameError
+            If there is no such dataflow.
+
+        Examples
+        --------
+        >>> print(DataflowScene().update(1, 4096, 4096, "ws", 128).summary)
+        Weight stationary, a product of 1 × 4,096 by 4,096 × 4,096 moves ... It is 1.02× what must move once.
+        """
+        checked_choice("DataflowScene", "flow", flow, FLOWS)
         words = words_of(m, k, n, tile)
         most = max(words.total(name) for name in FLOWS)
         self._flows.show([words.parts[name] for name in FLOWS], "{:,}".format)
@@ -156,28 +176,3 @@ def _summary(m: int, k: int, n: int, flow: Stationary, tile: int, words: Words) 
     else:
         middle = f"{DATAFLOWS[best][0].capitalize()} moves least: {times(mine / words.total(best))} fewer."
     return f"{opening} {middle} It is {times(mine / words.compulsory)} what must move once."
-
-
-def dataflow_view(m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
-    """Return the picture of three dataflows of one matrix product.
-
-    Parameters
-    ----------
-    m, k, n, tile
-        As in :func:`words_of`.
-    flow
-        ``"ws"``, ``"os"`` or ``"is"``: the one that is framed and spoken of.
-
-    Raises
-    ------
-    ArgumentError
-        If a size is not a whole number of at least 1.
-    UnknownNameError
-        If there is no such dataflow.
-
-    Examples
-    --------
-    >>> print(dataflow_view(1, 4096, 4096, "ws", 128).summary)
-    Weight stationary, a product of 1 × 4,096 by 4,096 × 4,096 moves ... It is 1.02× what must move once.
-    """
-    return DataflowScene().update(m=m, k=k, n=n, flow=flow, tile=tile)

@@ -18,7 +18,7 @@ from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent, times
 
-__all__ = ["BUDGETS", "CLOCKS", "CUTS", "EdgeScene", "chosen", "edge_view"]
+__all__ = ["BUDGETS", "CLOCKS", "CUTS", "EdgeScene", "chosen"]
 
 CUTS = {
     "as trained": ("none", 0.0),
@@ -39,7 +39,7 @@ _PARTS = (
 
 
 class EdgeValues(TypedDict):
-    """What :func:`edge_view` shows of the chosen variant: kB, ms, mJ, and whether it is accepted."""
+    """What :class:`EdgeScene` shows of the chosen variant: kB, ms, mJ, and whether it is accepted."""
 
     accuracy: float
     memory: float
@@ -60,7 +60,7 @@ def chosen(
         If one of them is none of ``CUTS``, ``CLOCKS`` or the number formats.
     """
     for what, name, known in (("cut", cut, CUTS), ("precision", precision, FORMATS), ("clock", clock, CLOCKS)):
-        checked_choice("edge_view", what, name, known)
+        checked_choice("EdgeScene", what, name, known)
     points = _all_at(clock, budget)
     wanted = EdgeVariant(*CUTS[cut], precision)
     return next(point for point in points if point.measured.variant == wanted), points
@@ -74,7 +74,7 @@ def _all_at(clock: str, budget: float) -> tuple[EdgePoint, ...]:
 
 
 class EdgeScene(Scene):
-    """The figure of :func:`edge_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "Three empty bars for memory, time and energy, and an empty plot of right answers over memory."
 
@@ -143,8 +143,31 @@ class EdgeScene(Scene):
         self._word = ax.text(0, 92, " budget", fontsize=9, color=COLORS["RedLine"])
         ax.legend(loc="lower left", fontsize=8.5, frameon=False)
 
-    def update(self, *, cut: str, precision: str, clock: str = "full", budget: float = 100) -> View[EdgeValues]:
-        """Show one variant among all; see :func:`edge_view`."""
+    def update(self, cut: str, precision: str, clock: str = "full", budget: float = 100) -> View[EdgeValues]:
+        """Show the picture of one variant of the stored run.
+
+        Parameters
+        ----------
+        cut
+            One of ``CUTS``: what was cut away.
+        precision
+            Number format.
+        clock
+            One of ``CLOCKS``.
+        budget
+            Memory that it may have, kB.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such cut, format or clock.
+
+        Examples
+        --------
+        >>> view = EdgeScene().update("as trained", "int8-static")
+        >>> round(view.values["memory"], 1), view.values["accepted"]
+        (56.4, True)
+        """
         point, points = chosen(cut, precision, clock, budget)
         one, law = point.measured, point.law
         assert law is not None
@@ -201,31 +224,3 @@ def _first(point: EdgePoint, budget: float) -> str:
     if point.memory > 1e3 * budget:
         return f"{times(point.memory / 1e3 / budget)} the memory that it may have"
     return "too few right answers"
-
-
-def edge_view(cut: str, precision: str, clock: str = "full", budget: float = 100) -> View[EdgeValues]:
-    """Return the picture of one variant of the stored run.
-
-    Parameters
-    ----------
-    cut
-        One of ``CUTS``: what was cut away.
-    precision
-        Number format.
-    clock
-        One of ``CLOCKS``.
-    budget
-        Memory that it may have, kB.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such cut, format or clock.
-
-    Examples
-    --------
-    >>> view = edge_view("as trained", "int8-static")
-    >>> round(view.values["memory"], 1), view.values["accepted"]
-    (56.4, True)
-    """
-    return EdgeScene().update(cut=cut, precision=precision, clock=clock, budget=budget)

@@ -19,7 +19,7 @@ from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times
 
-__all__ = ["FACTORS", "ExplainScene", "explain_view", "measured", "measurements"]
+__all__ = ["FACTORS", "ExplainScene", "measured", "measurements"]
 
 FACTORS = (1.0, 2.0, 4.0, 10.0, 100.0)
 """How many times as fast a cause may become."""
@@ -55,7 +55,7 @@ def measured(name: str) -> Attribution:
     UnknownNameError
         If there is no such measurement.
     """
-    return attribute(measurements()[checked_choice("explain_view", "name", name, measurements())])
+    return attribute(measurements()[checked_choice("ExplainScene", "name", name, measurements())])
 
 
 def _parts(found: Attribution) -> dict[str, dict[Cause, float]]:
@@ -78,7 +78,7 @@ def _names() -> tuple[str, ...]:
 
 
 class ExplainScene(Scene):
-    """The figure of :func:`explain_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "Two empty charts: the layers of a network over time, and the whole before and after a change."
 
@@ -124,9 +124,29 @@ class ExplainScene(Scene):
             ax.add_patch(shape)
         return shapes
 
-    def update(self, *, name: str, cause: Cause = "memory", factor: float = 1.0) -> View:
-        """Show one measurement, and one cause made faster; see :func:`explain_view`."""
-        checked_choice("explain_view", "cause", cause, CAUSES)
+    def update(self, name: str, cause: Cause = "memory", factor: float = 1.0) -> View:
+        """Show the picture of one stored measurement, and of one cause made faster.
+
+        Parameters
+        ----------
+        name
+            One of :func:`measurements`.
+        cause
+            ``compute``, ``memory``, ``launch`` or ``residual``.
+        factor
+            How many times as fast that cause becomes, one or more.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such measurement or cause.
+
+        Examples
+        --------
+        >>> print(ExplainScene().update("eager, FP32").summary)
+        DS-CNN by eager, FP32 takes ... The longest layer is ...
+        """
+        checked_choice("ExplainScene", "cause", cause, CAUSES)
         found = measured(name)
         log = measurements()[name]
         self._show(self._layers, {self._rows[row]: parts for row, parts in _parts(found).items()}, follow=True)
@@ -194,28 +214,3 @@ def _summary(name: str, found: Attribution, cause: Cause, factor: float, speedup
             f"{times(limit)}."
         )
     return " ".join(lines)
-
-
-def explain_view(name: str, cause: Cause = "memory", factor: float = 1.0) -> View:
-    """Return the picture of one stored measurement, and of one cause made faster.
-
-    Parameters
-    ----------
-    name
-        One of :func:`measurements`.
-    cause
-        ``compute``, ``memory``, ``launch`` or ``residual``.
-    factor
-        How many times as fast that cause becomes, one or more.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such measurement or cause.
-
-    Examples
-    --------
-    >>> print(explain_view("eager, FP32").summary)
-    DS-CNN by eager, FP32 takes ... The longest layer is ...
-    """
-    return ExplainScene().update(name=name, cause=cause, factor=factor)

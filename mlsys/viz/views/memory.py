@@ -19,13 +19,13 @@ from mlsys.viz.style import COLORS, CYCLE, MARKERS, decades
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import device_name, number, percent, times
 
-__all__ = ["MemoryScene", "memory_view"]
+__all__ = ["MemoryScene"]
 
 _LEFT, _RIGHT = 1.0, 1e5  # edges of the picture, kB
 
 
 class MemoryValues(TypedDict):
-    """What :func:`memory_view` computed of the device in front."""
+    """What :class:`MemoryScene` computed of the device in front."""
 
     bound_by: str
     useful: Quantity
@@ -73,7 +73,7 @@ class _State:
 
 
 class MemoryScene(Scene):
-    """The figure of :func:`memory_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "An empty chart of bandwidth over bytes in flight, on two logarithmic axes."
 
@@ -91,15 +91,44 @@ class MemoryScene(Scene):
 
     def update(
         self,
-        *,
         device: Device,
         warps: int = 16,
         stride: int = 1,
         precision: str = "fp32",
         other: Device | None = None,
     ) -> View[MemoryValues]:
-        """Show one access pattern on one or two devices; see :func:`memory_view`."""
-        warps = checked_count("memory_view", "warps", warps)
+        """Show the bandwidth that warps with loads in flight draw from a device's main memory.
+
+        Parameters
+        ----------
+        device
+            A GPU with a recorded latency of its main memory, and units.
+        warps
+            Loads in flight on each unit, one a warp.
+        stride
+            Elements between neighbouring lanes.
+        precision
+            Of the elements.
+        other
+            A device to compare with.
+
+        Returns
+        -------
+        View
+            Figure, summary, text alternative, and the numbers under ``values``.
+
+        Raises
+        ------
+        UnknownNameError
+            If a device lacks the latency or the number of units.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> MemoryScene().update(Hardware.Cloud.A100, warps=16).values["bound_by"]
+        'latency'
+        """
+        warps = checked_count("MemoryScene", "warps", warps)
         state = _State(device, warps, stride, precision)
         second = None
         if other is not None and other is not device:
@@ -138,40 +167,3 @@ def _summary(device: Device, state: _State, warps: int, stride: int, precision: 
             f" Each load touches {sectors}, of which {percent(state.efficiency)} is used: {number(state.useful)} GB/s."
         )
     return text
-
-
-def memory_view(
-    device: Device, warps: int = 16, stride: int = 1, precision: str = "fp32", other: Device | None = None
-) -> View[MemoryValues]:
-    """Return the bandwidth that warps with loads in flight draw from a device's main memory.
-
-    Parameters
-    ----------
-    device
-        A GPU with a recorded latency of its main memory, and units.
-    warps
-        Loads in flight on each unit, one a warp.
-    stride
-        Elements between neighbouring lanes.
-    precision
-        Of the elements.
-    other
-        A device to compare with.
-
-    Returns
-    -------
-    View
-        Figure, summary, text alternative, and the numbers under ``values``.
-
-    Raises
-    ------
-    UnknownNameError
-        If a device lacks the latency or the number of units.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> memory_view(Hardware.Cloud.A100, warps=16).values["bound_by"]
-    'latency'
-    """
-    return MemoryScene().update(device=device, warps=warps, stride=stride, precision=precision, other=other)

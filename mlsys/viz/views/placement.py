@@ -18,7 +18,7 @@ from mlsys.viz.style import COLORS, CYCLE, HALO
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import times
 
-__all__ = ["DEVICES", "MEMORY", "Pipeline", "PlacementScene", "pipeline_of", "placement_view"]
+__all__ = ["DEVICES", "MEMORY", "Pipeline", "PlacementScene", "pipeline_of"]
 
 DEVICES = ("cpu", "gpu", "npu")
 MEMORY = 3072
@@ -115,7 +115,7 @@ def _scenario(link: float, memory: int, npu: float) -> dict[str, Any]:
 
 
 class PlacementValues(TypedDict):
-    """What :func:`placement_view` planned: the three placements, and the plan's time (ms), energy (mJ), changes."""
+    """What :class:`PlacementScene` planned: the three placements, and the plan's time (ms), energy (mJ), changes."""
 
     pipeline: Pipeline
     latency: float
@@ -124,7 +124,7 @@ class PlacementValues(TypedDict):
 
 
 class PlacementScene(Scene):
-    """The figure of :func:`placement_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "An empty time line with a row for each of three devices, above an empty chart with room for three bars."
 
@@ -168,9 +168,27 @@ class PlacementScene(Scene):
         self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._said)
 
     def update(
-        self, *, link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"
+        self, link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"
     ) -> View[PlacementValues]:
-        """Show one plan; see :func:`placement_view`."""
+        """Show the picture of the mobile vision pipeline, placed for a goal.
+
+        Parameters
+        ----------
+        link, memory, npu, goal
+            As in :func:`pipeline_of`.
+
+        Raises
+        ------
+        ArgumentError
+            If a multiple is not above zero, or the memory is not a whole number of at least 1.
+        UnknownNameError
+            If there is no such goal.
+
+        Examples
+        --------
+        >>> print(PlacementScene().update(npu=0.5).summary)
+        Least time: GPU runs decode to overlay. That takes 43.3 ms and 85.3 mJ, changes device 0 times ...
+        """
         placed = pipeline_of(link, memory, npu, goal)
         now = 0.0
         for way, run, said, stage in zip(self._moves, self._runs, self._numbers, placed.best.stages, strict=True):
@@ -228,28 +246,3 @@ def _summary(placed: Pipeline, goal: Goal) -> str:
         f"changes device {best.switches} times and is {fewer} as fast as the GPU alone; "
         f"{rule}{'' if placed.fits else ' and does not fit into the NPU'}."
     )
-
-
-def placement_view(
-    link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"
-) -> View[PlacementValues]:
-    """Return the picture of the mobile vision pipeline, placed for a goal.
-
-    Parameters
-    ----------
-    link, memory, npu, goal
-        As in :func:`pipeline_of`.
-
-    Raises
-    ------
-    ArgumentError
-        If a multiple is not above zero, or the memory is not a whole number of at least 1.
-    UnknownNameError
-        If there is no such goal.
-
-    Examples
-    --------
-    >>> print(placement_view(npu=0.5).summary)
-    Least time: GPU runs decode to overlay. That takes 43.3 ms and 85.3 mJ, changes device 0 times ...
-    """
-    return PlacementScene().update(link=link, memory=memory, npu=npu, goal=goal)

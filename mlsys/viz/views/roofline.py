@@ -19,7 +19,7 @@ from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import device_name, number, percent, times
 from mlsys.workloads import Operator, conv2d, decode_step, dense, layer_norm
 
-__all__ = ["IMAGE_SIZE", "KINDS", "RooflineScene", "device_name", "layer", "roofline_view"]
+__all__ = ["IMAGE_SIZE", "KINDS", "RooflineScene", "device_name", "layer"]
 
 LayerKind = Literal["dense", "conv", "layernorm", "decode"]
 KINDS: FrozenDict[LayerKind, str] = FrozenDict(
@@ -72,7 +72,7 @@ def layer(kind: LayerKind, batch: int, width: int, precision: str = "fp16") -> O
 
 
 class RooflineValues(TypedDict):
-    """What :func:`roofline_view` computed: the result on the device, and on the other one."""
+    """What :class:`RooflineScene` computed: the result on the device, and on the other one."""
 
     result: Result
     other: Result | None
@@ -106,7 +106,7 @@ def _inside(result: Result) -> tuple[float, float]:
 
 
 class RooflineScene(Scene):
-    """The figure of :func:`roofline_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "An empty chart of attainable performance over arithmetic intensity, on two logarithmic axes."
 
@@ -128,7 +128,6 @@ class RooflineScene(Scene):
 
     def update(
         self,
-        *,
         device: Device,
         kind: LayerKind = "dense",
         batch: int = 32,
@@ -138,7 +137,39 @@ class RooflineScene(Scene):
         launch_overhead: Quantity | None = None,
         other: Device | None = None,
     ) -> View[RooflineValues]:
-        """Show one layer on one or two devices; see :func:`roofline_view`."""
+        """Show the roofline of one device, or two, with one layer on it.
+
+        Parameters
+        ----------
+        device
+            The machine in front.
+        kind, batch, width, precision
+            The layer; see :func:`layer`.
+        overlap
+            Whether data moves while units compute.
+        launch_overhead
+            Time added for each operator, s; by default none.
+        other
+            A machine to compare with. It is left out, and the summary says so, if it does
+            not have the precision.
+
+        Returns
+        -------
+        View
+            Figure, summary, text alternative, and under ``values`` the results of the model.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such kind, or ``device`` does not have the precision.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> print(RooflineScene().update(Hardware.Cloud.A100).summary)
+        A dense layer of width 2,048 at batch 32 in FP16 does 31.0 FLOP per byte, below the A100's ridge of 153: \
+    memory-bound. It reaches 63.3 TFLOP/s, 20.3% of the peak, and takes 4.24 µs.
+        """
         work, how = layer(kind, batch, width, precision), Mapping(overlap=overlap)
         result = roofline(device, work, how, launch_overhead=launch_overhead)
         peak = device.peak(precision)
@@ -210,59 +241,3 @@ def _comparison(result: Result, second: Result, other: Device) -> str:
 def _time(time: Quantity) -> str:
     compact: Quantity = time.to_compact()  # type: ignore[assignment]
     return f"{number(compact)} {compact.units:~P}"
-
-
-def roofline_view(
-    device: Device,
-    kind: LayerKind = "dense",
-    batch: int = 32,
-    width: int = 2048,
-    precision: str = "fp16",
-    *,
-    overlap: bool = True,
-    launch_overhead: Quantity | None = None,
-    other: Device | None = None,
-) -> View[RooflineValues]:
-    """Return the roofline of one device, or two, with one layer on it.
-
-    Parameters
-    ----------
-    device
-        The machine in front.
-    kind, batch, width, precision
-        The layer; see :func:`layer`.
-    overlap
-        Whether data moves while units compute.
-    launch_overhead
-        Time added for each operator, s; by default none.
-    other
-        A machine to compare with. It is left out, and the summary says so, if it does
-        not have the precision.
-
-    Returns
-    -------
-    View
-        Figure, summary, text alternative, and under ``values`` the results of the model.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such kind, or ``device`` does not have the precision.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> print(roofline_view(Hardware.Cloud.A100).summary)
-    A dense layer of width 2,048 at batch 32 in FP16 does 31.0 FLOP per byte, below the A100's ridge of 153: \
-memory-bound. It reaches 63.3 TFLOP/s, 20.3% of the peak, and takes 4.24 µs.
-    """
-    return RooflineScene().update(
-        device=device,
-        kind=kind,
-        batch=batch,
-        width=width,
-        precision=precision,
-        overlap=overlap,
-        launch_overhead=launch_overhead,
-        other=other,
-    )

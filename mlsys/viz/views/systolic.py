@@ -16,7 +16,7 @@ from mlsys.viz.systolic import over_size, teeth_axes
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent
 
-__all__ = ["SIZES", "SystolicScene", "cycle_shares", "systolic_view"]
+__all__ = ["SIZES", "SystolicScene", "cycle_shares"]
 
 Size = Literal["M", "N", "K"]
 """The sizes of a product."""
@@ -45,14 +45,14 @@ def cycle_shares(counts: ArrayCounts) -> dict[str, float]:
 
 
 class SystolicValues(TypedDict):
-    """What :func:`systolic_view` counted, and what shares of the cycles go where."""
+    """What :class:`SystolicScene` counted, and what shares of the cycles go where."""
 
     counts: ArrayCounts
     shares: dict[str, float]
 
 
 class SystolicScene(Scene):
-    """The figure of :func:`systolic_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "An empty chart of utilisation over one size of a product, above an empty bar of cycles."
 
@@ -97,7 +97,6 @@ class SystolicScene(Scene):
 
     def update(
         self,
-        *,
         m: int = 512,
         n: int = 512,
         k: int = 512,
@@ -106,8 +105,35 @@ class SystolicScene(Scene):
         fold_overlap: FoldOverlap = "load",
         along: Size = "M",
     ) -> View[SystolicValues]:
-        """Show one product on one array; see :func:`systolic_view`."""
-        checked_choice("systolic_view", "along", along, get_args(Size))
+        """Show the utilisation of a square array over one size of a product.
+
+        Parameters
+        ----------
+        m, n, k
+            Sizes of the product.
+        side
+            Rows and columns of the array.
+        dataflow, fold_overlap
+            As in :func:`mlsys.models.systolic.count_systolic`.
+        along
+            ``"M"``, ``"N"`` or ``"K"``: which size the picture runs along.
+
+        Returns
+        -------
+        View
+            Figure, summary, text alternative, and under ``values`` the counts.
+
+        Raises
+        ------
+        UnknownNameError
+            For an unknown dataflow, overlap or size to run along.
+
+        Examples
+        --------
+        >>> print(SystolicScene().update(128, 128, 128).summary[:110])
+        The (128 × 128) by (128 × 128) product on 128 × 128 PEs, weight-stationary, runs in one fold and 510 cycles an
+        """
+        checked_choice("SystolicScene", "along", along, get_args(Size))
         shape = {"M": m, "N": n, "K": k}
         here = count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
         over = over_size(along, self._sizes, (m, n, k), side, dataflow, fold_overlap)
@@ -158,43 +184,3 @@ def _summary(counts: ArrayCounts, side: int) -> str:
 def _times(reads: int, counts: ArrayCounts) -> str:
     uses = counts.macs / reads
     return "once" if uses == 1 else f"{number(uses)} times"
-
-
-def systolic_view(
-    m: int = 512,
-    n: int = 512,
-    k: int = 512,
-    side: int = 128,
-    dataflow: Stationary = "ws",
-    fold_overlap: FoldOverlap = "load",
-    along: Size = "M",
-) -> View[SystolicValues]:
-    """Return the utilisation of a square array over one size of a product.
-
-    Parameters
-    ----------
-    m, n, k
-        Sizes of the product.
-    side
-        Rows and columns of the array.
-    dataflow, fold_overlap
-        As in :func:`mlsys.models.systolic.count_systolic`.
-    along
-        ``"M"``, ``"N"`` or ``"K"``: which size the picture runs along.
-
-    Returns
-    -------
-    View
-        Figure, summary, text alternative, and under ``values`` the counts.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown dataflow, overlap or size to run along.
-
-    Examples
-    --------
-    >>> print(systolic_view(128, 128, 128).summary[:110])
-    The (128 × 128) by (128 × 128) product on 128 × 128 PEs, weight-stationary, runs in one fold and 510 cycles an
-    """
-    return SystolicScene().update(m=m, n=n, k=k, side=side, dataflow=dataflow, fold_overlap=fold_overlap, along=along)

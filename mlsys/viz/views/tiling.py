@@ -16,11 +16,11 @@ from mlsys.viz.tiling import TILES, TileTraffic
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import times
 
-__all__ = ["TilingScene", "tiling_view"]
+__all__ = ["TilingScene"]
 
 
 class TilingValues(TypedDict):
-    """What :func:`tiling_view` counted: words moved by either, the largest tile, and what must move once."""
+    """What :class:`TilingScene` counted: words moved by either, the largest tile, and what must move once."""
 
     cache: int
     buffer: int | None
@@ -29,7 +29,7 @@ class TilingValues(TypedDict):
 
 
 class TilingScene(Scene):
-    """The figure of :func:`tiling_view`, made once and moved often."""
+    """A figure that is made once and moved often; :meth:`update` says what it shows."""
 
     blank = "An empty chart of words moved over tile edge, on two logarithmic axes."
 
@@ -54,10 +54,40 @@ class TilingScene(Scene):
         self.moving = (*self._traffic.artists, *self._points, *self._labels)
 
     def update(
-        self, *, size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
+        self, size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
     ) -> View[TilingValues]:
-        """Show one tile in a buffer and a cache of ``words``; see :func:`tiling_view`."""
-        where = "tiling_view"
+        """Show the traffic of a blocked product over its tile, for a buffer and a cache of one size.
+
+        Parameters
+        ----------
+        size
+            Edge of the three square matrices, at most 64.
+        tile
+            Edge of the tile that is pointed out; cut to the matrix.
+        buffers
+            1, or 2 with double buffering; it concerns the managed buffer.
+        words
+            Words that buffer and cache hold; the cache is fully associative.
+        line_words
+            Words in a line of the cache.
+
+        Returns
+        -------
+        View
+            Figure, summary, text alternative, and the counts under ``values``.
+
+        Raises
+        ------
+        ArgumentError
+            If a size is no positive whole number, too large, or lines do not divide the cache.
+
+        Examples
+        --------
+        >>> print(TilingScene().update(tile=16).summary)
+        Three tiles of 16 take 768 words. A managed buffer of 1,024 holds them and moves 36,864 words. \
+An LRU cache of 1,024 words moves 46,944, 3.82× what is needed once and 1.27× the buffer's traffic.
+        """
+        where = "TilingScene"
         whole = {"size": size, "tile": tile, "words": words, "line_words": line_words}
         size, tile, words, line_words = (checked_count(where, name, value) for name, value in whole.items())
         if size > TILES[-1]:
@@ -121,40 +151,3 @@ def _summary(
             f" and {times(ratio)} the buffer's traffic" if ratio > 1 else f", only {times(ratio)} the buffer's traffic"
         )
     return text + "."
-
-
-def tiling_view(
-    size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
-) -> View[TilingValues]:
-    """Return the traffic of a blocked product over its tile, for a buffer and a cache of one size.
-
-    Parameters
-    ----------
-    size
-        Edge of the three square matrices, at most 64.
-    tile
-        Edge of the tile that is pointed out; cut to the matrix.
-    buffers
-        1, or 2 with double buffering; it concerns the managed buffer.
-    words
-        Words that buffer and cache hold; the cache is fully associative.
-    line_words
-        Words in a line of the cache.
-
-    Returns
-    -------
-    View
-        Figure, summary, text alternative, and the counts under ``values``.
-
-    Raises
-    ------
-    ArgumentError
-        If a size is no positive whole number, too large, or lines do not divide the cache.
-
-    Examples
-    --------
-    >>> print(tiling_view(tile=16).summary)
-    Three tiles of 16 take 768 words. A managed buffer of 1,024 holds them and moves 36,864 words. \
-An LRU cache of 1,024 words moves 46,944, 3.82× what is needed once and 1.27× the buffer's traffic.
-    """
-    return TilingScene().update(size=size, tile=tile, buffers=buffers, words=words, line_words=line_words)
