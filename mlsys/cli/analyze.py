@@ -80,7 +80,8 @@ def analyze(
     MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
     of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
     model fitted to published measurements (`mlsys validate` shows how wrong it is). What a change would
-    gain is an upper limit. Of microcontrollers and boards the energy of a pass is told, too: time × power at work.
+    gain is an upper limit. Of microcontrollers, boards and GPUs the energy of a pass is told, too: time
+    multiplied by power at work.
     """
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import operator_rows

@@ -1,5 +1,6 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
+from mlsys.validation.cards import card_table
 from mlsys.validation.predictors import comparisons, predictor_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
@@ -14,6 +15,7 @@ __all__ = [
     "Score",
     "Validation",
     "bound_table",
+    "card_table",
     "cited_rows",
     "comparisons",
     "error_table",

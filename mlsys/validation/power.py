@@ -20,7 +20,9 @@ from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.energy.boards import LAWS
+from mlsys.models.energy.cards import CARD
 from mlsys.provenance import remembered, unrecorded
+from mlsys.validation.cards import fit_cards
 from mlsys.validation.cases import Inexpressible
 from mlsys.validation.cases.reading import twin_of
 from mlsys.validation.refit import held_out_predictions
@@ -136,6 +138,7 @@ def fit_powers() -> dict[str, dict[str, Any]]:
         own = [watts / own.quantity("active_power").m_as("W") for watts, own in machines if own.has("active_power")]
     low, high = np.quantile(own, _INNER)
     found["recorded"] = {"low": min(1.0, float(low)), "high": max(1.0, float(high)), "rows": len(own)}
+    found[CARD] = fit_cards()
     return found
 
 

@@ -78,7 +78,7 @@ def test_the_text_names_the_bound_the_estimate_and_what_to_fix() -> None:
 
 
 def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
-    """1,376 to 3,713 uJ are published for keyword spotting on this board; none for a card of a data centre."""
+    """1,376 to 3,713 uJ are published for keyword spotting on this board; none for a TPU; an A100 has 400 W at most."""
     code, output = run("analyze", "ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
     assert code == 0
     assert re.search(r"\n  energy        \d\.\d\d mJ a pass, the machine at rest 30% of it; 122 mW at work\n", output)
@@ -87,8 +87,11 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
     assert told["energy_joules"] == pytest.approx(told["static_joules"] + told["dynamic_joules"])
     assert told["energy_joules"] == pytest.approx(told["power_watts"] * told["estimate_seconds"])
     assert told["low_joules"] < told["energy_joules"] < told["high_joules"]
-    other = analysed("resnet50", "--device", "A100")
+    other = analysed("resnet50", "--device", "TPUv4")
     assert {other[name] for name in ENERGY} == {None}
+    card = analysed("resnet50", "--device", "A100")
+    assert card["energy_joules"] == pytest.approx(card["power_watts"] * card["estimate_seconds"])
+    assert 40 < card["power_watts"] <= 400
 
 
 def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:

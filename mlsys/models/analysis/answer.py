@@ -9,6 +9,7 @@ from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.calibrated.ranges import Range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
+from mlsys.models.energy.cards import card_power
 from mlsys.models.result import Result
 from mlsys.provenance import Fact, origin_of, used_facts
 from mlsys.units import Quantity, total
@@ -188,9 +189,13 @@ class Analysis:
 
     @property
     def energy(self) -> InferenceEnergy | None:
-        """Energy of one pass at the estimated time, J; None where no power of the device or its class is known."""
-        about = (float((time / self.estimate).m_as("")) for time in self.range)
-        return inference_energy(self.twin, self.estimate, about=(next(about), next(about)))
+        """Energy of one pass at the estimated time, J; None where no power of the device or its class is known.
+
+        That of a card follows its work, :func:`mlsys.models.energy.cards.card_power`; that of others hardly does.
+        """
+        low, high = (float((time / self.estimate).m_as("")) for time in self.range)
+        drawn = card_power(self.twin, self.precision, self.flops, self.data, self.estimate)
+        return inference_energy(self.twin, self.estimate, about=(low, high), power=drawn)
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:

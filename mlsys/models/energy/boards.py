@@ -104,7 +104,7 @@ def fitted_powers() -> FrozenDict[str, FrozenDict[str, Any]]:
     Examples
     --------
     >>> sorted(fitted_powers())
-    ['MCU', 'SoC', 'recorded']
+    ['GPU', 'MCU', 'SoC', 'recorded']
     """
     read = yaml_of(read_text(_PLACE))
     return FrozenDict({name: FrozenDict(entry) for name, entry in read.items()})
@@ -151,18 +151,20 @@ def work_power(device: Device) -> WorkPower | None:
 
 
 def inference_energy(
-    device: Device, time: Quantity, *, about: tuple[float, float] = (1.0, 1.0)
+    device: Device, time: Quantity, *, about: tuple[float, float] = (1.0, 1.0), power: WorkPower | None = None
 ) -> InferenceEnergy | None:
     """Return the energy of an inference that takes ``time``, or None where no power is known.
 
     Parameters
     ----------
     device
-        A twin of a microcontroller or a board.
+        A twin of a microcontroller or a board; of a card with its ``power``.
     time
         Of one inference, s.
     about
         Between which multiples of ``time`` four measurements in five lie.
+    power
+        What the device draws, where that follows its work; by default :func:`work_power`.
 
     Raises
     ------
@@ -181,7 +183,7 @@ def inference_energy(
     2.23 mJ, of which at rest 0.677 mJ
     """
     seconds = checked_number("inference_energy", "time", time, positive("s"), {})
-    drawn = work_power(device)
+    drawn = power or work_power(device)
     if drawn is None:
         return None
     whole = drawn.power.m_as("W") * seconds

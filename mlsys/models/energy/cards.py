@@ -1,0 +1,135 @@
+"""Energy of a pass on an accelerator card: what it draws at rest, and what operations and bytes add, up to its limit.
+
+The prices of a multiply-accumulate on the card's process and of a byte of its memory say how much work adds;
+a card spends some multiples of them, since instructions, caches and idle lanes cost as well. The work of a pass
+over its time is a demand D in watts. A card that nears its design power lowers its clock, so that
+
+    P = P_static + H (1 - exp(-D / H)),   H = P_design - P_static,   E = P t.
+
+The multiples and the part of the design power that flows at rest are fitted to cards that were metered while they
+served language models; the range is that of cards left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mlsys.door import checked_number, positive
+from mlsys.hardware.device import Device
+from mlsys.hardware.view import MachineView, view
+from mlsys.models.energy.boards import WorkPower, fitted_powers
+from mlsys.models.energy.prices import Energies
+from mlsys.units import Quantity, ureg
+
+__all__ = ["CARD", "card_power", "demands", "drawn"]
+
+# The kind of device that the law was fitted to, and its name among the laws.
+CARD = "GPU"
+
+
+def demands(machine: MachineView, flops: float, traffic: float) -> tuple[Quantity, Quantity]:
+    """Return what the operations, and the bytes of the main memory, of a pass cost by the price list, J.
+
+    Parameters
+    ----------
+    machine
+        In the number format of the operands.
+    flops
+        FLOP; two to a multiply-accumulate.
+    traffic
+        Bytes read and written.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> operations, bytes_ = demands(view(Hardware.Cloud.A100, "fp16"), 1e12, 1e9)
+    >>> print(f"{operations:.3g}, {bytes_:.3g}")
+    0.25 J, 0.0314 J
+    """
+    prices = Energies.of(machine)
+    operations = (prices.mac(machine.precision).value * (flops / 2)).to("J")
+    return operations, (prices.byte(machine.main).value * ureg.Quantity(traffic, "byte")).to("J")
+
+
+def drawn(
+    design: float, operations: float, bytes_: float, law: Mapping[str, Any], rest: float | None = None
+) -> tuple[float, float]:
+    """Return the power of a card at work, and at rest, W.
+
+    Parameters
+    ----------
+    design
+        Its design power, W.
+    operations, bytes_
+        What they cost by the price list, each second: W.
+    law
+        With ``operation`` and ``byte``, multiples of the prices, and ``static``, a part of the design power.
+    rest
+        Its power at rest, W, where that is on record.
+
+    Examples
+    --------
+    >>> law = {"operation": 3.0, "byte": 3.0, "static": 0.1}
+    >>> [round(drawn(400.0, watts, 0.0, law)[0]) for watts in (0.0, 10.0, 100.0, 10_000.0)]
+    [40, 69, 244, 400]
+    """
+    static = min(law["static"] * design if rest is None else rest, design)
+    room = design - static
+    if not room:
+        return design, static
+    demand = law["operation"] * operations + law["byte"] * bytes_
+    return static - room * math.expm1(-demand / room), static
+
+
+def card_power(device: Device, precision: str, flops: Quantity, traffic: Quantity, time: Quantity) -> WorkPower | None:
+    """Return what a card draws while it does a pass in a time, or None where that is not known.
+
+    Parameters
+    ----------
+    device
+        A GPU with a design power.
+    precision
+        Number format of the operands.
+    flops, traffic
+        Of the pass: FLOP, and bytes of the main memory.
+    time
+        Of the pass, s.
+
+    Raises
+    ------
+    ArgumentUnitError, ArgumentError
+        If the time is no time, or not above zero.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.units import Q_
+    >>> card = Hardware.Cloud.H100
+    >>> idle = card_power(card, "bf16", Q_(1, "FLOP"), Q_(1, "byte"), Q_(1, "s"))
+    >>> busy = card_power(card, "bf16", Q_(500, "TFLOP"), Q_(1, "TB"), Q_(1, "s"))
+    >>> idle.power < busy.power <= card.tdp
+    True
+    """
+    seconds = checked_number("card_power", "time", time, positive("s"), {})
+    machine = view(device, precision)
+    if device.kind != CARD or not machine.has("tdp"):
+        return None
+    law = fitted_powers()[CARD]
+    parts = demands(machine, float(flops.m_as("FLOP")), float(traffic.m_as("byte")))
+    limit = machine.quantity("tdp")
+    recorded = machine.quantity("idle_power") if machine.has("idle_power") else None
+    operations, bytes_ = (float(part.m_as("J")) / seconds for part in parts)
+    at_rest = None if recorded is None else float(recorded.m_as("W"))
+    watts, rest = drawn(float(limit.m_as("W")), operations, bytes_, law, at_rest)
+    static: Quantity = limit * (rest / float(limit.m_as("W")))
+    asked = (parts[0] * float(law["operation"]) + parts[1] * float(law["byte"])) / time
+    power: Quantity = static + asked * ((watts - rest) / float(asked.m_as("W")))
+    told = f"{law['static']:.0%} of the design power" if recorded is None else "as recorded"
+    why = (
+        f"at rest {told}, {law['operation']:.2g} times the price of an operation and "
+        f"{law['byte']:.2g} times that of a byte, as {law['rows']} metered runs of {law['machines']} cards say, "
+        "each card left out in turn; the card alone, without its host"
+    )
+    return WorkPower(power.to("W"), static.to("W"), float(law["low"]), float(law["high"]), "class", why)
