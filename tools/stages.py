@@ -72,10 +72,10 @@ def lines() -> list[list[Part]]:
     return [
         [
             Part("book", (sys.executable, "tools/book.py", "committed")),
-            Part("browser", (sys.executable, "-m", "pytest", "-q", "tests/browser")),
+            Part("browser", (sys.executable, "-m", "pytest", "-q", "-p", "no:nbval", "tests/browser")),
             Part("notebooks", (*PYTEST, "--nbval", *sanitize, *notebooks)),
         ],
-        [Part("tests", (*PYTEST, "--no-loadscope-reorder", "-m", "not browser"), nice=5)],
+        [Part("tests", (*PYTEST, "-p", "no:nbval", "--no-loadscope-reorder", "-m", "not browser"), nice=5)],
         [Part("lint", ("make", "--no-print-directory", "lint"), nice=5)],
     ]
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import FILE, Output, OutputFolder, WrongUsage, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import (
+    FILE,
+    Output,
+    OutputFolder,
+    WrongUsage,
+    checked_picture,
+    say,
+    say_json,
+    say_own,
+    speak_plainly,
+)
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
@@ -44,6 +54,9 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     from mlsys.models.own import own_numbers, with_own
     from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
+
+    if figures is not None:
+        checked_picture(figures / "all.png")
 
     if refit:
         if data is not None:
