@@ -202,16 +202,15 @@ def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
     twin, _ = twin_of(row.device, cpu="CPU" in row.device)
     if "PyTorch" not in row.software or twin.kind != "GPU":
         return 1.0
-    size = length * fmt.value
+    stated = re.search(r"PyTorch (\d+)\.(\d+)", row.software)
+    shared = stated is not None and (int(stated[1]), int(stated[2])) >= (2, 1)
+    if kind == "softmax" and not shared:
+        return 1.0 if length <= IN_REGISTERS else 2.0
     with comparing():
         levels = [level for level in view(twin, fmt.computes).levels if level.name in ("L1", "LDS", "Shared")]
         room = max((level.usable or level.capacity or 0.0 for level in levels), default=0.0)
-    if kind == "layer norm":
-        return 2.0 if NORM_BLOCKS * size > room else 1.0
-    stated = re.search(r"PyTorch (\d+)\.(\d+)", row.software)
-    shared = stated is not None and (int(stated[1]), int(stated[2])) >= (2, 1)
-    held = SOFTMAX_BLOCKS * size <= room if shared else length <= IN_REGISTERS
-    return 1.0 if held else 2.0
+    blocks = SOFTMAX_BLOCKS if kind == "softmax" else NORM_BLOCKS
+    return 1.0 if blocks * length * fmt.value <= room else 2.0
 
 
 def element_wise(row: Row) -> Case:
