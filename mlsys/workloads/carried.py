@@ -22,7 +22,7 @@ from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
-__all__ = ["carried", "products_alone"]
+__all__ = ["carried"]
 
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 # What may ride along; every other kind is a kernel of its own.
@@ -31,12 +31,13 @@ _RIDERS = frozenset(
 )
 
 
-def carried(network: Workload) -> Workload:
+def carried(network: Workload, *, whole: bool = True) -> Workload:
     """Return a network that has a graph with all that rides along counted with the kernel that carries it.
 
     Work and parameters stay to the last FLOP. A kernel moves its inputs, its weights and its result, those of its
     product alone where it has one. An operator that makes more than it reads, and more than the next product reads, is
     a kernel of its own; look-ups that are summed are one, and so are dense layers that read one tensor.
+    Not ``whole``, the work of what rides along is left out.
     """
     graph = network.graph
     home = _homes(graph)
@@ -48,7 +49,8 @@ def carried(network: Workload) -> Workload:
     for carrier, places in sorted(carriers.items()):
         kernels = [_traced(graph.operators[place]) for place in places]
         main = [_traced(graph.operators[place]) for place in places if home[place] == place]
-        operators.append(_kernel(_traced(graph.operators[carrier]), main, kernels))
+        kernel = _kernel(_traced(graph.operators[carrier]), main, kernels)
+        operators.append(kernel if whole else _alone(kernel))
     return Workload(
         network.name,
         tuple(operators),
@@ -60,7 +62,7 @@ def carried(network: Workload) -> Workload:
     )
 
 
-def products_alone(kernel: TracedOperator) -> TracedOperator:
+def _alone(kernel: TracedOperator) -> TracedOperator:
     """Return a kernel without the work of what rides along, which products and look-ups leave to others."""
     shape = kernel.shape
     scores = shape["batch"] * shape["heads"] * shape["queries"] * shape["keys"] if kernel.kind == "attention" else 0

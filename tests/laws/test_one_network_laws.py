@@ -58,9 +58,9 @@ def test_a_captured_network_is_timed_as_the_one_that_is_written_down(name: str, 
 
 @pytest.mark.parametrize("name", drawn(list(FACTORIES), 3, "factories"))
 def test_a_factory_is_timed_as_the_catalogue_times_it(name: str) -> None:
-    size = {"image": zoo.entry(name).image[1]} if zoo.entry(name).image else {"shape": (2, 640)}  # type: ignore[index]
-    size = {"shape": (2, 3, 32, 32)} if name == "ic_resnet8" else size
-    mine = load(f"mlsys.workloads.torch_models.{FACTORIES[name]}", batch=2, precision="fp16", **size)  # type: ignore
+    image = zoo.entry(name).image
+    shape = (2, *image) if image else (2, 640)
+    mine = load(f"mlsys.workloads.torch_models.{FACTORIES[name]}", shape=shape, precision="fp16")
     assert times(named(zoo.entry(name).title, as_kernels(mine))) == pytest.approx(times(kernels(name, 2)), rel=1e-6)
 
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import precision_name
+from mlsys.workloads.zoo.encoders import BERTS, VITS
+from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
+from mlsys.workloads.zoo.residual import RESNETS
 
 if TYPE_CHECKING:
     from mlsys.workloads.torch_import.assemble import Template
@@ -36,8 +39,6 @@ class Recipe:
         for a side that can be chosen.
     default
         The usual sequence or image side.
-    most
-        Longest sequence, where positions are learned; 0 for no limit.
     fitted
         The module is made for one image side: it is called with ``image`` too.
     multiple
@@ -51,7 +52,6 @@ class Recipe:
     arguments: tuple[Any, ...] = ()
     shape: tuple[int | str, ...] = (3, "image", "image")
     default: int = 224
-    most: int = 0
     fitted: bool = False
     multiple: int = 1
     converts: bool = False
@@ -77,13 +77,27 @@ class Recipe:
             return module, torch.zeros(batch, *sizes, dtype=torch.long if self.free == "sequence" else dtype)
 
 
-def _tokens(factory: str, *arguments: Any, default: int = 512, most: int = 0, home: str = "transformers") -> Recipe:
-    return Recipe(home, factory, arguments, ("sequence",), default, most, converts=factory == "Llama")
+def _tokens(factory: str, *arguments: Any, default: int = 512, home: str = "transformers") -> Recipe:
+    return Recipe(home, factory, arguments, ("sequence",), default, converts=factory == "Llama")
 
 
-# Sizes: GPT-2 Radford et al. 2019, table 2; BERT Devlin et al. 2019; ViT Dosovitskiy et al. 2021, table 1; LLaMA
-# Touvron et al. 2023 (arXiv:2302.13971, table 2; 2307.09288); Llama 3 arXiv:2407.21783, table 3; Mistral
-# arXiv:2310.06825, table 1; inner widths as in the released configurations.
+def _llama(name: str) -> Recipe:
+    model = LANGUAGE_MODELS[name][0]
+    sizes = (model.layers, model.hidden, model.heads, model.kv_heads, model.ffn, model.vocabulary)
+    return _tokens("Llama", *sizes)
+
+
+def _gpt(name: str) -> Recipe:
+    model = LANGUAGE_MODELS[name][0]
+    return _tokens("GPT", model.layers, model.hidden, model.heads, model.vocabulary, model.positions)
+
+
+def _bert(name: str, default: int) -> Recipe:
+    shape = BERTS[name]
+    return _tokens("BERT", shape.layers, shape.width, shape.heads, shape.vocabulary, default=default)
+
+
+# The sizes of transformers and residual networks stand in one place, with their sources: the tables of the catalogue.
 RECIPES: dict[str, Recipe] = {
     "mlp": Recipe("small", "mlp", (), (128,)),
     "lenet5": Recipe("small", "lenet5", (), (1, 32, 32)),
@@ -95,7 +109,7 @@ RECIPES: dict[str, Recipe] = {
     "alexnet": Recipe("vision", "alexnet"),
     **{f"squeezenet-{version}": Recipe("vision", "squeezenet", (version,)) for version in ("1.0", "1.1")},
     **{f"vgg{depth}": Recipe("vision", "vgg", (depth,)) for depth in (11, 13, 16, 19)},
-    **{f"resnet{depth}": Recipe("vision", "ResNet", (depth,)) for depth in (18, 34, 50, 101, 152)},
+    **{f"resnet{depth}": Recipe("vision", "ResNet", (depth,)) for depth in RESNETS},
     **{f"densenet{depth}": Recipe("vision", "densenet", (depth,)) for depth in (121, 161, 169, 201)},
     "mobilenet-v1": Recipe("vision", "mobilenet_v1"),
     "mobilenet-v2": Recipe("vision", "mobilenet_v2"),
@@ -108,26 +122,18 @@ RECIPES: dict[str, Recipe] = {
     },
     "unet": Recipe("small", "UNet", (), (3, "image", "image"), 256, multiple=16),
     **{
-        f"vit-{size}{patch}": Recipe("transformers", "VisionTransformer", (layers, width, heads, patch), fitted=True)
-        for size, patch, layers, width, heads in (
-            *(("b", 16, 12, 768, 12), ("b", 32, 12, 768, 12)),
-            *(("l", 16, 24, 1024, 16), ("h", 14, 32, 1280, 16)),
-        )
+        f"vit-{size[0]}{patch}": Recipe("transformers", "VisionTransformer", (*VITS[size], patch), fitted=True)
+        for size, patch in (("base", 16), ("base", 32), ("large", 16), ("huge", 14))
     },
     "detr-r50": Recipe("transformers", "DETR", (), (3, "image", "image"), 800, converts=True),
     "lstm-lm": _tokens("Recurrent", "LSTM", default=35, home="small"),
     "gru-lm": _tokens("Recurrent", "GRU", default=35, home="small"),
-    "bert-base": _tokens("BERT", 12, 768, 12, default=128, most=512),
-    "bert-large": _tokens("BERT", 24, 1024, 16, default=384, most=512),
-    "gpt2": _tokens("GPT", 12, 768, 12, most=1024),
-    "gpt2-medium": _tokens("GPT", 24, 1024, 16, most=1024),
-    "gpt2-large": _tokens("GPT", 36, 1280, 20, most=1024),
-    "gpt2-xl": _tokens("GPT", 48, 1600, 25, most=1024),
-    "llama-7b": _tokens("Llama", 32, 4096, 32, 32, 11008),
-    "llama-13b": _tokens("Llama", 40, 5120, 40, 40, 13824),
-    "llama2-70b": _tokens("Llama", 80, 8192, 64, 8, 28672),
-    "llama3-8b": _tokens("Llama", 32, 4096, 32, 8, 14336, 128256),
-    "mistral-7b": _tokens("Llama", 32, 4096, 32, 8, 14336),
+    "bert-base": _bert("bert-base", 128),
+    "bert-large": _bert("bert-large", 384),
+    **{name: _gpt(name) for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
+    **{name: _llama(name) for name in ("llama-7b", "llama-13b", "mistral-7b")},
+    "llama2-70b": _llama("llama-2-70b"),
+    "llama3-8b": _llama("llama-3-8b"),
 }
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import nn
 
 from mlsys.workloads.torch_models.parts import SqueezeExcite, conv_norm
+from mlsys.workloads.zoo.mobile import MOBILENET_V1, MOBILENET_V2
 from mlsys.workloads.zoo.picture import divisible
+from mlsys.workloads.zoo.residual import RESNETS
 
 __all__ = ["ResNet", "alexnet", "densenet", "efficientnet", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg"]
 
@@ -37,17 +38,9 @@ class _Residual(nn.Module):
 class ResNet(nn.Module):
     """He et al., CVPR 2016, table 1, in the variant known as v1.5."""
 
-    BLOCKS: ClassVar = {
-        18: ((2, 2, 2, 2), False),
-        34: ((3, 4, 6, 3), False),
-        50: ((3, 4, 6, 3), True),
-        101: ((3, 4, 23, 3), True),
-        152: ((3, 8, 36, 3), True),
-    }
-
     def __init__(self, depth: int, classes: int = 1000) -> None:
         super().__init__()
-        blocks, bottleneck = self.BLOCKS[depth]
+        blocks, bottleneck = RESNETS[depth]
         self.stem = nn.Sequential(conv_norm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1))
         stages, into = [], 64
         for stage, count in enumerate(blocks):
@@ -156,8 +149,7 @@ def mobilenet_v1(thinner: int = 1, classes: int = 1000, bias: bool = False) -> n
     """Return MobileNet (Howard et al., arXiv:1704.04861, table 1), its channels divided by ``thinner``."""
     into = 32 // thinner
     layers: list[nn.Module] = [conv_norm(3, into, 3, 2, bias=bias)]
-    plan = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
-    for width, stride in plan:
+    for width, stride in MOBILENET_V1:
         out = width // thinner
         layers += [conv_norm(into, into, 3, stride, into, bias=bias), conv_norm(into, out, 1, bias=bias)]
         into = out
@@ -198,8 +190,7 @@ def _inverted_stack(
 
 def mobilenet_v2() -> nn.Module:
     """Return MobileNetV2 (Sandler et al., CVPR 2018, table 2)."""
-    plan = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-    return _inverted_stack(32, tuple((*row, 3) for row in plan), 1280, nn.ReLU6, excite=False)
+    return _inverted_stack(32, tuple((*row, 3) for row in MOBILENET_V2), 1280, nn.ReLU6, excite=False)
 
 
 def efficientnet(width: float = 1.0, depth: float = 1.0, lite: bool = False) -> nn.Module:

@@ -241,8 +241,7 @@ for _name, _recipe in _CODE.items():
 
 # Networks whose recipe is their PyTorch code: mlsys.workloads.torch_models.
 _TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
-_coded: dict[str, Any]
-for _name, _title, _family, _source, _coded in (
+_CODED: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
     ("mlp", "Perceptron of 128, 256 and 64 units", "exercises", "an exercise of this book", {}),
     ("lenet5", "LeNet-5", "picture", "LeCun et al. 1998, Proc. IEEE, figure 2, in its usual modern form", {}),
     ("small-cnn", "Two convolutions and a classifier", "exercises", "an exercise of this book", {}),
@@ -274,5 +273,6 @@ for _name, _title, _family, _source, _coded in (
      {"sequence": 35}),
     ("gru-lm", "GRU language model, 2 layers of 650", "text", "as lstm-lm, with the cells of Cho et al. 2014",
      {"sequence": 35}),
-):  # fmt: skip
-    CATALOGUE[_name] = Entry(_name, _title, _family, _source, **{"code": _name, **_coded})
+)  # fmt: skip
+for _name, _title, _family, _source, _rest in _CODED:
+    CATALOGUE[_name] = Entry(_name, _title, _family, _source, **{"code": _name, **_rest})

@@ -129,14 +129,13 @@ class Entry:
         self, batch: int, precision: str, sequence: int | None, image: int | None, fused: bool, whole: bool
     ) -> Network:
         """Return the network as its PyTorch code has it: operator by operator, or brought to its products."""
-        from mlsys.workloads.carried import carried, products_alone
+        from mlsys.workloads.carried import carried
         from mlsys.workloads.resolve import load
 
         work = load(self.name, batch=batch, precision=precision, sequence=sequence, image=image)
         if not fused:
             return Network(self.title, work.operators)
-        kernels = carried(work)
-        return Network(self.title, kernels.operators if whole else tuple(map(products_alone, kernels.operators)))
+        return Network(self.title, carried(work, whole=whole).operators)
 
     def _language(
         self,

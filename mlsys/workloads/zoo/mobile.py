@@ -42,16 +42,14 @@ def _inverted(
     stride: int,
     act: str,
     squeezed: int = 0,
-    gates: tuple[str, str] = ("relu", "hard sigmoid"),
-    expand: bool | None = None,
 ) -> None:
     """Append an inverted residual: expand, depthwise, (squeeze and excite,) project; a shortcut where it fits."""
     start = net.shape
-    if expanded != net.channels if expand is None else expand:
+    if expanded != net.channels:
         net.conv(f"{label} expand", expanded, 1, act=act)
     net.conv(f"{label} depthwise", expanded, kernel, stride, "same", groups=expanded, act=act)
     if squeezed:
-        net.excite(label, squeezed, *gates)
+        net.excite(label, squeezed, "relu", "hard sigmoid")
     net.conv(f"{label} project", out, 1, act=None)
     if net.shape == start:
         net.shortcut(label)

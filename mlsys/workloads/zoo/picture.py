@@ -177,10 +177,8 @@ class Picture(Tape):
         self.shape = shape
         self.ride_along(f"{name} scale", self.elements, 1)
 
-    def classify(self, classes: int, name: str = "classifier", pooled: bool = True) -> None:
-        """Average the picture unless ``pooled`` is false, and append a dense layer."""
-        if pooled:
-            self.global_pool()
-        channels, height, width = self.shape
-        self.dense(name, self.batch, channels * height * width, classes)
+    def classify(self, classes: int) -> None:
+        """Average the picture and append a dense layer."""
+        self.global_pool()
+        self.dense("classifier", self.batch, self.channels, classes)
         self.shape = (classes, 1, 1)
