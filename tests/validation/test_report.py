@@ -254,7 +254,8 @@ def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]],
     }
     kinds = {
         re.sub(
-            r"( int\d+)?( 1 thread)? (gemm|convolution|recurrent layer|network|transformer|llm \w+|softmax|gelu).*",
+            r"( int\d+)?( 1 thread| first)? "
+            r"(gemm|convolution|recurrent layer|network|transformer|llm \w+|softmax|gelu).*",
             "",
             name,
         )
