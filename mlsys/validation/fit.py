@@ -52,6 +52,16 @@ PRIORS: dict[str, Prior] = {
     "energy": Prior(1.2e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 300 TFLOP/s; with the design power a ceiling"),
 }
 
+# A layer of a training step is many small kernels beside its products, each started from Python: gradients of biases
+# and normalisations, casts, the optimiser. Few rows do not say how much that is, and 5 µs are off by far.
+TRAINING_LAUNCH = Prior(1.5e-4, 4.0, 1e-8, 5e-3, "eager training costs 50 to 500 microseconds for each product")
+
+
+def _priors(setting: str) -> list[Prior]:
+    """Return the priors of a setting, in the order of the parameters."""
+    own = PRIORS | ({"launch": TRAINING_LAUNCH} if setting.endswith(" training on GPU") else {})
+    return [own[name] for name in Parameters.names()]
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -129,13 +139,14 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         sizes[key] = sizes.get(key, 0) + 1
     weight = np.array([sizes[case.twin, case.kind] ** -0.25 for case in chosen])
     names = Parameters.names()
-    centres = np.log([PRIORS[name].centre for name in names])
-    spreads = np.log([PRIORS[name].factor for name in names])
+    priors = _priors(chosen[0].setting)
+    centres = np.log([prior.centre for prior in priors])
+    spreads = np.log([prior.factor for prior in priors])
     if centre is not None:
         start, centres, spreads = centre, np.log(centre.vectorised()), spreads / 2
 
-    low = np.log([PRIORS[name].lowest for name in names])
-    high = np.log([PRIORS[name].highest for name in names])
+    low = np.log([prior.lowest for prior in priors])
+    high = np.log([prior.highest for prior in priors])
     first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
 
     def logarithms(point: Array) -> Array:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
+import numpy as np
+
 from mlsys.models.calibrated import MATMUL, Kernel, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, vector
-from mlsys.validation.cases.reading import number_format, whole_number
+from mlsys.validation.cases.reading import Format, number_format, whole_number
+from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
 
 __all__ = ["experts"]
@@ -14,8 +20,8 @@ __all__ = ["experts"]
 def experts(row: Row) -> Case:
     """Return the case of the grouped products of one machine's share of a layer of experts.
 
-    Each of T tokens goes to ``top`` of E experts; the experts that some token reaches, on
-    average ``E (1 − (1 − top/E)^T)``, read their weights, and the rows are shared out evenly.
+    The experts that some token reaches read their weights, and share out the rows evenly. An expert has
+    a gate beside its first product, unless the kernel's name says that it has none.
     """
     text = row.seq_or_shape
     tokens = whole_number(r"tokens (\d+)", text, "tokens")
@@ -25,10 +31,10 @@ def experts(row: Row) -> Case:
     parallel = whole_number(r"expert parallel (\d+)", text, "expert parallel")
     fmt = number_format(row.precision)
     inner = max(1, inner // tensor)
-    here = max(1.0, count / parallel)
-    reached = max(1.0, here * (1 - (1 - top / count) ** tokens))
-    rows = max(1.0, tokens * top / parallel)
+    skew = re.search(r"routing power_law_([\d.]+)", text)
+    reached, rows = _busiest(tokens, count, top, parallel, float(skew.group(1)) if skew else 0.0)
     each = max(1.0, rows / reached)
+    gates = 1 if "nongated" in row.note else 2
 
     def grouped(n: float, k: float) -> Kernel:
         weights = reached * n * k * fmt.weight
@@ -37,10 +43,49 @@ def experts(row: Row) -> Case:
 
     kernels = [
         vector(rows * hidden, 2, fmt),
-        grouped(2 * inner, hidden),
-        vector(rows * inner, 8, fmt, 2, 1),
+        grouped(gates * inner, hidden),
+        vector(rows * inner, 8, fmt, gates, 1),
         grouped(hidden, inner),
         vector(rows * hidden, 2, fmt),
     ]
-    kind = fmt.computes if fmt.weight == fmt.value else "of narrow weights"
-    return case_of(row, "experts", f"expert layer {kind}", Work.of(kernels), fmt)
+    return case_of(row, "experts", f"expert layer {_kernels(row, fmt)}", Work.of(kernels), fmt)
+
+
+def _kernels(row: Row, fmt: Format) -> str:
+    """Return what tells apart the kernels: Triton's of vLLM and SGLang, untuned in SGLang 0.5.6, and the makers'."""
+    if "SGLang 0.5.6" in row.software:
+        return "SGLang 0.5.6"
+    if serving_stack(row.software) in ("vLLM", "SGLang") and fmt.weight == fmt.value and fmt.computes != "fp4":
+        return "Triton"
+    return fmt.computes if fmt.weight == fmt.value else "of narrow weights"
+
+
+# Draws of the popularity of experts that are averaged.
+DRAWS = 16
+
+
+@lru_cache(maxsize=512)
+def _busiest(tokens: int, count: int, top: int, parallel: int, skew: float) -> tuple[float, float]:
+    """Return how many experts of the busiest machine are reached, and how many rows they get.
+
+    Without a skew each of T tokens goes to any ``top`` of E experts, and reaches ``E (1 − (1 − top/E)^T)``
+    of them on average. With one the loads of the experts follow a power law of that exponent, as the collector of
+    the measurements draws them (`ai-dynamo/aiconfigurator`, collector/helper.py): from 1 to 0.8 of the tokens, or,
+    where there are fewer rows than experts, from 0.01 to 2; what rounding leaves over goes to the largest.
+    """
+    if not skew:
+        here = max(1.0, count / parallel)
+        return max(1.0, here * (1 - (1 - top / count) ** tokens)), max(1.0, tokens * top / parallel)
+    low, high = (1.0, max(0.8 * tokens, 1.0 + 1e-6)) if tokens * top > count else (0.01, 2.0)
+    drawn = np.random.default_rng(0).random((DRAWS, count))
+    if skew == 1:
+        loads = low * (high / low) ** drawn
+    else:
+        loads = ((high ** (1 - skew) - low ** (1 - skew)) * drawn + low ** (1 - skew)) ** (1 / (1 - skew))
+    loads = loads / loads.sum(axis=1, keepdims=True) * tokens * top
+    whole = np.minimum(np.round(loads), tokens)
+    missing = tokens * top - whole.sum(axis=1, keepdims=True)
+    whole += np.argsort(np.argsort(-loads, axis=1), axis=1) < missing
+    ranks = whole.reshape(DRAWS, parallel, -1) if count % parallel == 0 else whole[:, None, :]
+    busiest = ranks[np.arange(DRAWS), ranks.sum(axis=2).argmax(axis=1)]
+    return max(1.0, float((busiest > 0).sum(axis=1).mean())), max(1.0, float(busiest.sum(axis=1).mean()))

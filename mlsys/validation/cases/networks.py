@@ -219,6 +219,8 @@ def encoder(row: Row) -> Case:
     if "sequence" in shape and "Triton" in row.software:
         shape["sequence"] = max(1, round(HALF_FULL * shape["sequence"]))
     work = batched(row.model, fmt, batch, shape=shape)
+    if "INT8-v1" in row.precision:
+        work = _wide_results(work)
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
     if stages > 1:
@@ -233,6 +235,18 @@ def encoder(row: Row) -> Case:
         work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
     seconds, inverse = seconds_each(row)
     return Case(row, "transformer", f"{settled(row)} transformer on {kind}", twin, engine, work, seconds, inverse)
+
+
+def _wide_results(work: Work) -> Work:
+    """Return the work with sums of 32 bits left by each product of 8-bit integers, and read by what comes next.
+
+    FasterTransformer's first mode of INT8 scales each channel of the weights on its own and leaves the residual
+    unquantised, so that its products write INT32; the second writes INT8.
+    """
+    columns = work.columns.copy()
+    results = work["m"] * work["n"] * work["batch"]
+    columns[Work.FIELDS.index("moved")] += np.where(work["kind"] == MATMUL, 2 * (4 - 1) * results, 0.0)
+    return Work(columns)
 
 
 def tiny(row: Row) -> Case:
