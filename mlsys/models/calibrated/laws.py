@@ -47,6 +47,9 @@ VECTOR_ENERGY = 5.0
 MATRIX_UNITS = 1.5
 # Rows of queries, and keys, that a block of fused attention takes at a time; and operations of softmax for a score.
 QUERIES, KEYS, SCORE_OPERATIONS = 128.0, 128.0, 8.0
+# Rows of queries that a block computes at least: of a prompt, and of new tokens against many keys, whose kernels
+# (FlashAttention's splits along the keys, and Hopper's products of 64 rows) have no smaller block.
+FEWEST_OF_PROMPT, FEWEST_OF_TOKEN = 16.0, 64.0
 
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
@@ -82,7 +85,8 @@ def attention_seconds(
     units = engines["units"][here]
     rate = sustained(engines, own, here) / units
     vector = own["vector"][here] * engines["vector"][here] / units
-    rows = np.minimum(QUERIES, np.maximum(16.0, 2 ** np.ceil(np.log2(m))))
+    fewest = np.where(m < n, FEWEST_OF_TOKEN, FEWEST_OF_PROMPT)
+    rows = np.minimum(QUERIES, np.maximum(fewest, 2 ** np.ceil(np.log2(m))))
     blocks = np.ceil(m / rows) * batch
     # Below the diagonal only half of the keys count on average, and the last block has them all.
     part = np.minimum(1.0, kernels["flops"][here] / (4 * batch * m * n * k))

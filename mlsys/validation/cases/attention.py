@@ -69,4 +69,6 @@ def decode_attention(row: Row) -> Case:
     flops = 4.0 * batch * heads * context * width
     kernel = Kernel(ATTENTION, flops=flops, moved=moved, m=heads / kv_heads, n=context, k=width, batch=batch * kv_heads)
     software = f"{serving_stack(row.software)} fp8" if cached < fmt.value else _software(row, prompt=False)
+    if row.model == "FlashAttention-2":  # one kernel, whichever stack calls it
+        software = row.model
     return case_of(row, "decode attention", software, Work.of([kernel]), fmt)
