@@ -34,6 +34,11 @@ SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
 MOST_SPLITS = 32.0
+# Cycles from one step of a sum to the next, however small the block: an instruction of a matrix unit, of 16 steps,
+# takes about 33 (Ampere), one of the vector units 4.
+CHAINED, CHAINED_VECTOR = 2.0, 4.0
+# 16-bit FLOP each cycle beyond which a unit is an array of its own, no multiprocessor with a chain of instructions.
+LARGEST_UNIT = 10_000.0
 # 16-bit FLOP that a unit does each cycle where its tiles are fed one by one (an A100's). Machines whose units do
 # more hand an operand to their neighbours as well: clusters of two on Hopper, pairs of pairs on Blackwell.
 FED_ALONE = 2048.0
@@ -54,9 +59,15 @@ FEWEST_OF_PROMPT, FEWEST_OF_TOKEN = 16.0, 64.0
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
     """Return the FLOP/s that the design power pays for."""
-    each = np.where(engines["matmul"] > MATRIX_UNITS * engines["vector"], 1.0, VECTOR_ENERGY)
+    each = np.where(_on_matrix_units(engines), 1.0, VECTOR_ENERGY)
     joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
     found: Array = engines["power"] / joules
+    return found
+
+
+def _on_matrix_units(engines: dict[str, Array]) -> NDArray[np.bool_]:
+    """Return whether products run on other units than element-wise work does."""
+    found: NDArray[np.bool_] = engines["matmul"] > MATRIX_UNITS * engines["vector"]
     return found
 
 
@@ -68,8 +79,21 @@ def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np
 
 def sharing(engines: dict[str, Array]) -> Array:
     """Return how many units of a machine share what feeds them, 1 to ``MOST_SHARING``."""
-    each = engines["matmul"] * engines["bits"] / 16 / (engines["units"] * engines["clock"])
-    found: Array = np.clip(each / FED_ALONE, 1.0, MOST_SHARING)
+    found: Array = np.clip(_each_cycle(engines) / FED_ALONE, 1.0, MOST_SHARING)
+    return found
+
+
+def _each_cycle(engines: dict[str, Array]) -> Array:
+    """Return the FLOP that a unit does each cycle, as if on 16 bits."""
+    found: Array = engines["matmul"] * engines["bits"] / 16 / (engines["units"] * engines["clock"])
+    return found
+
+
+def _chain(engines: dict[str, Array]) -> Array:
+    """Return the seconds that a block takes for each step of its reduction at least; none in a systolic array."""
+    is_one = (engines["array"] <= 1) & (_each_cycle(engines) <= LARGEST_UNIT)
+    cycles = np.where(_on_matrix_units(engines), CHAINED, CHAINED_VECTOR)
+    found: Array = np.where(is_one, cycles / engines["clock"], 0.0)
     return found
 
 
@@ -112,9 +136,10 @@ def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
 
 def product_seconds(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return seconds of products at the best tile, without their traffic to the main memory, and which wait for it.
+) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return seconds of products at the best tile, without their traffic to the main memory, and what holds them.
 
+    The second array says which wait for their operands, the third which for the chain of instructions of a sum.
     Machines whose units share operands run kernels that stay on their units and take the next part of any
     block's reduction, so that no wave ends half empty; each unit then hands over one block half done.
     """
@@ -125,7 +150,9 @@ def product_seconds(
     supply = feed[here] / units * shared
     width = np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5)
     tall = np.where(array > 1, np.ceil(k / array) * array, k)  # a systolic array pads the reduction
-    best, waits = np.full(m.shape, np.inf), np.zeros(m.shape, dtype=bool)
+    chain = _chain(engines)[here]
+    best = np.full(m.shape, np.inf)
+    waits, chained = np.zeros(m.shape, dtype=bool), np.zeros(m.shape, dtype=bool)
     for tile_m, tile_n in TILES + SMALL_TILES:
         fixed = array > 1
         rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), float(tile_m))
@@ -140,7 +167,7 @@ def product_seconds(
             depth = tall / split
             arithmetic = 2 * rows * columns * (depth + own["ramp"][here]) / rate
             feeding = (rows + columns) * depth * width / supply
-            inner = np.maximum(arithmetic, feeding)
+            inner = np.maximum(np.maximum(arithmetic, feeding), chain * depth)
             waves = np.ceil(blocks * split / units)
             extra = 2 * split * m * n * batch * 4 / feed[here] + np.where(fixed, 0.0, SECOND_KERNEL)
             time = waves * inner + np.where(split > 1, extra, 0.0)
@@ -149,5 +176,6 @@ def product_seconds(
                 time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
             better = allowed & (time < best)
             best = np.where(better, time, best)
-            waits = np.where(better, feeding > arithmetic, waits)
-    return best, waits
+            waits = np.where(better, (feeding > arithmetic) & (feeding >= chain * depth), waits)
+            chained = np.where(better, chain * depth > np.maximum(arithmetic, feeding), chained)
+    return best, waits, chained

@@ -4,8 +4,9 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 
 - a product of (M × K) by (K × N), done S ways along K in blocks of T × T′, runs in
   ``waves = ceil(ceil(M/T) · ceil(N/T′) · batch · S / U)`` waves of
-  ``max(2·T·T′·(K/S + ramp) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U))`` each; the best
-  tile of a small menu is taken, as a library's heuristic does;
+  ``max(2·T·T′·(K/S + ramp) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U), (K/S)·chain)`` each,
+  where a step of a sum follows the last after ``chain``; the best tile of a small menu is taken, as a
+  library's heuristic does;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop``;
@@ -232,14 +233,15 @@ class KernelTimes:
         Transfers of what comes from the main memory and from the cache.
     launch
         What each launch costs, however small.
-    fed
-        Whether the best tile waits for its operands.
+    fed, chained
+        Whether the best tile waits for its operands, and whether for one instruction after the other.
     """
 
     working: Array
     moving: Array
     launch: Array
     fed: NDArray[np.bool_]
+    chained: NDArray[np.bool_]
 
     @property
     def seconds(self) -> Array:
@@ -261,7 +263,7 @@ class KernelTimes:
             Of the roofline, FLOP/s and byte/s.
         """
         working, moving = np.maximum(self.working, flops / peak), np.maximum(self.moving, moved / bandwidth)
-        return KernelTimes(working, moving, self.launch, self.fed)
+        return KernelTimes(working, moving, self.launch, self.fed, self.chained)
 
 
 def calibrated_times(stack: Stack, parameters: Array) -> Array:
@@ -293,7 +295,8 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     kernels, engines = stack.kernels, stack.engines
-    working, fed = np.zeros(len(stack.case)), np.zeros(len(stack.case), dtype=bool)
+    working = np.zeros(len(stack.case))
+    fed, chained = np.zeros(len(stack.case), dtype=bool), np.zeros(len(stack.case), dtype=bool)
     feed = np.where(engines["cache_bandwidth"] > 0, engines["cache_bandwidth"], CACHE_OVER_MAIN * engines["bandwidth"])
     # A cache is never slower than the memory behind it.
     feed = np.maximum(feed * own["reuse"], own["bandwidth"] * engines["bandwidth"])
@@ -301,7 +304,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
 
     here = kernels["kind"] == MATMUL
     if here.any():
-        working[here], fed[here] = product_seconds(kernels, engines, own, feed, here)
+        working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
     here = kernels["kind"] == VECTOR
     working[here] = kernels["flops"][here] / (own["vector"][here] * engines["vector"][here])
     here = kernels["kind"] == ATTENTION
@@ -311,7 +314,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     if here.any():
         working[here] = message_seconds(kernels, engines, own, here)
         moving[here] = 0.0
-    return KernelTimes(working, moving, own["launch"], fed)
+    return KernelTimes(working, moving, own["launch"], fed, chained)
 
 
 def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
@@ -328,13 +331,14 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     working = times.working > times.moving
     near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
     product = working & ((kind == MATMUL) | (kind == ATTENTION))
-    limited = product & ~times.fed & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
+    computes = product & ~times.fed & ~times.chained
+    limited = computes & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
     shared = sharing(engines)
     waits = product & times.fed
     found = {
-        "matmul": product & ~times.fed & ~limited,
+        "matmul": computes & ~limited,
         "units": product,
-        "clock": waits & (shared > 1) & (shared < MOST_SHARING),
+        "clock": (waits & (shared > 1) & (shared < MOST_SHARING)) | (product & times.chained),
         "power": limited,
         "node": limited & np.isfinite(engines["power"]),
         "vector": working & ((kind == VECTOR) | (kind == ATTENTION)),
