@@ -1,0 +1,144 @@
+"""Laws of single kernels: chains of instructions, blocks of attention, experts, wide results."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys import Hardware
+from mlsys.hardware import view
+from mlsys.models.calibrated import (
+    ATTENTION,
+    MATMUL,
+    Kernel,
+    KernelTimes,
+    Parameters,
+    Snapshot,
+    Stack,
+    Work,
+    holding,
+    kernel_times,
+    snapshot,
+)
+from mlsys.validation.cases import interpret
+from mlsys.validation.cases.experts import _busiest
+from mlsys.validation.fit import fit
+from mlsys.validation.rows import Row, shipped_rows
+
+QUIET = replace(Parameters(), compute=1.0, vector=1.0, bandwidth=1.0, launch=1e-12, ramp=1e-9, energy=1e-30)
+
+
+WIDE = {"cache_bandwidth": 1e15, "bandwidth": 1e15}
+
+
+def _unit(device: str, precision: str, **changes: float) -> Snapshot:
+    """Return one unit of a machine, with memories that nobody waits for."""
+    whole = snapshot(view(Hardware[device], precision)).settled()
+    return whole.changed(
+        **WIDE | {"units": 1.0, "matmul": whole.matmul / whole.units, "vector": whole.vector / whole.units} | changes
+    ).settled()
+
+
+def _times(engine: Snapshot, work: Work) -> KernelTimes:
+    return kernel_times(Stack.of([(engine, work, True)]), QUIET.vectorised())
+
+
+def _product(m: int, n: int, k: int) -> Work:
+    return Work.of([Kernel(MATMUL, 2.0 * m * n * k, 2.0 * (m * k + k * n + m * n), m=m, n=n, k=k)])
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "cycles"),
+    [
+        # Cycles from one mma.m16n8k16 to the next that needs its sum, on A100: 33 (A. Abdelkhalik et al., "Demystifying
+        # the Nvidia Ampere Architecture through Microbenchmarking", 2022, table of tensor-core latencies); of a
+        # fused multiply-add on V100: 4 (Z. Jia et al., arXiv:1804.06826, section on instruction latencies).
+        ("A100", "fp16", 33 / 16), ("V100", "fp32", 4.0),
+    ],
+)  # fmt: skip
+def test_a_long_sum_of_one_block_waits_for_its_instructions(device: str, precision: str, cycles: float) -> None:
+    steps = 1 << 16
+    unit = _unit(device, precision)
+    times = _times(unit, _product(8, 8, steps))
+    assert float(times.seconds[0]) == pytest.approx(steps * cycles / unit.clock, rel=0.05)
+    assert times.chained.all() and not times.fed.any()
+
+
+def test_the_clock_holds_what_a_chain_holds_and_a_faster_matrix_unit_does_not_help() -> None:
+    work = _product(8, 8, 1 << 16)
+    unit = _unit("A100", "fp16")
+    changed = [unit, _unit("A100", "fp16", clock=unit.clock * 2), _unit("A100", "fp16", matmul=unit.matmul * 1.5)]
+    once, faster, stronger = (float(_times(engine, work).seconds[0]) for engine in changed)
+    assert faster == pytest.approx(once / 2) and stronger == pytest.approx(once)
+    held = holding(Stack.of([(unit, work, True)]), QUIET.vectorised())
+    assert held["clock"].all() and not held["matmul"].any() and not held["power"].any()
+
+
+def test_a_systolic_array_has_no_chain() -> None:
+    assert not _times(_unit("TPUv4", "bf16"), _product(8, 128, 1 << 16)).chained.any()
+
+
+def _attention(queries: int, keys: int) -> Work:
+    flops = 4.0 * queries * keys * 128 * 4096
+    return Work.of([Kernel(ATTENTION, flops, 1.0, m=queries, n=keys, k=128, batch=4096)])
+
+
+def test_one_new_token_computes_a_block_of_64_rows() -> None:
+    unit = _unit("A100", "fp16")
+    seconds = {rows: float(_times(unit, _attention(rows, 4096)).seconds[0]) for rows in (1, 8, 64, 128)}
+    assert seconds[1] == seconds[8] == seconds[64]
+    assert seconds[128] == pytest.approx(2 * seconds[64], rel=0.01)
+
+
+def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: int) -> tuple[int, int]:
+    """Return experts reached and rows of the busiest machine, one draw, expert by expert."""
+    source = random.Random(seed)
+    low, high = (1.0, 0.8 * tokens) if tokens * top > count else (0.01, 2.0)
+    loads = []
+    for _ in range(count):
+        part = source.random()
+        loads.append(((high ** (1 - skew) - low ** (1 - skew)) * part + low ** (1 - skew)) ** (1 / (1 - skew)))
+    whole = [round(load / sum(loads) * tokens * top) for load in loads]
+    for place in sorted(range(count), key=lambda expert: -loads[expert]):
+        whole[place] += sum(whole) < tokens * top
+    share = count // parallel
+    machines = [whole[start : start + share] for start in range(0, count, share)]
+    busiest = max(machines, key=sum)
+    return sum(load > 0 for load in busiest), sum(busiest)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "count", "top", "parallel"), [(1, 128, 8, 1), (16, 128, 8, 4), (256, 64, 4, 4), (4096, 256, 8, 8)]
+)
+def test_experts_are_reached_as_drawn_one_by_one(tokens: int, count: int, top: int, parallel: int) -> None:
+    brute = np.mean([_drawn(tokens, count, top, parallel, 1.2, seed) for seed in range(60)], axis=0)
+    assert _busiest(tokens, count, top, parallel, 1.2) == pytest.approx(brute, rel=0.12)
+
+
+def test_a_token_alone_reaches_as_many_experts_as_it_goes_to() -> None:
+    assert _busiest(1, 128, 8, 1, 0.0) == pytest.approx((8, 8))
+    reached, rows = _busiest(1, 128, 8, 1, 1.2)  # a popular expert may take two of the rows that are rounded up
+    assert 7 < reached <= 8 and rows == pytest.approx(8)
+    reached, rows = _busiest(10_000, 128, 8, 4, 0.0)
+    assert reached == pytest.approx(32) and rows == 20_000
+
+
+def test_products_of_the_first_int8_of_fastertransformer_write_four_bytes_a_value() -> None:
+    first = next(row for row in shipped_rows() if row.precision == "INT8-v1" and "A100" in row.device)
+    narrow, wide = (interpret(replace(first, precision=name)).work for name in ("INT8-v2", "INT8-v1"))
+    products = narrow["kind"] == MATMUL
+    results = (narrow["m"] * narrow["n"] * narrow["batch"])[products]
+    assert (wide["moved"] - narrow["moved"])[products] == pytest.approx(6 * results)
+    assert (wide["moved"] == narrow["moved"])[~products].all()
+
+
+def test_few_rows_of_training_leave_the_launch_that_python_costs() -> None:
+    rows: list[Row] = [row for row in shipped_rows() if "Megatron-LM" in row.software and "H100" in row.device]
+    cases = [interpret(row) for row in rows if row.workload.startswith("LLM") or "training" in row.workload]
+    few = [case for case in cases if case.setting == "Megatron training on GPU"]
+    assert 3 <= len(few) <= 12
+    # A step of training starts several kernels a product; one costs 5 µs and more.
+    assert fit(few).parameters.launch > 2e-5
