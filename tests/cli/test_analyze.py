@@ -87,7 +87,7 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
     assert told["energy_joules"] == pytest.approx(told["static_joules"] + told["dynamic_joules"])
     assert told["energy_joules"] == pytest.approx(told["power_watts"] * told["estimate_seconds"])
     assert told["low_joules"] < told["energy_joules"] < told["high_joules"]
-    other = analysed("resnet50", "--device", "TPUv4")
+    other = analysed("resnet50", "--device", "TPUv4", "--precision", "bf16")
     assert {other[name] for name in ENERGY} == {None}
     card = analysed("resnet50", "--device", "A100")
     assert card["energy_joules"] == pytest.approx(card["power_watts"] * card["estimate_seconds"])
