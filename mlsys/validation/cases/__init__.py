@@ -73,13 +73,18 @@ KINDS = tuple(dict.fromkeys(kind for _, kind, _ in (*_METRICS, *_WORKLOADS) if k
 
 
 def _reader(row: Row) -> tuple[str, Reader]:
+    return _reader_of(row.metric, row.workload)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _reader_of(metric: str, workload: str) -> tuple[str, Reader]:
     for pattern, kind, reader in _METRICS:
-        if re.search(pattern, row.metric):
+        if re.search(pattern, metric):
             return kind, reader
     for pattern, kind, reader in _WORKLOADS:
-        if re.search(pattern, row.workload):
+        if re.search(pattern, workload):
             return kind, reader
-    return "other", _not(f"no model of {row.workload}")
+    return "other", _not(f"no model of {workload}")
 
 
 @functools.lru_cache(maxsize=1 << 14)

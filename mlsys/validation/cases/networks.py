@@ -51,6 +51,7 @@ def settled(row: Row) -> str:
 
 
 @lru_cache(maxsize=512)
+@lru_cache(maxsize=128)  # the rows of one source ask for the same networks in many formats
 def built(name: str, **shape: object) -> Network:
     """Return a network of the catalogue in FP16, whatever the row spells it like; kept for the next row.
 

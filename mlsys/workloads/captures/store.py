@@ -33,7 +33,7 @@ def has_capture(recipe: str) -> bool:
     return bool(file_of(recipe).is_file())
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=48)
 def stored_template(recipe: str, precision: str = WIDE) -> Template:
     """Return a stored capture in a number format, sizes left free.
 
