@@ -32,6 +32,11 @@ def _rate(row: Row) -> float:
     return row.value * scale
 
 
+def _moving(twin: Device) -> Snapshot:
+    """Return the machine that moves data and hardly computes: in the format that its vector rate is read in anyway."""
+    return engine_for(twin, "fp32" if "fp32" in twin.precisions else twin.headline, vector_unit=True)
+
+
 def stream(row: Row) -> Case:
     """Return the case of a copy, scale, triad or stencil over arrays far larger than the caches.
 
@@ -39,7 +44,7 @@ def stream(row: Row) -> Case:
     then in proportion, by Little's law.
     """
     twin, share = twin_of(row.device)
-    engine = engine_for(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    engine = _moving(twin)
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
@@ -76,7 +81,7 @@ def _in_flight_rate(engine: Snapshot, twin: Device, occupancy: float) -> float:
 def beyond_cache(row: Row) -> Case:
     """Return the case of reading a data set that no cache holds, again and again."""
     twin, _ = twin_of(row.device)
-    engine = engine_for(twin, "fp64" if "fp64" in twin.precisions else twin.headline, vector_unit=True)
+    engine = _moving(twin)
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
     seconds = READ_OFTEN / _rate(row)
     return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
