@@ -198,7 +198,7 @@ def _product_of(kernel: TracedOperator) -> TracedOperator:
 def _bias(one: TracedOperator) -> int:
     """Return the bytes of what a product with a weight reads beside its matrix."""
     found = one.products
-    if found is None or not one.counts.weights or one.kind not in ("gemm", "conv1d", "conv2d", "conv3d"):
+    if found is None or not one.counts.weights or not one.kind.startswith(("gemm", "conv")):
         return 0
     matrix = found.k * found.n * found.copies
     held = max(one.counts.parameters, matrix)

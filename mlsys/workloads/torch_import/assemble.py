@@ -137,7 +137,7 @@ class Template:
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
             _again=partial(self._changed, dict(sizes)) if self.free else None,
-            _wired=partial(self._graph, numbers),
+            _wired=partial(self._graph, numbers, calls, counts),
             _stored=partial(self._in_format, dict(sizes)),
         )
 
@@ -168,10 +168,14 @@ class Template:
         other.places, other.returned, other.sizes, other.values = self.places, self.returned, self.sizes, self.values
         return other
 
-    def _graph(self, numbers: Sequence[int], operators: tuple[Operator, ...]) -> OperatorGraph:
-        """Return which operator reads what which one makes; ``numbers`` are the sizes."""
-        calls = [call.bound(numbers) for call in self.calls]
-        counts = [counted(call) for call in calls]
+    def _graph(
+        self,
+        numbers: Sequence[int],
+        calls: Sequence[Call],
+        counts: Sequence[Counts],
+        operators: tuple[Operator, ...],
+    ) -> OperatorGraph:
+        """Return which operator reads what which one makes; ``numbers`` are the sizes that the calls are bound to."""
         nodes = [(place.ends, calls[place.call], counts[place.call]) for place in self.places]
         wires = [wire._replace(tensor=wire.tensor.bound(numbers)) for wire in self.wires]
         return operator_graph(self.name, operators, nodes, wires, self.returned)
