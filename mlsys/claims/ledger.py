@@ -63,8 +63,8 @@ def _record(page: Any) -> dict[str, Any]:
         not isinstance(claims, list)
         or not isinstance(page.get("page"), str)
         or not all(
-            isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("text", ""), str)
-            for one in claims
+            isinstance(claim, dict) and isinstance(claim.get("name"), str) and isinstance(claim.get("text", ""), str)
+            for claim in claims
         )
     ):
         raise ValueError("the claims stored in the notebook are damaged. Run it anew: make notebooks")

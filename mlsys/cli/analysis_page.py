@@ -85,18 +85,18 @@ def _operators(analysis: Analysis) -> str:
     )
     rows = [
         (
-            one.name,
-            one.kind,
-            f"{100 * one.share:.2f}",
-            f"{one.estimate.m_as('us'):.2f}",
-            f"{one.bound.m_as('us'):.2f}",
-            f"{one.flops.m_as('MFLOP'):.2f}",
-            f"{one.data.m_as('kB'):.1f}",
-            f"{one.intensity.m_as('FLOP/byte'):.2f}",
-            f"{100 * one.utilisation:.1f}",
-            one.bound_by,
-            one.held_by,
+            operator.name,
+            operator.kind,
+            f"{100 * operator.share:.2f}",
+            f"{operator.estimate.m_as('us'):.2f}",
+            f"{operator.bound.m_as('us'):.2f}",
+            f"{operator.flops.m_as('MFLOP'):.2f}",
+            f"{operator.data.m_as('kB'):.1f}",
+            f"{operator.intensity.m_as('FLOP/byte'):.2f}",
+            f"{100 * operator.utilisation:.1f}",
+            operator.bound_by,
+            operator.held_by,
         )
-        for one in analysis.operators
+        for operator in analysis.operators
     ]
     return wide_table("In the order in which they run. Bound by: the roofline. Held by: the estimate.", heads, rows)

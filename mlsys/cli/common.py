@@ -277,7 +277,7 @@ def refuse_unused(why: str, names: Iterable[str] | None = None, *, but: Iterable
         If one of them stands on the command line.
     """
     context = click.get_current_context()
-    for option in (one for one in context.command.params if isinstance(one, click.Option)):
+    for option in (param for param in context.command.params if isinstance(param, click.Option)):
         if option.name in but or (names is not None and option.name not in names):
             continue
         if context.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE:

@@ -78,7 +78,10 @@ def edge_page(
         ("Network", f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}"),
         ("Latency", f"{latency}; medians of raw samples" if config.device is None else latency),
         ("Machine", machine),
-        ("Budget", f"{config.active_budget:~}; others reported: {', '.join(f'{one:~}' for one in config.budgets)}"),
+        (
+            "Budget",
+            f"{config.active_budget:~}; others reported: {', '.join(f'{budget:~}' for budget in config.budgets)}",
+        ),
         ("Power", f"static {config.static_power:.3g~P}, dynamic by format in points.csv; {config.power_rests_on}"),
     ]
     parts = ["<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>"]

@@ -164,7 +164,7 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
         cells = [[_cell(value) for value in row.values()] for row in operator_table(found, log)]
         parts.append(wide_table("Layers, in order", OPERATOR_COLUMNS, cells))
         parts.append("<h2>What if</h2>" + _gains(found, log))
-    verdicts = [(one.verdict, one.explain().partition(": ")[2]) for one in standard_claims(logs)]
+    verdicts = [(claim.verdict, claim.explain().partition(": ")[2]) for claim in standard_claims(logs)]
     parts += ["<h2>Claims</h2>", _table("Judged by these logs", ("verdict", "claim"), verdicts, "No pair of logs.")]
     parts += ["<h2>Platforms</h2>", _platforms(rows), _agreements(logs), "<h2>Appendix</h2>", _appendix(logs, command)]
     return whole_page(f"Why is it slow? {log.name}", parts)

@@ -239,13 +239,13 @@ def _rows(plan: Any) -> list[dict[str, Any]]:
     steps = plan.liveness.steps
     return [
         {
-            "values": " ".join(one.values),
-            "offset": one.offset,
-            "bytes": one.bytes,
-            "first_step": one.first,
-            "last_step": one.last,
-            "first": steps[one.first],
-            "last": steps[one.last],
+            "values": " ".join(placement.values),
+            "offset": placement.offset,
+            "bytes": placement.bytes,
+            "first_step": placement.first,
+            "last_step": placement.last,
+            "first": steps[placement.first],
+            "last": steps[placement.last],
         }
-        for one in plan.placements
+        for placement in plan.placements
     ]

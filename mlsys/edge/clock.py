@@ -238,12 +238,12 @@ def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
     >>> print(f"{found.static:.1f}, {found.dynamic:.2f}; {fast.power:.0f} and {slow.power:.0f}")
     37.5 mW, 12.56 mJ; 124 mW and 79 mW
     """
-    clocks = np.array([one.clock.m_as("Hz") for one in points])
+    clocks = np.array([point.clock.m_as("Hz") for point in points])
     if len(set(clocks.tolist())) < 2:
         raise ArgumentError(f"split_energy(): `points` must be at two clocks at least, got {len(set(clocks.tolist()))}")
-    times = np.array([one.time.m_as("s") for one in points])
-    energies = np.array([one.energy.m_as("J") for one in points])
-    squares = np.array([one.voltage**2 for one in points])
+    times = np.array([point.time.m_as("s") for point in points])
+    energies = np.array([point.energy.m_as("J") for point in points])
+    squares = np.array([point.voltage**2 for point in points])
     (static, dynamic), residual = _parts(np.stack([times, squares], 1), energies)
     if min(static, dynamic) < 0:
         part = "static power" if static < dynamic else "dynamic energy"

@@ -226,12 +226,12 @@ class Config:
             return None
         measured = [
             PowerPoint(
-                Q_(float(one["clock_mhz"]), "MHz"),
-                Q_(float(one["time_ms"]), "ms"),
-                Q_(float(one["energy_mj"]), "mJ"),
-                float(one.get("voltage", 1.0)),
+                Q_(float(point["clock_mhz"]), "MHz"),
+                Q_(float(point["time_ms"]), "ms"),
+                Q_(float(point["energy_mj"]), "mJ"),
+                float(point.get("voltage", 1.0)),
             )
-            for one in points
+            for point in points
         ]
         found = split_energy(measured)
         fastest = max(measured, key=lambda one: one.clock.m_as("Hz"))

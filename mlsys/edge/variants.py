@@ -134,7 +134,7 @@ def check_backend(backend: str, precisions: tuple[str, ...]) -> None:
     import torch
 
     known = [name for name in torch.backends.quantized.supported_engines if name != "none"]
-    if backend not in known and any(one.startswith("int8") for one in precisions):
+    if backend not in known and any(precision.startswith("int8") for precision in precisions):
         raise ArgumentError(
             f"quantization_backend: this PyTorch has no {backend!r}. It has {', '.join(known)}; or leave the INT8 "
             "formats out of `precisions`"
@@ -220,7 +220,7 @@ def stored_sizes(module: Any) -> Sizes:
         sparse += min(whole, -(-size // 8) + kept * tensor.element_size())
         nonzero += kept
         count += size
-    buffers = sum(one.numel() * one.element_size() for one in module.buffers())
+    buffers = sum(buffer.numel() * buffer.element_size() for buffer in module.buffers())
     return Sizes(dense, sparse, nonzero, count, buffers)
 
 

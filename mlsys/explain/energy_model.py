@@ -77,8 +77,8 @@ def fit_energy(samples: Sequence[EnergySample]) -> EnergyFit:
         amounts = (each.time_ms, each.cycles, each.accesses, each.energy_mj)
         if not all(np.isfinite(amounts)) or min(amounts) < 0 or not each.time_ms or not each.energy_mj:
             raise ArgumentError(f"fit_energy(): `samples[{place}]` must have amounts from 0, time and energy above it")
-    terms = np.array([[one.time_ms * 1e-3, one.cycles * 1e-6, one.accesses * 1e-6] for one in samples])
-    energies = np.array([one.energy_mj for one in samples])
+    terms = np.array([[sample.time_ms * 1e-3, sample.cycles * 1e-6, sample.accesses * 1e-6] for sample in samples])
+    energies = np.array([sample.energy_mj for sample in samples])
     errors = []
     for out in range(len(samples)):
         kept = np.arange(len(samples)) != out

@@ -112,7 +112,7 @@ def groundwork(devices: Iterable[Device]) -> Table:
     """
     rows = []
     for device in devices:
-        points = "; ".join(f"{_told(one._clock)} at {_told(one._voltage)}" for one in _ends(device.points))
+        points = "; ".join(f"{_told(point._clock)} at {_told(point._voltage)}" for point in _ends(device.points))
         links = "; ".join(
             f"{link.name} {_told(link._per_direction)}, {_told(link._latency)}" for link in device.links.values()
         )

@@ -50,7 +50,11 @@ def usual_jobs(points: Sequence[Point]) -> int:
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     variants = {point.case.variant for point in points}
-    own = [one for one in variants if one.source == "captured" and (":" in one.place or not zoo.resolve(one.place))]
+    own = [
+        variant
+        for variant in variants
+        if variant.source == "captured" and (":" in variant.place or not zoo.resolve(variant.place))
+    ]
     return max(1, min(cores, max(len(points) // _WORTH_A_PROCESS, len(own))))
 
 

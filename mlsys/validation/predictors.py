@@ -83,7 +83,14 @@ def predictor_table() -> Table:
     """Return the comparisons as a table."""
     heads = ("work", "rows", "statistic", "plain roofline", "ours, machine unseen", "NeuSight, as published")
     rows = [
-        (one.kind, str(one.rows), one.statistic, f"{one.roofline:.0%}", f"{one.ours:.1%}", f"{one.theirs:.1%}")
-        for one in comparisons()
+        (
+            comparison.kind,
+            str(comparison.rows),
+            comparison.statistic,
+            f"{comparison.roofline:.0%}",
+            f"{comparison.ours:.1%}",
+            f"{comparison.theirs:.1%}",
+        )
+        for comparison in comparisons()
     ]
     return Table("Errors of predictors on NeuSight's open data", heads, rows)

@@ -40,7 +40,7 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     device
         The device.
     """
-    placed = [one for one in analysis.operators if one.flops.magnitude > 0]
+    placed = [operator for operator in analysis.operators if operator.flops.magnitude > 0]
     at = [float(one.intensity.m_as("FLOP/byte")) for one in placed] or [1.0]
     ridge = float(analysis.ridge.m_as("FLOP/byte"))
     roofs(ax, [device], (), analysis.precision, (min(*at, ridge, 0.5) / 2, max(*at, ridge) * 3))
@@ -77,7 +77,10 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     """
     apply_style(ax)
     rows = range(len(analyses))
-    times = [[float(time.m_as("ms")) for time in (one.bound, one.estimate, *one.range)] for one in analyses]
+    times = [
+        [float(time.m_as("ms")) for time in (analysis.bound, analysis.estimate, *analysis.range)]
+        for analysis in analyses
+    ]
     bounds, estimates, lows, highs = zip(*times, strict=True)
     ax.barh(rows, bounds, height=0.5, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"], label="at least (roofline)")
     ax.hlines(rows, lows, highs, color=COLORS["OrangeLine"], linewidth=2.2, label="80 % range", zorder=3)
@@ -88,7 +91,7 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     for row, (_, estimate, low, high) in enumerate(times):
         said = f"{number(estimate)} ms ({number(low)} to {number(high)})"
         ax.annotate(said, (high, row), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set_yticks(rows, [one.device for one in analyses])
+    ax.set_yticks(rows, [analysis.device for analysis in analyses])
     wide = max(highs) > 30 * min(bounds)
     ax.set(xlabel="time of one pass, ms", ylim=(len(analyses) - 0.5, -0.6), xscale="log" if wide else "linear")
     ax.set_xlim(min(bounds) / 2 if wide else 0, max(highs) * (12 if wide else 1.6))

@@ -185,7 +185,7 @@ def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
     """
     apply_style(ax)
     floor = 0.5
-    levels = [level for level in _LEVELS if any(level in one.parts for one in baselines)]
+    levels = [level for level in _LEVELS if any(level in baseline.parts for baseline in baselines)]
     ordered = ["arithmetic", *(level for level in reversed(levels) if level != "arithmetic")]
     for place, one in enumerate(baselines):
         reached = 0.0
@@ -211,7 +211,7 @@ def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
         if level in levels
     ]
     ax.legend(handles=handles, loc="lower right", fontsize=9)
-    ax.set_yticks(range(len(baselines)), [one.name for one in baselines])
+    ax.set_yticks(range(len(baselines)), [baseline.name for baseline in baselines])
     ax.set(xscale="log", xlim=(floor, 12_000), xlabel="energy of one multiply-accumulate, pJ (logarithmic)")
     ax.invert_yaxis()
     ax.grid(False, axis="y")

@@ -300,7 +300,7 @@ def _cores() -> Question:
 def _saving() -> Question:
     """Ask about a saving against a machine that nobody builds."""
     *others, array = energy_baselines(mac=Q_(1, "pJ"))
-    ratios = [(one.total / array.total).m_as("") for one in others]
+    ratios = [(other.total / array.total).m_as("") for other in others]
     return ChoiceQuestion(
         "saving",
         f"“A systolic array takes {number(ratios[0])} times less energy for a multiplication than a processor.” "

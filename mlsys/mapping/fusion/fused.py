@@ -251,7 +251,7 @@ def _patterns(patterns: PatternRegistry | Iterable[Pattern | str] | None) -> tup
         return tuple(PATTERNS)
     if isinstance(patterns, (str, Pattern)):
         raise ArgumentError(f"fuse(): `patterns` must be several, got {patterns!r} alone. Write e.g. [{patterns!r}]")
-    return tuple(PatternRegistry(PATTERNS[one] if isinstance(one, str) else one for one in patterns))
+    return tuple(PatternRegistry(PATTERNS[pattern] if isinstance(pattern, str) else pattern for pattern in patterns))
 
 
 def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
@@ -274,7 +274,7 @@ def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
         ureg.Quantity(counts.weights, _BYTE),
         counts.parameters,
         counts=counts,
-        target=" + ".join(one.target for one in members),
+        target=" + ".join(member.target for member in members),
         path=anchor.path,
         pattern=group.pattern,
         parts=members,
@@ -282,7 +282,7 @@ def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
 
 
 def _name(members: Sequence[TracedOperator]) -> str:
-    names = [one.name for one in members]
+    names = [member.name for member in members]
     return " + ".join(names) if len(names) <= 4 else f"{names[0]} + … + {names[-1]} ({len(names)})"
 
 
@@ -309,14 +309,14 @@ def _counts(
     ]  # in place, or in the place of what was swallowed, nothing is made
     return Counts(
         kind=kind,
-        macs=sum(one.counts.macs for one in members),
-        elementwise=sum(one.counts.elementwise for one in members),
+        macs=sum(member.counts.macs for member in members),
+        elementwise=sum(member.counts.elementwise for member in members),
         read=sum(crossing.reads.values()),
         written=sum(crossing.writes.values()),
         weights=sum(learned),
         made=sum(graph.values[value].bytes for value in new),
-        parameters=sum(one.counts.parameters for one in members),
-        known=all(one.counts.known for one in members),
+        parameters=sum(member.counts.parameters for member in members),
+        known=all(member.counts.known for member in members),
         shape=tuple(shape.items()),
     )
 

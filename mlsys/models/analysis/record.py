@@ -86,18 +86,18 @@ def operator_rows(found: Analysis) -> list[dict[str, Any]]:
     """Return one line for each operator."""
     return [
         {
-            "name": one.name,
-            "kind": one.kind,
-            "share": one.share,
-            "estimate_seconds": one.estimate.m_as("s"),
-            "bound_seconds": one.bound.m_as("s"),
-            "flops": one.flops.m_as("FLOP"),
-            "bytes": one.data.m_as("byte"),
-            "weight_bytes": one.weights.m_as("byte"),
-            "flop_per_byte": one.intensity.m_as("FLOP/byte"),
-            "utilisation": one.utilisation,
-            "bound_by": one.bound_by,
-            "held_by": one.held_by,
+            "name": operator.name,
+            "kind": operator.kind,
+            "share": operator.share,
+            "estimate_seconds": operator.estimate.m_as("s"),
+            "bound_seconds": operator.bound.m_as("s"),
+            "flops": operator.flops.m_as("FLOP"),
+            "bytes": operator.data.m_as("byte"),
+            "weight_bytes": operator.weights.m_as("byte"),
+            "flop_per_byte": operator.intensity.m_as("FLOP/byte"),
+            "utilisation": operator.utilisation,
+            "bound_by": operator.bound_by,
+            "held_by": operator.held_by,
         }
-        for one in found.operators
+        for operator in found.operators
     ]

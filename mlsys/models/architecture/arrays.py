@@ -81,10 +81,10 @@ class ArrayTiling(TilingStrategy):
             aside = self.stream(work)
             if aside.computing < computing:
                 return aside
-        fed = sum(one.sram.ifmap_reads + one.sram.filter_reads for one in counts)
-        results = sum(one.folds.m * one.folds.n * one.folds.copies for one in counts)
-        passing = sum(one.sram.ofmap_writes + one.sram.ofmap_reads for one in counts)
-        latched = sum(one.register_writes for one in counts)
+        fed = sum(count.sram.ifmap_reads + count.sram.filter_reads for count in counts)
+        results = sum(count.folds.m * count.folds.n * count.folds.copies for count in counts)
+        passing = sum(count.sram.ofmap_writes + count.sram.ofmap_reads for count in counts)
+        latched = sum(count.register_writes for count in counts)
         return self._in_blocks(work, product, (fed, results, passing, latched), computing, waves)
 
     def _in_blocks(

@@ -193,5 +193,5 @@ def cubes(product: Product, words: float) -> Block | None:
         edge = cube_edge(product.m, product.n, product.k, words, depth)
         if edge:
             bm, bn, bk = min(edge, product.m), min(edge, product.n), min(depth or edge, product.k)
-            found += [Block(bm, bn, bk, one, reread(product, bm, bn, bk, one)) for one in product.orders]
+            found += [Block(bm, bn, bk, order, reread(product, bm, bn, bk, order)) for order in product.orders]
     return min(found, key=lambda block: block.words, default=None)

@@ -82,7 +82,9 @@ class LayoutPlan:
     @property
     def moved(self) -> Quantity:
         """Bytes moved because of layouts: transposes between operators and inside them."""
-        return ureg.Quantity(self.extra.m_as("byte") + sum(one.moved.m_as("byte") for one in self.transposes), _BYTE)
+        return ureg.Quantity(
+            self.extra.m_as("byte") + sum(transpose.moved.m_as("byte") for transpose in self.transposes), _BYTE
+        )
 
     @property
     def time(self) -> Quantity:
@@ -97,7 +99,10 @@ class LayoutPlan:
         lines = [
             f"{self.network}: {chosen}; "
             f"layouts cost {compact(self.moved, 'nothing')}, {compact(self.time, 'nothing')}.",
-            *(f"  {one.value}: {one.before} → {one.after}, {compact(one.moved, 'nothing')}" for one in self.transposes),
+            *(
+                f"  {transpose.value}: {transpose.before} → {transpose.after}, {compact(transpose.moved, 'nothing')}"
+                for transpose in self.transposes
+            ),
         ]
         for layout, moved in self.uniform.items():
             lines.append(

@@ -193,7 +193,7 @@ def liveness(
     for group in _groups(graph, spans, reused):
         first, last = min(spans[one][0] for one in group), max(spans[one][1] for one in group)
         members = tuple(sorted(group, key=lambda one: (spans[one][0], one)))
-        names = tuple(graph.values[one].name for one in members)
+        names = tuple(graph.values[member].name for member in members)
         buffers.append(Buffer(names, max(graph.values[one].bytes for one in group), first, last, members))
     held = {role: sum(v.bytes for v in graph.values if v.role == role) for role in ("weight", "constant", "input")}
     return Liveness(

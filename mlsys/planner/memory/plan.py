@@ -93,12 +93,14 @@ class MemoryPlan:
     @property
     def peak(self) -> Quantity:
         """Bytes of the block."""
-        return ureg.Quantity(max((one.offset + one.bytes for one in self.placements), default=0), _BYTE)
+        return ureg.Quantity(
+            max((placement.offset + placement.bytes for placement in self.placements), default=0), _BYTE
+        )
 
     @cached_property
     def live(self) -> tuple[int, ...]:
         """Bytes in use at each step, padding included."""
-        rows = [(one.bytes, one.first, one.last) for one in self.placements]
+        rows = [(placement.bytes, placement.first, placement.last) for placement in self.placements]
         sizes, first, last = zip(*rows, strict=True) if rows else ((), (), ())
         return tuple(map(int, live_bytes(sizes, first, last, len(self.liveness.steps))))
 
@@ -110,7 +112,7 @@ class MemoryPlan:
     @property
     def sum(self) -> Quantity:
         """What the buffers would take side by side."""
-        return ureg.Quantity(sum(one.bytes for one in self.placements), _BYTE)
+        return ureg.Quantity(sum(placement.bytes for placement in self.placements), _BYTE)
 
     @property
     def gap(self) -> float:
@@ -152,7 +154,7 @@ class MemoryPlan:
             verdict = f"{self.gap:.1%} above the lower bound; a smaller plan may exist"
         beside = [f"{compact(self.weights)} of weights"]
         beside += [f"{compact(self.inputs)} of inputs"] if self.inputs.magnitude else []
-        shared = sum(len(one.values) > 1 for one in self.placements)
+        shared = sum(len(placement.values) > 1 for placement in self.placements)
         lines = [
             f"{self.network}: {compact(self.peak)} hold {len(self.placements)} buffers over {len(found.steps)} steps "
             f"(strategy {self.strategy}, alignment {self.alignment} byte).",
@@ -254,7 +256,9 @@ def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> Memo
     grain = int(
         checked_number("plan_memory", "alignment", Q_(64, "byte") if alignment is None else alignment, _ALIGNMENT, {})
     )
-    rows = np.array([(-(-one.bytes // grain) * grain, one.first, one.last) for one in found.buffers], np.int64)
+    rows = np.array(
+        [(-(-buffer.bytes // grain) * grain, buffer.first, buffer.last) for buffer in found.buffers], np.int64
+    )
     sizes, first, last = rows.reshape(-1, 3).T
     steps = len(found.steps)
     least = int(live_bytes(sizes.tolist(), first.tolist(), last.tolist(), steps).max(initial=0))
@@ -317,7 +321,9 @@ def conflicts(plan: MemoryPlan, schedule: Schedule) -> tuple[tuple[str, str], ..
         users = [end[user] for value in made for user in value.consumers]
         users += [end[value.producer] for value in made if value.producer is not None]
         spans.append((born, finish if any(value.output for value in made) else max(users, default=born)))
-    rows = np.array([(one.offset, one.offset + one.bytes) for one in plan.placements], np.int64).reshape(-1, 2)
+    rows = np.array(
+        [(placement.offset, placement.offset + placement.bytes) for placement in plan.placements], np.int64
+    ).reshape(-1, 2)
     times = np.array(spans, float).reshape(-1, 2)
     at_once = (times[:, None, 0] < times[None, :, 1]) & (times[None, :, 0] < times[:, None, 1])
     same = (rows[:, None, 0] < rows[None, :, 1]) & (rows[None, :, 0] < rows[:, None, 1])

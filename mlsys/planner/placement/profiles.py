@@ -88,14 +88,14 @@ def scenario_of(
         stages.append({"name": unique, "output_mb": max(0.0, data - weights) / 2, "profiles": profiles})
     links = [
         {
-            "from": one,
+            "from": device,
             "to": other,
-            **_joined(twins[one], twins[other]),
+            **_joined(twins[device], twins[other]),
             "energy_mj_per_mb": 0,
         }
-        for one in devices
+        for device in devices
         for other in devices
-        if one != other
+        if device != other
     ]
     return {
         "name": f"{network.name} on {', '.join(devices)}, {precision}",

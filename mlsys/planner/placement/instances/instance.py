@@ -320,7 +320,7 @@ def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[fl
     block = [number + device if device else one for one, device in enumerate(placement)]
     takes = {number + device: loads[device] for device in range(1, instance.accelerators + 1)}
     takes |= {one: instance.cpu_ms[one] for one, device in enumerate(placement) if not device}
-    after: dict[int, set[int]] = {one: set() for one in takes}
+    after: dict[int, set[int]] = {unit: set() for unit in takes}
     waiting = dict.fromkeys(takes, 0)
     for source, target in instance.edges:
         first, then = block[source], block[target]
@@ -328,7 +328,7 @@ def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[fl
             after[first].add(then)
             waiting[then] += 1
     starts = dict.fromkeys(takes, 0.0)
-    ready = [one for one in takes if not waiting[one]]
+    ready = [unit for unit in takes if not waiting[unit]]
     for one in ready:
         for later in after[one]:
             starts[later] = max(starts[later], starts[one] + takes[one])
@@ -337,4 +337,4 @@ def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[fl
                 ready.append(later)
     if len(ready) < len(takes):
         return None
-    return max((starts[one] + takes[one] for one in takes), default=0.0)
+    return max((starts[unit] + takes[unit] for unit in takes), default=0.0)
