@@ -29,24 +29,24 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
     from mlsys.errors import LogFileError, did_you_mean
     from mlsys.explain import read_log, stored_logs
 
-    found: list[Any] = []
+    read: list[Any] = []
     faults: list[str] = []
     for path in paths:
         text = str(path)
         try:
             if text == "stored":
-                found += stored_logs().values()
+                read += stored_logs().values()
             elif text.startswith("stored:"):
                 name = text.removeprefix("stored:")
                 if name not in stored_logs():
                     faults.append(f"{text}: there is no such log.{did_you_mean(name, stored_logs())}")
                     continue
-                found.append(stored_logs()[name])
+                read.append(stored_logs()[name])
             else:
-                found.append(read_log(path))
+                read.append(read_log(path))
         except LogFileError as error:
             faults.append(str(error))
-    names = [(log.name, log.platform) for log in found]
+    names = [(log.name, log.platform) for log in read]
     faults += [
         f"{name} on {platform} is there twice"
         for name, platform in dict.fromkeys(names)
@@ -54,7 +54,7 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
     ]
     if faults:
         raise LogFileError("\n".join(faults))
-    return found
+    return read
 
 
 @click.command()
@@ -78,17 +78,17 @@ def compare(
     if portability:
         _tell_portability(as_json)
         return
-    found = _platforms(logs, published, rows)
-    best = winners(found)
+    shown = _platforms(logs, published, rows)
+    best = winners(shown)
     if as_json:
-        told = {"platforms": [asdict(row) | {"power_mw": row.power_mw} for row in found], "best": best}
+        told = {"platforms": [asdict(row) | {"power_mw": row.power_mw} for row in shown], "best": best}
         say(json.dumps(told, indent=1, ensure_ascii=False))
     elif as_csv:
-        print_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in found])
+        print_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in shown])
     else:
-        wide = max(len(row.platform) for row in found)
+        wide = max(len(row.platform) for row in shown)
         say(f"{'platform':<{wide}}  {'ms':>10}  {'mJ':>9}  {'mW':>8}  {'kB':>8}  {'runs apart':>10}")
-        for row in found:
+        for row in shown:
             values = (row.latency_ms, row.energy_mj, row.power_mw, row.memory_kb)
             cells = [("—" if v is None else f"{v:.4g}").rjust(w) for v, w in zip(values, (10, 9, 8, 8), strict=True)]
             apart = "—" if row.between_runs is None else f"{row.between_runs:.1%}"
@@ -106,39 +106,43 @@ def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) 
     from mlsys.explain.platforms import platform_of, published, read_platforms
 
     faults: list[str] = []
-    found: list[Any] = []
+    platforms: list[Any] = []
     try:
-        found += map(platform_of, asked_logs(logs))
+        platforms += map(platform_of, asked_logs(logs))
     except LogFileError as error:
         faults.append(str(error))
     if rows is not None:
         try:
-            found += read_platforms(rows)
+            platforms += read_platforms(rows)
         except LogFileError as error:
             faults.append(str(error))
     if with_published:
-        found += published()
-    names = [row.platform for row in found]
+        platforms += published()
+    names = [row.platform for row in platforms]
     faults += [f"{name!r} is there twice" for name in dict.fromkeys(names) if names.count(name) > 1]
-    if not found and not faults:
+    if not platforms and not faults:
         faults.append("nothing to compare: give LOGS, --rows, or --published")
     if faults:
         raise LogFileError("\n".join(faults))
-    return found
+    return platforms
 
 
 def _tell_portability(as_json: bool) -> None:
     from mlsys.explain.portability import leave_one_out, published_points
 
-    found = leave_one_out(published_points())
+    predictions = leave_one_out(published_points())
     if as_json:
-        say(json.dumps([asdict(one) | {"error": one.error} for one in found], indent=1))
+        say(json.dumps([asdict(prediction) | {"error": prediction.error} for prediction in predictions], indent=1))
         return
-    for one in found:
-        told = f"{one.time_ms:.4g} ms, {one.error:+.0%}" if one.error is not None else f"refused: {one.refused}"
-        say(f"{one.platform}, {one.network}: measured {one.measured_ms:.4g} ms; {told}")
-    errors = [abs(one.error) for one in found if one.error is not None]
-    say(f"{len(errors)} of {len(found)} predicted; the median error is {statistics.median(errors):.0%}")
+    for prediction in predictions:
+        told = (
+            f"{prediction.time_ms:.4g} ms, {prediction.error:+.0%}"
+            if prediction.error is not None
+            else f"refused: {prediction.refused}"
+        )
+        say(f"{prediction.platform}, {prediction.network}: measured {prediction.measured_ms:.4g} ms; {told}")
+    errors = [abs(prediction.error) for prediction in predictions if prediction.error is not None]
+    say(f"{len(errors)} of {len(predictions)} predicted; the median error is {statistics.median(errors):.0%}")
 
 
 @click.command()
@@ -175,16 +179,16 @@ def guide(
             told = told.replace(f"Requirement(): `{name}`", option).replace(f"{name}=", f"{option} ")
         faults.append(told)
     try:
-        found = _platforms(logs, published, rows)
+        platforms = _platforms(logs, published, rows)
     except ValueError as error:
         faults.append(str(error))
     if faults or wanted is None:
         raise ValueError("\n".join(faults))
-    guide = best(found, wanted)
+    guide = best(platforms, wanted)
     if markdown is not None:
         from mlsys.explain.guide import as_markdown
 
-        write_text(markdown, as_markdown(guide, found), folders=True)
+        write_text(markdown, as_markdown(guide, platforms), folders=True)
         say(f"written: {markdown}", err=True)
     if as_json:
         say(json.dumps(asdict(guide) | {"wanted": guide.wanted.asked}, indent=1, ensure_ascii=False))

@@ -67,7 +67,7 @@ class LayoutProblem:
             if images.intersection(graph.outputs_of[place])
             or (operator.kind in _ANY_LAYOUT and images.intersection(graph.inputs_of[place]))
         ]
-        number = {place: one for one, place in enumerate(self.operators)}
+        number = {place: node for node, place in enumerate(self.operators)}
         self.own = np.array([[traffic(graph, place, name) for name in layouts] for place in self.operators], float)
         self.hubs = [
             Hub(
@@ -117,8 +117,8 @@ class LayoutProblem:
         hubs = [[*(() if hub.maker is None else (hub.maker,)), *hub.readers] for hub in self.hubs]
         operators: list[list[int]] = [[] for _ in self.operators]
         for place, members in enumerate(hubs):
-            for one in members:
-                operators[one].append(place)
+            for node in members:
+                operators[node].append(place)
         return operators, hubs
 
     def _walk(self) -> list[tuple[int, int | None]] | None:
@@ -132,15 +132,15 @@ class LayoutProblem:
             seen[root] = None
             stack = [root]
             while stack:
-                one = stack.pop()
-                for hub in operators[one]:
-                    if hub == seen[one]:
+                node = stack.pop()
+                for hub in operators[node]:
+                    if hub == seen[node]:
                         continue
                     if hub in done:
                         return None
                     done.add(hub)
                     for other in hubs[hub]:
-                        if other != one:
+                        if other != node:
                             if other in seen:
                                 return None
                             seen[other] = hub
@@ -159,17 +159,17 @@ class LayoutProblem:
         parent = dict(walk)
         order = self._outward(walk, operators, hubs)
         total = self.own.copy()  # bytes of an operator and all beyond it, by its layout
-        for one in reversed(order):
-            for hub in operators[one]:
-                if hub != parent[one]:
-                    total[one] += [self._beyond(hub, one, layout, total)[0] for layout in range(self.choices)]
+        for node in reversed(order):
+            for hub in operators[node]:
+                if hub != parent[node]:
+                    total[node] += [self._beyond(hub, node, layout, total)[0] for layout in range(self.choices)]
         choice = [0] * len(order)
-        for one in order:
-            if parent[one] is None:
-                choice[one] = int(np.argmin(total[one]))
-            for hub in operators[one]:
-                if hub != parent[one]:
-                    for other, layout in self._beyond(hub, one, choice[one], total)[1].items():
+        for node in order:
+            if parent[node] is None:
+                choice[node] = int(np.argmin(total[node]))
+            for hub in operators[node]:
+                if hub != parent[node]:
+                    for other, layout in self._beyond(hub, node, choice[node], total)[1].items():
                         choice[other] = layout
         return choice
 
@@ -177,11 +177,11 @@ class LayoutProblem:
     def _outward(walk: list[tuple[int, int | None]], operators: list[list[int]], hubs: list[list[int]]) -> list[int]:
         """Return the operators so that each comes after the one it was reached from."""
         parent, order = dict(walk), []
-        front = [one for one, hub in walk if hub is None]
+        front = [node for node, hub in walk if hub is None]
         while front:
-            one = front.pop()
-            order.append(one)
-            front += [other for hub in operators[one] if hub != parent[one] for other in hubs[hub] if other != one]
+            node = front.pop()
+            order.append(node)
+            front += [other for hub in operators[node] if hub != parent[node] for other in hubs[hub] if other != node]
         return order
 
     def _beyond(self, place: int, near: int, layout: int, total: np.ndarray) -> tuple[float, dict[int, int]]:
@@ -197,15 +197,15 @@ class LayoutProblem:
         needed = ({layout} if near in hub.readers else set()) | ({self.outside} if hub.outside else set())
         best: tuple[float, dict[int, int]] = (float("inf"), {})
         for made, before in makers:
-            others = [one for one in range(len(self.names)) if one != made]
+            others = [name for name in range(len(self.names)) if name != made]
             for copies in itertools.chain.from_iterable(
                 itertools.combinations(others, k) for k in range(len(others) + 1)
             ):
                 there = {made, *copies}
-                usable = [one for one in there if one < self.choices]
+                usable = [choice for choice in there if choice < self.choices]
                 if not needed <= there or (readers and not usable):
                     continue
-                picks = {reader: min(usable, key=lambda one: total[reader, one]) for reader in readers}
+                picks = {reader: min(usable, key=lambda choice: total[reader, choice]) for reader in readers}
                 cost = before + hub.cost * len(copies) + sum(float(total[r, pick]) for r, pick in picks.items())
                 if cost < best[0]:
                     if hub.maker is not None and hub.maker != near:
@@ -232,9 +232,9 @@ class LayoutProblem:
             else:
                 upper[np.arange(number) * width + layout] = 0  # an outside layout that nobody may choose
         rows, columns, entries, least = [], [], [], []
-        for one in range(number):  # one layout each
-            rows += [one] * width
-            columns += list(range(one * width, (one + 1) * width))
+        for node in range(number):  # one layout each
+            rows += [node] * width
+            columns += list(range(node * width, (node + 1) * width))
             entries += [1.0] * width
             least.append(1.0)
         for place, hub in enumerate(self.hubs):  # turned if wanted and not made so
@@ -273,12 +273,13 @@ def _images(graph: OperatorGraph) -> set[int]:
         place for place, value in enumerate(graph.values) if len(value.shape) == 4 and value.role in ("input", "made")
     }
     touches = [
-        four.intersection(graph.inputs_of[one]) | four.intersection(graph.outputs_of[one]) for one in range(len(graph))
+        four.intersection(graph.inputs_of[node]) | four.intersection(graph.outputs_of[node])
+        for node in range(len(graph))
     ]
     images: set[int] = set()
-    for one, operator in enumerate(graph.operators):
+    for node, operator in enumerate(graph.operators):
         if _works_on_images(operator):
-            images |= touches[one]
+            images |= touches[node]
     while True:
         more = set().union(*(near for near in touches if near & images)) - images
         if not more:

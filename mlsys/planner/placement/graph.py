@@ -95,10 +95,10 @@ def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence
     costs: dict[int, StageCost] = {}
     spans: dict[int, tuple[Fraction, Fraction]] = {}
     changes = 0
-    for one in order:
-        choice = choices[one]
+    for node in order:
+        choice = choices[node]
         ready, wait, energy = ZERO, ZERO, ZERO
-        for name in stages[one].after:
+        for name in stages[node].after:
             other = place[name]
             arrives, hop = spans[other][1], ZERO
             if choices[other].device != choice.device:
@@ -113,13 +113,13 @@ def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence
         stream = min(range(len(free[choice.device])), key=lambda which: free[choice.device][which])
         start = max(ready, free[choice.device][stream])
         free[choice.device][stream] = start + choice.latency
-        costs[one] = StageCost(stages[one].name, choice, wait, energy)
-        spans[one] = (start - wait, start + choice.latency)
+        costs[node] = StageCost(stages[node].name, choice, wait, energy)
+        spans[node] = (start - wait, start + choice.latency)
     numbers = range(len(stages))
     return Scheduled(
-        tuple(costs[one] for one in numbers),
+        tuple(costs[node] for node in numbers),
         scenario.peak,
-        tuple(spans[one] for one in numbers),
+        tuple(spans[node] for node in numbers),
         tuple(streams.items()),
         changes,
     )
@@ -147,9 +147,9 @@ class _Search:
         place = {stage.name: number for number, stage in enumerate(stages)}
         self.before = [[place[name] for name in stage.after] for stage in stages]
         self.after: list[list[int]] = [[] for _ in stages]
-        for one, earlier in enumerate(self.before):
+        for node, earlier in enumerate(self.before):
             for other in earlier:
-                self.after[other].append(one)
+                self.after[other].append(node)
         self.devices = [device.name for device in scenario.devices]
         index = {name: number for number, name in enumerate(self.devices)}
         self.streams = [device.streams for device in scenario.devices]
@@ -168,8 +168,8 @@ class _Search:
         self.least_energy = [min(choice[2] for choice in choices) for choices in self.choices]
         self.least_loss = [min(choice[4] for choice in choices) for choices in self.choices]
         self.tails = self.least_time[:]
-        for one in reversed(range(self.number)):
-            self.tails[one] += max((self.tails[later] for later in self.after[one]), default=0.0)
+        for node in reversed(range(self.number)):
+            self.tails[node] += max((self.tails[later] for later in self.after[node]), default=0.0)
         limits = dict(caps.entries)
         self.cap = {
             kind: float(limits[kind]) * (1 + _NEAR) if kind in limits else math.inf
@@ -223,11 +223,11 @@ class _Search:
 
     def _improve(self) -> None:
         """Offer placements by list scheduling, changed one stage at a time while that helps."""
-        order = sorted(range(self.number), key=lambda one: (-self.tails[one], one))
+        order = sorted(range(self.number), key=lambda node: (-self.tails[node], node))
         done: list[int] = []
         while len(done) < self.number:
             done.append(
-                next(one for one in order if one not in done and all(other in done for other in self.before[one]))
+                next(node for node in order if node not in done and all(other in done for other in self.before[node]))
             )
         starts = [[min(range(len(c)), key=lambda place: c[place][key]) for c in self.choices] for key in (1, 2)]
         starts += [
@@ -238,10 +238,10 @@ class _Search:
             best = self._worth(picks, done)
             for _ in range(4):
                 changed = False
-                for one in range(self.number):
-                    for other in range(len(self.choices[one])):
-                        trial = [*picks[:one], other, *picks[one + 1 :]]
-                        worth = self._worth(trial, done) if other != picks[one] else math.inf
+                for node in range(self.number):
+                    for other in range(len(self.choices[node])):
+                        trial = [*picks[:node], other, *picks[node + 1 :]]
+                        worth = self._worth(trial, done) if other != picks[node] else math.inf
                         if worth < best - 1e-12:
                             best, picks, changed = worth, trial, True
                 if not changed:
@@ -265,15 +265,15 @@ class _Search:
         if len(self.order) == self.number:
             self.offer(self.pick, self.order)
             return
-        rest = [one for one in range(self.number) if self.pick[one] < 0]
+        rest = [node for node in range(self.number) if self.pick[node] < 0]
         bound = makespan
-        for one in rest:
-            known = [self.end[other] for other in self.before[one] if self.pick[other] >= 0]
-            bound = max(bound, max(known, default=0.0) + self.tails[one])
-        open_time = sum(map(sum, self.free)) + sum(self.least_time[one] for one in rest)
+        for node in rest:
+            known = [self.end[other] for other in self.before[node] if self.pick[other] >= 0]
+            bound = max(bound, max(known, default=0.0) + self.tails[node])
+        open_time = sum(map(sum, self.free)) + sum(self.least_time[node] for node in rest)
         bound = max(bound, open_time / sum(self.streams))
-        rest_energy = energy + sum(self.least_energy[one] for one in rest)
-        rest_loss = loss + sum(self.least_loss[one] for one in rest)
+        rest_energy = energy + sum(self.least_energy[node] for node in rest)
+        rest_loss = loss + sum(self.least_loss[node] for node in rest)
         if (
             bound > self.cap["latency_ms"]
             or rest_energy > self.cap["energy_mj"]
@@ -283,19 +283,19 @@ class _Search:
         a, b, c, d = self.weights
         if a * bound + b * rest_energy + c * changes + d * max(self.busy) > self.limit:
             return
-        ready = [one for one in rest if all(self.pick[other] >= 0 for other in self.before[one])]
+        ready = [node for node in rest if all(self.pick[other] >= 0 for other in self.before[node])]
         moves = []
-        for one in ready:
-            for place, (device, time, cost, size, lost, _) in enumerate(self.choices[one]):
-                found = self._arrival(one, device)
-                if found is None:
+        for node in ready:
+            for option, (device, time, cost, size, lost, _) in enumerate(self.choices[node]):
+                arrival = self._arrival(node, device)
+                if arrival is None:
                     continue
-                arrives, fee, crossed = found
+                arrives, fee, crossed = arrival
                 start = max(arrives, min(self.free[device]))
-                if start < last - 1e-12 or (abs(start - last) <= 1e-12 and one < last_one):
+                if start < last - 1e-12 or (abs(start - last) <= 1e-12 and node < last_one):
                     continue
-                moves.append((start + time, start, one, place, device, time, cost + fee, size, lost, crossed))
-        for end, start, one, place, device, time, cost, size, lost, crossed in sorted(moves):
+                moves.append((start + time, start, node, option, device, time, cost + fee, size, lost, crossed))
+        for end, start, node, option, device, time, cost, size, lost, crossed in sorted(moves):
             held = self.memory[device]
             many = sorted([*held, size], reverse=True)[: self.streams[device] if self.scenario.peak else None]
             share = time / self.streams[device]
@@ -307,21 +307,21 @@ class _Search:
                 continue
             stream = min(range(len(self.free[device])), key=lambda which: self.free[device][which])
             old = self.free[device][stream]
-            self.free[device][stream], self.pick[one], self.end[one] = end, place, end
+            self.free[device][stream], self.pick[node], self.end[node] = end, option, end
             held.append(size)
             self.heat[device] += cost
             self.busy[device] += share
-            self.order.append(one)
-            self._extend(start, one, energy + cost, loss + lost, changes + crossed, max(makespan, end))
+            self.order.append(node)
+            self._extend(start, node, energy + cost, loss + lost, changes + crossed, max(makespan, end))
             self.order.pop()
             self.busy[device] -= share
             self.heat[device] -= cost
             held.pop()
-            self.free[device][stream], self.pick[one] = old, -1
+            self.free[device][stream], self.pick[node] = old, -1
 
-    def _arrival(self, one: int, device: int) -> tuple[float, float, int] | None:
+    def _arrival(self, node: int, device: int) -> tuple[float, float, int] | None:
         arrives, fee, crossed = 0.0, 0.0, 0
-        for other in self.before[one]:
+        for other in self.before[node]:
             chosen = self.choices[other][self.pick[other]]
             wait = 0.0
             if chosen[0] != device:
@@ -364,7 +364,7 @@ def plan_graph(
     }.get(goal)
     if weights is None:
         quickest, thriftiest = best((1.0, 0, 0, 0), caps, 1).ranked(), best((0, 1.0, 0, 0), caps, 1).ranked()
-        least = [float(found[0][0]) if found else 1.0 for found in (quickest, thriftiest)]
+        least = [float(best[0][0]) if best else 1.0 for best in (quickest, thriftiest)]
         weights = (weight / least[0], (1 - weight) / least[1], switch_penalty, 0.0)
     search = best(weights, caps, top)
     ranked = search.ranked()
