@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
@@ -11,7 +12,19 @@ from typing import Any
 
 from mlsys.errors import did_you_mean
 
-__all__ = ["MOST", "Place", "by_line", "dotted", "is_number", "json_schema", "numbers", "short", "told"]
+__all__ = [
+    "MOST",
+    "Place",
+    "by_line",
+    "dotted",
+    "endless",
+    "in_order",
+    "is_number",
+    "json_schema",
+    "numbers",
+    "short",
+    "told",
+]
 
 MOST = 1e12
 _SHOWN = 40  # faults of one file that are listed; a damaged one may have as many as lines
@@ -68,6 +81,31 @@ def numbers(value: object, place: Place = ()) -> Iterator[tuple[Place, float]]:
     elif isinstance(value, (Mapping, list)):
         for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from numbers(entry, (*place, key))
+
+
+def endless(value: object) -> list[tuple[Place, str]]:
+    """Return a fault for each number in nested data that is not finite.
+
+    Examples
+    --------
+    >>> endless({"times": [1.0, float("nan")]})
+    [(('times', 1), 'must be finite, got nan')]
+    """
+    return [(place, f"must be finite, got {number!r}") for place, number in numbers(value) if not math.isfinite(number)]
+
+
+def in_order(faults: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
+    """Return faults by their place, numbers before names, each once.
+
+    Examples
+    --------
+    >>> in_order([(("b",), "is wrong"), (("a", 10), "is wrong"), (("a", 9), "is wrong"), (("b",), "is wrong")])
+    [(('a', 9), 'is wrong'), (('a', 10), 'is wrong'), (('b',), 'is wrong')]
+    """
+    return sorted(
+        dict.fromkeys(faults),
+        key=lambda fault: [(isinstance(key, str), key if isinstance(key, str) else f"{key:09d}") for key in fault[0]],
+    )
 
 
 _ADDRESSES = "rfc3987_syntax"  # builds its parsers when it is imported, which takes a second

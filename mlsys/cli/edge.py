@@ -89,14 +89,14 @@ def report_command(config: Path, output: Path | None, kind: str) -> None:
     from mlsys.edge.run import machine_of, measured_of
 
     read, folder = Config.load(config), _folder(config, output)
-    found = measured_of(read, folder)
+    measured = measured_of(read, folder)
     if kind in ("markdown", "html"):
         from mlsys.cli.edge_page import report_files
 
         name = "report.md" if kind == "markdown" else "report.html"
-        say(report_files(read, found, machine_of(folder))[name].decode(), nl=False)
+        say(report_files(read, measured, machine_of(folder))[name].decode(), nl=False)
         return
-    points = points_of(read, found)
+    points = points_of(read, measured)
     if kind == "csv":
         print_csv((point.record(read) for point in points), point_columns(read))
     elif kind == "json":
@@ -223,16 +223,16 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
             "give --point twice at least. Write e.g. mlsys edge clock --point '168 MHz, 145 ms, 18 mJ' "
             "--point '80 MHz, 305 ms, 24 mJ'"
         )
-    found = split_energy(read)
+    split = split_energy(read)
     top = max(point.clock for point in read)
-    law = found.law(top)
+    law = split.law(top)
     clocks = [Clock(float((point.clock / top).m_as("")), min(1.0, point.voltage)) for point in read]
     best = best_clock(law, clocks)
     if as_json:
         report = {
-            "static_mw": found.static.m_as("mW"),
-            "dynamic_mj": found.dynamic.m_as("mJ"),
-            "memory_ms": found.memory.m_as("ms"),
+            "static_mw": split.static.m_as("mW"),
+            "dynamic_mj": split.dynamic.m_as("mJ"),
+            "memory_ms": split.memory.m_as("ms"),
             "best_clock_mhz": best.scale * top.m_as("MHz"),
             "points": [
                 {"clock_mhz": one.clock.m_as("MHz"), "time_ms": one.time.m_as("ms"), "energy_mj": one.energy.m_as("mJ"),
@@ -241,9 +241,9 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
         }  # fmt: skip
         say(json.dumps(report, indent=1))
         return
-    say(f"static {found.static:.4g~P}, dynamic {found.dynamic:.4g~P} an inference")
+    say(f"static {split.static:.4g~P}, dynamic {split.dynamic:.4g~P} an inference")
     for point in read:
-        leak = (found.static * point.time).to("mJ")
+        leak = (split.static * point.time).to("mJ")
         say(
             f"{point.clock.to('MHz'):.4g~P}: {point.time.to('ms'):.4g~P}, {point.energy.to('mJ'):.4g~P}, "
             f"{point.power:.3g~P}; static {leak:.3g~P}, {float(leak / point.energy):.0%}"
@@ -301,10 +301,10 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
     from mlsys.workloads import load
 
     work = load(model)
-    found, npu = arena(work), ethos_u55(work, int(macs))
+    block, npu = arena(work), ethos_u55(work, int(macs))
     parts = {
-        "activations": found.activations, "least": found.least, "persistent": found.persistent,
-        "total": found.total, "weights": found.weights, "flash": found.flash,
+        "activations": block.activations, "least": block.least, "persistent": block.persistent,
+        "total": block.total, "weights": block.weights, "flash": block.flash,
     }  # fmt: skip
     plain = {key: round(value.m_as("byte")) for key, value in parts.items()}
     plain |= {"npu_cycles": round(npu.cycles), "npu_sram": npu.sram_bytes}
@@ -357,18 +357,20 @@ def _beside_recorded(macs: int) -> list[dict[str, Any]]:
     rows = []
     for one in recorded():
         work = load(one.network)
-        found, npu = arena(work), ethos_u55(work, macs, weight_ratio=one.weight_ratio)
+        planned, npu = arena(work), ethos_u55(work, macs, weight_ratio=one.weight_ratio)
         pairs = {
-            "activations": (found.activations.m_as("byte"), one.head),
-            "ram": (found.total.m_as("byte"), one.head + one.tail),
-            "flash": (found.flash.m_as("byte"), one.file_bytes),
+            "activations": (planned.activations.m_as("byte"), one.head),
+            "ram": (planned.total.m_as("byte"), one.head + one.tail),
+            "flash": (planned.flash.m_as("byte"), one.file_bytes),
             "npu_cycles": (npu.cycles, one.cycles[macs]),
             "npu_sram": (npu.sram_bytes, one.sram[macs]),
         }
         row: dict[str, Any] = {"network": one.network.rpartition(":")[2]}
         for key, (ours, theirs) in pairs.items():
             row |= {key: round(ours), f"{key}_recorded": theirs, f"{key}_error": round(ours / theirs - 1, 4)}
-        rows.append({**row, "least_activations": round(found.least.m_as("byte")), "declared_arena": one.declared_arena})
+        rows.append(
+            {**row, "least_activations": round(planned.least.m_as("byte")), "declared_arena": one.declared_arena}
+        )
     return rows
 
 

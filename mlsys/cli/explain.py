@@ -121,7 +121,7 @@ def _backends(names: str, port: str | None, baud: int, wait: float, faults: list
     from mlsys.errors import did_you_mean
     from mlsys.explain.backends import BACKENDS
 
-    found: list[Any] = []
+    backends: list[Any] = []
     listed = list(BACKENDS) if names == "all" else [part.strip() for part in names.split(",") if part.strip()]
     if names == "all" and port:
         listed = ["serial"]
@@ -136,13 +136,13 @@ def _backends(names: str, port: str | None, baud: int, wait: float, faults: list
                 continue
             from mlsys.explain.serial import SerialDevice
 
-            found.append(lambda: SerialDevice(port, baud, wait))
+            backends.append(lambda: SerialDevice(port, baud, wait))
         elif name not in BACKENDS:
             known = (*BACKENDS, "serial")
             faults.append(f"--backend: there is no {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}")
         else:
-            found.append(BACKENDS[name])
-    return found
+            backends.append(BACKENDS[name])
+    return backends
 
 
 def _cores(text: str | None, faults: list[str]) -> list[int] | None:
@@ -244,18 +244,18 @@ def import_(
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
     """Explain LOGS, the first one layer by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
-    found = asked_logs(logs)
+    asked = asked_logs(logs)
     if page_file is not None:
         from mlsys.cli.explain_page import explain_page
 
         write_text(
-            page_file, explain_page(found, command=f"mlsys explain report {' '.join(map(str, logs))}"), folders=True
+            page_file, explain_page(asked, command=f"mlsys explain report {' '.join(map(str, logs))}"), folders=True
         )
         say(f"written: {page_file}", err=True)
     if pictures is not None:
-        _write_pictures(found, pictures)
+        _write_pictures(asked, pictures)
     if as_json or (page_file is None and pictures is None):
-        _tell_report(found, as_json)
+        _tell_report(asked, as_json)
 
 
 def _write_pictures(logs: list[Any], folder: Path) -> None:
@@ -295,12 +295,12 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
         return
     _tell([(log, Path("-")) for log in logs], [], False)
     try:
-        found = attribute(logs[0])
+        attribution = attribute(logs[0])
     except ValueError as why:
         say(f"{why}")
     else:
-        say(found.explain())
-        for gain in what_ifs(found, logs[0]):
+        say(attribution.explain())
+        for gain in what_ifs(attribution, logs[0]):
             words = f"at most {gain.speedup:.2f}×, limit {gain.limit:.2f}×" if gain.applies else "not applicable"
             say(f"  what if {gain.change}: {words} ({gain.why})")
     for verdict in verdicts:

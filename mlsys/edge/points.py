@@ -144,8 +144,8 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, 
     tuple of EdgePoint
         Variants in the order given, clocks innermost.
     """
-    found = [point for one in measured for point in _at_each_clock(config, one)]
-    return _with_front(found)
+    points = [point for one in measured for point in _at_each_clock(config, one)]
+    return _with_front(points)
 
 
 def _at_each_clock(config: Config, one: Measured) -> list[EdgePoint]:
@@ -162,15 +162,15 @@ def _at_each_clock(config: Config, one: Measured) -> list[EdgePoint]:
     memory = Q_(held + round(config.reserve.m_as("byte")), "byte")
     violations = memory_violations(memory, config.budgets)
     fixed = law.memory.m_as("ms")
-    found = []
+    points = []
     for clock in config.clocks:
         raw = one.samples_ms and _slowed(one.samples_ms, fixed, clock.scale)
         times = latency_statistics(raw or [1e3 * law.plain(clock)[0]])
         needed = float(memory.m_as("byte"))
         energy = 1e3 * sum(law.plain(clock)[1:])
         reasons = _reasons(config, one, needed, times.p50, energy)
-        found.append(EdgePoint(one, clock, times, law, needed, violations, reasons))
-    return found
+        points.append(EdgePoint(one, clock, times, law, needed, violations, reasons))
+    return points
 
 
 def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float]:
@@ -180,23 +180,23 @@ def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float
 
 def _reasons(config: Config, one: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
     """Return which budgets are exceeded; equal is not."""
-    found = []
+    reasons = []
     if memory > config.active_bytes:
-        found.append(f"memory {memory / 1e6:.6g} MB is above {config.active_bytes / 1e6:g} MB")
+        reasons.append(f"memory {memory / 1e6:.6g} MB is above {config.active_bytes / 1e6:g} MB")
     for key, value, unit in (("latency_ms", latency, "ms"), ("energy_mj", energy, "mJ")):
         limit = config.limit(key)
         if limit is not None and value > limit:
-            found.append(f"{key.partition('_')[0]} {value:.6g} {unit} is above {limit:g} {unit}")
+            reasons.append(f"{key.partition('_')[0]} {value:.6g} {unit} is above {limit:g} {unit}")
     least = config.limit("accuracy")
     if least is not None and (one.accuracy or 0.0) < least:
-        found.append(f"accuracy {one.accuracy:.4f} is below {least:g}")
-    return tuple(found)
+        reasons.append(f"accuracy {one.accuracy:.4f} is below {least:g}")
+    return tuple(reasons)
 
 
-def _with_front(found: list[EdgePoint]) -> tuple[EdgePoint, ...]:
-    places = [place for place, point in enumerate(found) if point.accepted]
+def _with_front(points: list[EdgePoint]) -> tuple[EdgePoint, ...]:
+    places = [place for place, point in enumerate(points) if point.accepted]
     if places:
-        front = unbeaten_rows([found[place].objectives for place in places], (True, False, False, False))
+        front = unbeaten_rows([points[place].objectives for place in places], (True, False, False, False))
         for place, beaten_by_none in zip(places, front, strict=True):
-            found[place] = replace(found[place], pareto=bool(beaten_by_none))
-    return tuple(found)
+            points[place] = replace(points[place], pareto=bool(beaten_by_none))
+    return tuple(points)

@@ -167,10 +167,10 @@ def machine_of(folder: Path) -> str:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        found = read_json(folder / _MANIFEST)
+        manifest = read_json(folder / _MANIFEST)
     except UnreadableError:
         return {}
-    return found if isinstance(found, dict) and found.get("form") == _FORM else {}
+    return manifest if isinstance(manifest, dict) and manifest.get("form") == _FORM else {}
 
 
 def run(
@@ -211,17 +211,17 @@ def run(
     bench.fresh()  # what does not fit together is found before anything is written
     files.prepare()
     files.trained(bench)
-    found = []
+    finished = []
     for place, variant in enumerate(config.variants):
         one = files.piece(variant)
         if one is None:
             told(place, len(config.variants), variant)
             one = bench.measure(variant)
             files.keep(variant, one)
-        found.append(one)
-    write(config, tuple(found), files.part)
+        finished.append(one)
+    write(config, tuple(finished), files.part)
     files.finish()
-    return tuple(found)
+    return tuple(finished)
 
 
 def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
@@ -237,10 +237,10 @@ def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
         hint = f" {files.part} holds an unfinished run: run it again to go on." if files.part.is_dir() else ""
         raise ArgumentError(f"{folder} holds no finished run of this configuration.{hint} Write mlsys edge run CONFIG")
     files.part = files.folder
-    found = [files.piece(variant) for variant in config.variants]
-    missing = [str(variant) for variant, one in zip(config.variants, found, strict=True) if one is None]
+    parts = [files.piece(variant) for variant in config.variants]
+    missing = [str(variant) for variant, one in zip(config.variants, parts, strict=True) if one is None]
     if missing:
         raise ArgumentError(
             f"{folder}: pieces missing or broken: {', '.join(missing)}. Remove the folder and run again"
         )
-    return tuple(one for one in found if one is not None)
+    return tuple(one for one in parts if one is not None)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import MOST, Place, is_number, json_schema, numbers, told
+from mlsys.faults import MOST, Place, endless, in_order, is_number, json_schema, told
 
 __all__ = ["BACKENDS", "FORMATS", "SCHEMA", "faults"]
 
@@ -34,10 +33,10 @@ def _text(what: str, example: str) -> dict[str, Any]:
 
 
 def _mapping(properties: dict[str, Any], required: tuple[str, ...] = (), what: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
+    schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
     if required:
-        found["required"] = list(required)
-    return {**found, "description": what} if what else found
+        schema["required"] = list(required)
+    return {**schema, "description": what} if what else schema
 
 
 def _list(entry: dict[str, Any], what: str, example: list[Any], most: int = 1000) -> dict[str, Any]:
@@ -202,19 +201,15 @@ def faults(data: object) -> list[tuple[Place, str]]:
     """
     if not isinstance(data, Mapping):
         return [((), "a configuration is a mapping of keys to values")]
-    found = [fault for error in _validator().iter_errors(data) for fault in _in_words(error)]
-    found += [(place, f"must be finite, got {value!r}") for place, value in numbers(data) if not math.isfinite(value)]
-    found += _twice(data) + _together(data)
+    complaints = [fault for error in _validator().iter_errors(data) for fault in _in_words(error)]
+    complaints += endless(data) + _twice(data) + _together(data)
     network = data.get("network")
     if isinstance(network, str) and ":" not in network:
-        found += [(("network",), text) for text in _network_faults(network)]
+        complaints += [(("network",), text) for text in _network_faults(network)]
     device = _inner(data, "latency").get("device")
     if isinstance(device, str):
-        found += [(("latency", "device"), text) for text in _device_faults(device)]
-    return sorted(
-        dict.fromkeys(found),
-        key=lambda fault: [(isinstance(key, str), key if isinstance(key, str) else f"{key:09d}") for key in fault[0]],
-    )
+        complaints += [(("latency", "device"), text) for text in _device_faults(device)]
+    return in_order(complaints)
 
 
 def _in_words(error: Any) -> Iterator[tuple[Place, str]]:
@@ -239,7 +234,7 @@ def _inner(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _twice(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
-    found: list[tuple[Place, str]] = []
+    complaints: list[tuple[Place, str]] = []
     listed: list[tuple[Place, Any]] = [((key,), data.get(key)) for key in ("precisions", "clocks", "memory_budgets_mb")]
     listed += [(("pruning", method), levels) for method, levels in _inner(data, "pruning").items()]
     for place, entries in listed:
@@ -247,33 +242,41 @@ def _twice(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             text = repr(float(entry)) if is_number(entry) else repr(entry)
             if text in seen:
-                found.append(((*place, index), f"is there twice, first as {'.'.join(map(str, place))}.{seen[text]}"))
+                complaints.append(
+                    ((*place, index), f"is there twice, first as {'.'.join(map(str, place))}.{seen[text]}")
+                )
             seen.setdefault(text, index)
-    return found
+    return complaints
 
 
 def _together(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
     """Return what does not go together."""
-    found: list[tuple[Place, str]] = []
+    complaints: list[tuple[Place, str]] = []
     latency, power = _inner(data, "latency"), _inner(data, "power")
     if latency.get("source") == "modelled" and "device" not in latency:
-        found.append((("latency",), "`device` is missing: modelled latency is that of a device of the catalogue"))
+        complaints.append((("latency",), "`device` is missing: modelled latency is that of a device of the catalogue"))
     if latency.get("source", "measured") == "measured" and "device" in latency:
-        found.append((("latency", "device"), "goes with `source: modelled`; measured latency is that of this machine"))
+        complaints.append(
+            (("latency", "device"), "goes with `source: modelled`; measured latency is that of this machine")
+        )
     if not power and isinstance(latency.get("device"), str) and not _device_faults(latency["device"]):
-        found += _power_faults(latency["device"])
+        complaints += _power_faults(latency["device"])
     if "measured" in power:
         for key in ("static_w", "dynamic_w"):
             if key in power:
-                found.append((("power", key), "does not go with `measured`, which it would follow from"))
+                complaints.append((("power", key), "does not go with `measured`, which it would follow from"))
         if isinstance(power["measured"], list) and len(power["measured"]) == 1:
-            found.append((("power", "measured"), "two clocks at least are needed to tell static from dynamic energy"))
+            complaints.append(
+                (("power", "measured"), "two clocks at least are needed to tell static from dynamic energy")
+            )
     dynamic, formats = power.get("dynamic_w"), data.get("precisions", list(FORMATS))
     if isinstance(dynamic, Mapping) and isinstance(formats, list):
         missing = [one for one in formats if isinstance(one, str) and one in FORMATS and one not in dynamic]
         if missing:
-            found.append((("power", "dynamic_w"), f"has no power for {', '.join(missing)}, which `precisions` names"))
-    return found
+            complaints.append(
+                (("power", "dynamic_w"), f"has no power for {', '.join(missing)}, which `precisions` names")
+            )
+    return complaints
 
 
 def _network_faults(name: str) -> list[str]:

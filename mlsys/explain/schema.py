@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from mlsys.faults import json_schema
+from mlsys.faults import dotted, endless, json_schema, short, told
 
 __all__ = ["SCHEMA", "VERSION", "line_faults", "whole_faults"]
 
@@ -142,49 +141,10 @@ def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fau
         return None, [(number, f"is not JSON: {str(error)[:100]}")]
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in SCHEMA:
-        return None, [(number, f"`kind` must be one of {', '.join(SCHEMA)}, got {_short(kind)}")]
-    faults = [(number, words) for error in _validators()[kind].iter_errors(record) for words in _told(error)]
-    faults += [(number, f"{place}: must be finite, got {value}") for place, value in _endless(record)]
+        return None, [(number, f"`kind` must be one of {', '.join(SCHEMA)}, got {short(kind)}")]
+    found = [fault for error in _validators()[kind].iter_errors(record) for fault in told(error)]
+    faults = [(number, f"{dotted(place)}{words}") for place, words in found + endless(record)]
     return (None if faults else record), faults
-
-
-def _endless(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
-    if isinstance(value, float) and not math.isfinite(value):
-        yield place, value
-    elif isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _endless(entry, f"{place}.{key}".lstrip("."))
-    elif isinstance(value, list):
-        for place_in, entry in enumerate(value):
-            yield from _endless(entry, f"{place}.{place_in}")
-
-
-def _told(error: Any) -> Iterator[str]:
-    place = ".".join(map(str, error.absolute_path))
-    before = f"{place}: " if place else ""
-    rule, value = error.schema, error.instance
-    if error.validator == "required":
-        name = error.message.split("'")[1]
-        yield f"{before}`{name}` is missing"
-    elif error.validator == "additionalProperties" and isinstance(rule.get("properties"), dict):
-        known = rule["properties"]
-        for key in value:
-            if key not in known:
-                yield f"{before}unknown key {key!r}. Known: {', '.join(known)}"
-    elif error.validator in ("minimum", "exclusiveMinimum", "maximum"):
-        low = f"above {rule['exclusiveMinimum']}" if "exclusiveMinimum" in rule else f"from {rule.get('minimum', 0)}"
-        yield f"{before}must be a number {low} to {rule.get('maximum', _MOST):g}, got {_short(value)}"
-    elif error.validator == "type":
-        kinds = error.validator_value
-        wanted = " or ".join(kinds) if isinstance(kinds, list) else kinds
-        yield f"{before}must be of type {wanted}, got {_short(value)}"
-    else:
-        yield f"{before}{error.message[:160]}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken: bool) -> list[Fault]:
@@ -197,7 +157,7 @@ def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken
     faults += [(number, "a second header") for number in headers[1:]]
     header = next((record for _, record in records if record["kind"] == "header"), None)
     if header is not None and header["schema"] != VERSION:
-        faults.append((headers[0], f"schema: must be {VERSION!r}, got {_short(header['schema'])}"))
+        faults.append((headers[0], f"schema: must be {VERSION!r}, got {short(header['schema'])}"))
     if not broken and "end" not in kinds:
         faults.append((last, "the log is truncated: its last line is not the record of kind 'end'"))
     names = [layer["name"] for layer in header["layers"]] if header else []

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
-from mlsys.faults import json_schema
+from mlsys.faults import Place, json_schema, told
 from mlsys.precision import PRECISIONS
 from mlsys.sweep.devices import matching
 
 __all__ = ["CLASSES", "FILTERS", "listed", "spec_faults"]
 
-Place = tuple[Any, ...]
 
 CLASSES = ("Cloud", "CPU", "Edge", "Mobile", "Tiny", "Generic", "User")
 FILTERS = ("class", "text", "kind", "vendor", "precision", "since", "until")
@@ -88,32 +87,32 @@ def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
     if not isinstance(data, Mapping):
         return [((), "a specification of a sweep is a mapping of keys to values")]
     whole, model, device = _validators()
-    found = [fault for error in whole.iter_errors(data) for fault in _told(error)]
+    complaints = [fault for error in whole.iter_errors(data) for fault in _told(error)]
     for place, entry in _entries(data, "models"):
         if isinstance(entry, Mapping):
-            found += [((*place, *rest), text) for error in model.iter_errors(entry) for rest, text in _told(error)]
+            complaints += [((*place, *rest), text) for error in model.iter_errors(entry) for rest, text in _told(error)]
         elif not isinstance(entry, str):
-            found.append((place, f"a model is a name or a mapping with `model`, got {entry!r}"))
+            complaints.append((place, f"a model is a name or a mapping with `model`, got {entry!r}"))
         name = entry.get("model") if isinstance(entry, Mapping) else entry
         if isinstance(name, str):
-            found += [(place, text) for text in _model_faults(name, folder)]
+            complaints += [(place, text) for text in _model_faults(name, folder)]
     for place, entry in _entries(data, "devices"):
         if isinstance(entry, Mapping):
-            told = [((*place, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
-            found += told or [(place, text) for text in _filter_faults(entry)]
+            of_form = [((*place, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
+            complaints += of_form or [(place, text) for text in _filter_faults(entry)]
         elif isinstance(entry, str):
-            found += [(place, text) for text in _device_faults(entry)]
+            complaints += [(place, text) for text in _device_faults(entry)]
         else:
-            found.append((place, f"a device is a name or a mapping of criteria, got {entry!r}"))
-    found += [
+            complaints.append((place, f"a device is a name or a mapping of criteria, got {entry!r}"))
+    complaints += [
         ((*place,), f"unknown precision {entry!r}.{did_you_mean(entry, PRECISIONS)} Known: {', '.join(PRECISIONS)}")
         for place, entry in _entries(data, "precisions")
         if isinstance(entry, str) and entry.lower() not in PRECISIONS
     ]
-    found += [fault for place, entry in _entries(data, "settings") for fault in _setting_faults(place, entry)]
+    complaints += [fault for place, entry in _entries(data, "settings") for fault in _setting_faults(place, entry)]
     for key in ("batches", "precisions", "fusion", "settings"):
-        found += _repeated(key, data.get(key))
-    return found
+        complaints += _repeated(key, data.get(key))
+    return complaints
 
 
 def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
@@ -137,20 +136,10 @@ def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
 def _told(error: Any) -> list[tuple[Place, str]]:
     """Return a fault of the schema in words."""
     place = tuple(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = error.schema["properties"]
-        return [
-            ((*place, key), f"unknown key {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}")
-            for key in error.instance
-            if key not in known
-        ]
-    if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        return [(place, f"`{key}` is missing") for key in missing[:1] if key in error.message]
     if error.validator == "anyOf":
         single = error.validator_value[0]
         return [(place, text) for text in _wanted(error.instance, single)]
-    return [(place, str(error.message))]
+    return list(told(error))
 
 
 def _wanted(value: Any, single: Mapping[str, Any]) -> list[str]:

@@ -100,13 +100,13 @@ class SweepSpec:
 
     def __post_init__(self) -> None:
         data = {key: value for key, value in self.as_data().items() if value != []}
-        found = [f"{'.'.join(map(str, place))}: {text}" for place, text in spec_faults(data, self.folder)]
+        complaints = [f"{'.'.join(map(str, place))}: {text}" for place, text in spec_faults(data, self.folder)]
         axes = ("models", "devices", "batches", "precisions", "fusion")
-        found += [f"{name}: must have at least one entry" for name in axes if not listed(getattr(self, name))]
-        if not found and self.points > MOST_POINTS:
-            found = [_too_many(self)]
-        if found:
-            raise SweepFileError("\n".join(found))
+        complaints += [f"{name}: must have at least one entry" for name in axes if not listed(getattr(self, name))]
+        if not complaints and self.points > MOST_POINTS:
+            complaints = [_too_many(self)]
+        if complaints:
+            raise SweepFileError("\n".join(complaints))
         for name in ("models", "devices", "batches", "precisions", "fusion", "settings"):
             object.__setattr__(self, name, tuple(listed(getattr(self, name))))
 
@@ -175,15 +175,15 @@ class SweepSpec:
         """Every device once, in the order of its first mention."""
         from mlsys.hardware import Hardware
 
-        found: dict[str, None] = {}
+        ids: dict[str, None] = {}
         for entry in listed(self.devices):
             if isinstance(entry, Mapping):
-                found.update(dict.fromkeys(matching(entry)))
+                ids.update(dict.fromkeys(matching(entry)))
             elif entry.lower() == "all":
-                found.update(dict.fromkeys(device.id for device in Hardware))
+                ids.update(dict.fromkeys(device.id for device in Hardware))
             else:
-                found[Hardware[entry].id] = None
-        return tuple(found)
+                ids[Hardware[entry].id] = None
+        return tuple(ids)
 
 
 def _source(name: str, phase: Phase | None) -> str:

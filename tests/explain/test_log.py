@@ -57,7 +57,7 @@ def edit(place: int, **values):
         (edit(2, latency_ms=-1), "line 3: latency_ms: must be a number above 0"),
         (edit(2, latency_ms=0), "latency_ms: must be a number above 0"),
         (edit(2, latency_ms=float("nan")), "latency_ms"),
-        (edit(2, latency_ms="1"), "latency_ms: must be of type number"),
+        (edit(2, latency_ms="1"), "latency_ms: must be a number above 0 to"),
         (edit(2, extra=1), "unknown key 'extra'"),
         (edit(2, run=9), "run: must be below the 3 runs"),
         (edit(2, kind="smaple"), "`kind` must be one of"),

@@ -120,7 +120,7 @@ def analyse(
         half = _narrower(device, chosen)
         narrower = (half, timing_of(device, half, parameters, stays)) if half else None
         changes = changes_tried(work, timing, groups, _gathered(groups), narrower)
-    found = Analysis(
+    analysis = Analysis(
         device=device.name,
         workload=network.name,
         precision=chosen,
@@ -142,16 +142,16 @@ def analyse(
         interval=range_of(whose, device.id, network.name),
         twin=device,
     )
-    object.__setattr__(found, "_origin", origin)  # what the changes try leans on more
-    return found
+    object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
+    return analysis
 
 
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
     machine = view(device, precision)
-    found = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
+    rates = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
-    engine = found.changed(vector=lambda: min(found.vector, found.matmul))
+    engine = rates.changed(vector=lambda: min(rates.vector, rates.matmul))
     return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
 
 
@@ -280,28 +280,28 @@ def _divided(
 
 def _gathered(groups: tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]) -> NDArray[np.bool_]:
     """Return which kernels are embeddings, whose rows are read for each sample anew."""
-    found = np.zeros(len(groups[0][1]), dtype=bool)
+    gathered = np.zeros(len(groups[0][1]), dtype=bool)
     for group, here in groups:
         if group.kind.startswith("embedding"):
-            found |= here
-    return found
+            gathered |= here
+    return gathered
 
 
 def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:
     """Return what measurements of like things change in the estimate, in words."""
     own = calibrated(setting, device) is not None
-    found = effect_of(setting, device, network, machine=not own)
-    if not found.parts:
+    effect = effect_of(setting, device, network, machine=not own)
+    if not effect.parts:
         return ()
-    parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in found.parts)
-    return (f"estimate: {found.factor:.2f} times the setting's time, as measurements of like things say ({parts})",)
+    parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in effect.parts)
+    return (f"estimate: {effect.factor:.2f} times the setting's time, as measurements of like things say ({parts})",)
 
 
 def _assumptions(
     result: Result, recurrent: bool, precision: str | None, setting: str, calibration: str, stays: bool
 ) -> tuple[str, ...]:
     held = "what fits stays in the last cache" if stays else "all data go to the main memory"
-    found = [
+    assumptions = [
         f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
         "its outputs once",
         "operators run one after the other, as the network lists them; what is not fused there is not fused here",
@@ -309,9 +309,9 @@ def _assumptions(
         "gains are at most those: each what-if changes one thing and keeps all else",
     ]
     if recurrent:
-        found.append("recurrent layers are timed on the vector units: their products are not told apart")
+        assumptions.append("recurrent layers are timed on the vector units: their products are not told apart")
     if precision is not None:
-        found.append(f"every value is stored in {precision_name(precision)}")
+        assumptions.append(f"every value is stored in {precision_name(precision)}")
     if setting != calibration:
-        found.append(f"no measurements of {setting}: the parameters are those of {calibration}")
-    return tuple(found)
+        assumptions.append(f"no measurements of {setting}: the parameters are those of {calibration}")
+    return tuple(assumptions)

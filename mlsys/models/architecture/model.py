@@ -165,11 +165,11 @@ def architecture(
     first: dict[int, str] = {}
     for row, name in zip(rows.order, names, strict=True):
         first.setdefault(row, name)
-    found = [
+    results = [
         _result(chosen, first[row], one, assumptions, origin, (work, counted))
         for row, (work, counted, one) in enumerate(zip(rows.demands, counts, ones, strict=True))
     ]
-    children = tuple(found[row].named(name) for row, name in zip(rows.order, names, strict=True))
+    children = tuple(results[row].named(name) for row, name in zip(rows.order, names, strict=True))
     if not isinstance(workload, Network):
         return children[0]
     return _summed(chosen, workload, [ones[row] for row in rows.order], children, assumptions, origin)

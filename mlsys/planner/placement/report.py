@@ -36,13 +36,13 @@ def _plain(value: Any) -> float | int:
 
 def stage_rows(result: PlanResult) -> list[dict[str, Any]]:
     """Return one row for each stage of each placement, the best placement first."""
-    found = []
+    rows = []
     for rank, one in enumerate(result.placements, start=1):
         spans = _spans(one.placed)
         for stage, (start, end) in zip(one.placed.stages, spans, strict=True):
             choice = stage.choice
             values = (choice.latency, stage.transfer_latency, stage.latency, choice.energy, stage.transfer_energy)
-            found.append(
+            rows.append(
                 {
                     "rank": rank,
                     "stage": stage.stage,
@@ -54,18 +54,18 @@ def stage_rows(result: PlanResult) -> list[dict[str, Any]]:
                     "end_ms": _plain(end),
                 }
             )
-    return found
+    return rows
 
 
 def _spans(placed: Any) -> list[tuple[Any, Any]]:
     """Return when each stage begins to fetch its input and when it ends, ms."""
     if hasattr(placed, "spans"):
         return list(placed.spans)
-    found, now = [], 0
+    spans, now = [], 0
     for stage in placed.stages:
-        found.append((now, now + stage.latency))
+        spans.append((now, now + stage.latency))
         now = now + stage.latency
-    return found
+    return spans
 
 
 def record(result: PlanResult) -> dict[str, Any]:

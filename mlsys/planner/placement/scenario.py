@@ -119,9 +119,9 @@ class Scenario:
     data: Mapping[str, Any] = field(repr=False)
 
     def __post_init__(self) -> None:
-        found = scenario_faults(self.data)
-        if found:
-            raise ScenarioFileError("\n".join(f"{dotted(place)}{text}" for place, text in found))
+        complaints = scenario_faults(self.data)
+        if complaints:
+            raise ScenarioFileError("\n".join(f"{dotted(place)}{text}" for place, text in complaints))
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
@@ -159,16 +159,16 @@ class Scenario:
     @cached_property
     def devices(self) -> tuple[ScenarioDevice, ...]:
         """Devices by name, so that the order of the file changes nothing."""
-        found = []
+        listed = []
         for entry in self.data["devices"]:
             heat = entry.get("thermal") or {}
             thermal = [
                 exact(heat[key]) if heat else None for key in ("resistance_k_per_w", "capacity_j_per_k", "limit_c")
             ]
-            found.append(
+            listed.append(
                 ScenarioDevice(entry["name"], exact(entry["memory_mb"]), int(entry.get("streams", 1)), *thermal)
             )
-        return tuple(sorted(found, key=lambda device: device.name))
+        return tuple(sorted(listed, key=lambda device: device.name))
 
     @cached_property
     def links(self) -> dict[tuple[str, str], ScenarioLink]:
@@ -185,14 +185,14 @@ class Scenario:
         """Stages; of a pipeline in its order, of a graph in an order in which producers come first."""
         entries = self.data["stages"]
         graph = self.is_graph
-        found = []
+        listed = []
         for place, entry in enumerate(entries):
             before = [entries[place - 1]["name"]] if place and not graph else []
-            found.append(Stage(entry["name"], _choices(entry), tuple(sorted(entry.get("after", before)))))
+            listed.append(Stage(entry["name"], _choices(entry), tuple(sorted(entry.get("after", before)))))
         if not graph:
-            return tuple(found)
+            return tuple(listed)
         done: dict[str, Stage] = {}
-        left = {stage.name: stage for stage in found}
+        left = {stage.name: stage for stage in listed}
         while left:
             name = min(name for name, stage in left.items() if all(other in done for other in stage.after))
             done[name] = left.pop(name)
@@ -226,19 +226,19 @@ class Scenario:
 
 
 def _mapping(pairs: list[tuple[str, Any]], doubles: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    unique: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in unique:
             doubles.append(f"duplicate key {key!r}, in the mapping of {', '.join(dict(pairs))}"[:200])
-        found[key] = value
-    return found
+        unique[key] = value
+    return unique
 
 
 def _choices(stage: Mapping[str, Any]) -> tuple[StageOption, ...]:
-    found = []
+    choices = []
     for device, profile in stage["profiles"].items():
         for name, costs in (("", profile), *profile.get("formats", {}).items()):
-            found.append(
+            choices.append(
                 StageOption(
                     device,
                     name,
@@ -249,4 +249,4 @@ def _choices(stage: Mapping[str, Any]) -> tuple[StageOption, ...]:
                     exact(costs.get("output_mb", stage["output_mb"])),
                 )
             )
-    return tuple(sorted(found, key=lambda choice: (choice.device, choice.format)))
+    return tuple(sorted(choices, key=lambda choice: (choice.device, choice.format)))

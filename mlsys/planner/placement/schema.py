@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import MOST, Place, is_number, json_schema, numbers, short, told
+from mlsys.faults import MOST, Place, endless, in_order, is_number, json_schema, short, told
 
 __all__ = ["MOST", "SCHEMA", "scenario_faults"]
 
@@ -199,44 +198,41 @@ def scenario_faults(data: Any) -> list[tuple[Place, str]]:
     """
     if not isinstance(data, Mapping):
         return [((), f"a scenario is a mapping of keys to values, got {short(data)}")]
-    found = [fault for error in _validator().iter_errors(data) for fault in told(error)]
-    found += [(place, f"must be finite, got {value!r}") for place, value in numbers(data) if not math.isfinite(value)]
-    devices = _names(data, "devices", "device", found)
-    stages = _names(data, "stages", "stage", found)
+    complaints = [fault for error in _validator().iter_errors(data) for fault in told(error)]
+    complaints += endless(data)
+    devices = _names(data, "devices", "device", complaints)
+    stages = _names(data, "stages", "stage", complaints)
     seen: dict[tuple[str, str], int] = {}
     for place, link in _entries(data, "links"):
         ends = (link.get("from"), link.get("to"))
         for key, end in zip(("from", "to"), ends, strict=True):
             if isinstance(end, str) and end not in devices:
-                found.append(((*place, key), f"there is no device {end!r}.{did_you_mean(end, devices)}"))
+                complaints.append(((*place, key), f"there is no device {end!r}.{did_you_mean(end, devices)}"))
         if isinstance(ends[0], str) and isinstance(ends[1], str):
             if ends[0] == ends[1]:
-                found.append((place, f"a link from {ends[0]!r} to itself: what stays on a device costs nothing"))
+                complaints.append((place, f"a link from {ends[0]!r} to itself: what stays on a device costs nothing"))
             if ends in seen:
-                found.append((place, f"a second link from {ends[0]!r} to {ends[1]!r}, as links.{seen[ends]}"))
+                complaints.append((place, f"a second link from {ends[0]!r} to {ends[1]!r}, as links.{seen[ends]}"))
             seen.setdefault(ends, place[1])  # type: ignore[arg-type]
     for place, stage in _entries(data, "stages"):
         profiles = stage.get("profiles")
         for device in profiles if isinstance(profiles, Mapping) else ():
             if device not in devices:
                 hint = did_you_mean(str(device), devices)
-                found.append(((*place, "profiles", device), f"there is no device {device!r}.{hint}"))
-    found += _waits(data, stages)
+                complaints.append(((*place, "profiles", device), f"there is no device {device!r}.{hint}"))
+    complaints += _waits(data, stages)
     caps = data.get("constraints")
     if isinstance(caps, Mapping) and caps.get("accuracy") is not None and "accuracy" not in data:
-        found.append((("constraints", "accuracy"), "needs the `accuracy` of the scenario without any loss"))
+        complaints.append((("constraints", "accuracy"), "needs the `accuracy` of the scenario without any loss"))
     ambient = data.get("ambient_c", 25)
     for place, device in _entries(data, "devices"):
         thermal = device.get("thermal")
         limit = thermal.get("limit_c") if isinstance(thermal, Mapping) else None
         if is_number(limit) and is_number(ambient) and not limit > ambient:
-            found.append(
+            complaints.append(
                 ((*place, "thermal", "limit_c"), f"must lie above the {ambient!r} °C around it, got {limit!r}")
             )
-    return sorted(
-        dict.fromkeys(found),
-        key=lambda fault: [(isinstance(key, str), key if isinstance(key, str) else f"{key:09d}") for key in fault[0]],
-    )
+    return in_order(complaints)
 
 
 def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
@@ -246,19 +242,19 @@ def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Mapping
             yield (key, index), entry
 
 
-def _names(data: Mapping[str, Any], key: str, what: str, found: list[tuple[Place, str]]) -> dict[str, int]:
+def _names(data: Mapping[str, Any], key: str, what: str, complaints: list[tuple[Place, str]]) -> dict[str, int]:
     names: dict[str, int] = {}
     for place, entry in _entries(data, key):
         name = entry.get("name")
         if isinstance(name, str):
             if name in names:
-                found.append(((*place, "name"), f"{what} {name!r} is there twice, first as {key}.{names[name]}"))
+                complaints.append(((*place, "name"), f"{what} {name!r} is there twice, first as {key}.{names[name]}"))
             names.setdefault(name, place[1])
     return names
 
 
 def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Place, str]]:
-    found: list[tuple[Place, str]] = []
+    complaints: list[tuple[Place, str]] = []
     before: dict[str, list[str]] = {name: [] for name in stages}
     for place, stage in _entries(data, "stages"):
         after = stage.get("after")
@@ -268,9 +264,11 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
             if not isinstance(other, str):
                 continue
             if other not in stages:
-                found.append(((*place, "after", index), f"there is no stage {other!r}.{did_you_mean(other, stages)}"))
+                complaints.append(
+                    ((*place, "after", index), f"there is no stage {other!r}.{did_you_mean(other, stages)}")
+                )
             elif other in listed[:index]:
-                found.append(((*place, "after", index), f"{other!r} is there twice"))
+                complaints.append(((*place, "after", index), f"{other!r} is there twice"))
             elif isinstance(name, str):
                 before[name].append(other)
     left = dict(before)
@@ -279,5 +277,5 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
             del left[name]
     if left:
         names = ", ".join(map(repr, sorted(left)))
-        found.append((("stages",), f"stages wait for each other in a circle, or for one that does: {names}"))
-    return found
+        complaints.append((("stages",), f"stages wait for each other in a circle, or for one that does: {names}"))
+    return complaints
