@@ -39,10 +39,10 @@ test: setup ## Run all tests: style and types, the library, the notebooks, the b
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page; goes on where it was stopped
 	@$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive --resume -qq -r "" --tb=short
 
-torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, and fuzz
+torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, fuzz, and try the laws at length
 	$(PYTHON) tests/torture/torture_run.py
 	$(PYTHON) tests/torture/torture_sweeps.py
-	MLSYS_TIMES=20 $(PYTHON) -m pytest -q tests/torture
+	MLSYS_TIMES=20 $(PYTHON) -m pytest -q tests/torture tests/laws
 
 labs: setup ## Open the labs in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/labs $(if $(filter 0,$(shell id -u)),--allow-root)

@@ -7,7 +7,9 @@ import random
 import pytest
 from hypothesis import settings
 
-settings.register_profile("everywhere", deadline=None, print_blob=True)
+# `make torture` sets MLSYS_TIMES, and looks at so many times as many examples of each law.
+TIMES = int(os.environ.get("MLSYS_TIMES") or 1)
+settings.register_profile("everywhere", deadline=None, print_blob=True, max_examples=50 * TIMES)
 settings.register_profile("ci", parent=settings.get_profile("everywhere"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 

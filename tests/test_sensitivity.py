@@ -167,7 +167,7 @@ def all_facts() -> set[str]:
     return PUBLISHED.keys() | {fact.name for one in devices for quantity in one.recorded() for fact in quantity.facts}
 
 
-@pytest.mark.parametrize("name", drawn(drawn(READING, 4, "pages"), 1, "one of them"))
+@pytest.mark.parametrize("name", drawn(drawn(READING, 3, "pages"), 1, "one of them"))
 def test_what_a_page_does_not_name_moves_nothing(name: str) -> None:
     """All facts that a page does not name change at once, each by an amount of its own, up to 1 %.
 

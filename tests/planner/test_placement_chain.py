@@ -14,6 +14,7 @@ import pytest
 from mlsys.errors import ArgumentError, ScenarioFileError, UnknownNameError
 from mlsys.planner.placement import Scenario, example, plan
 from mlsys.planner.placement.report import as_csv, plan_text, record
+from sampled import drawn
 
 
 def enumerate_all(data: dict[str, Any]) -> list[tuple[Fraction, Fraction, int, tuple[str, ...]]]:
@@ -109,7 +110,8 @@ def ranking(data: dict[str, Any], goal: str) -> list[tuple[Fraction, int, tuple[
     return sorted((score(one), one[2], one[3]) for one in allowed)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("block", drawn(range(10), 3, "rankings of chains"))
 def test_every_ranking_equals_enumeration(block: int) -> None:
     rng = random.Random(block)
     for _ in range(100):

@@ -97,7 +97,7 @@ def random_instance(rng: random.Random, objective: str, nodes: int) -> Instance:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("objective", ["max_load", "latency"])
 def test_search_and_exhaustion_equal_enumeration(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in drawn(range(40), 5, f"placements of least {objective}"):
+    for number in drawn(range(40), 3, f"placements of least {objective}"):
         instance = random_instance(random.Random(number), objective, 6)
         scores = (evaluate(instance, devices) for devices in itertools.product(range(3), repeat=6))
         best = min((score.value_ms for score in scores if not score.broken), default=None)
