@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from mlsys import Hardware
 from mlsys.mapping.fusion import as_kernels, fuse
 from mlsys.models.analysis import analyse
 from mlsys.workloads import Network, Workload, load, zoo
+from mlsys.workloads.torch_models import tiny
 from sampled import drawn
 
 NAMES = [entry.name for entry in map(zoo.entry, zoo.networks()) if entry.code and entry.written]
@@ -62,6 +64,16 @@ def test_a_factory_is_timed_as_the_catalogue_times_it(name: str) -> None:
     shape = (2, *image) if image else (2, 640)
     mine = load(f"mlsys.workloads.torch_models.{FACTORIES[name]}", shape=shape, precision="fp16")
     assert times(named(zoo.entry(name).title, as_kernels(mine))) == pytest.approx(times(kernels(name, 2)), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_file_of_onnx_is_timed_as_the_code_that_it_was_written_from(tmp_path: Path) -> None:
+    """The writer folds the normalisations into the convolutions, as the kernels do."""
+    file = tmp_path / "resnet8.onnx"
+    torch.onnx.export(tiny.resnet8().eval(), (torch.zeros(2, 3, 32, 32),), file, dynamo=False)
+    written, mine = as_kernels(load(file)), as_kernels(load("resnet8", batch=2))
+    assert (len(written), written.macs, written.data) == (len(mine), mine.macs, mine.data)
+    assert times(named("resnet8", written)) == pytest.approx(times(named("resnet8", mine)), rel=1e-3)
 
 
 @pytest.mark.parametrize("name", drawn(["lstm-lm", "detr-r50", "lenet5", "small-cnn", *NAMES], 5, "carried"))

@@ -50,10 +50,9 @@ def settled(row: Row) -> str:
     return "compiled" if kind == "processor runtime" else kind
 
 
-@lru_cache(maxsize=512)
-@lru_cache(maxsize=128)  # the rows of one source ask for the same networks in many formats
+@lru_cache(maxsize=512)  # the rows of one source ask for the same networks in many formats
 def built(name: str, **shape: object) -> Network:
-    """Return a network of the catalogue in FP16, whatever the row spells it like; kept for the next row.
+    """Return a network of the catalogue in FP16, whatever the row spells it like.
 
     Raises
     ------
