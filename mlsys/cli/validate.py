@@ -54,6 +54,7 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     from mlsys.models.own import own_numbers, with_own
     from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
+    from mlsys.validation.sound import check_classes
 
     if figures is not None:
         checked_picture(figures / "all.png")
@@ -65,7 +66,10 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
         _refit_powers()
-    found = compare(read_rows(data) if data else shipped_rows())
+    rows = read_rows(data) if data else shipped_rows()
+    if data:
+        check_classes(rows, str(data))
+    found = compare(rows)
     own = own_numbers(estimates=True)
     if csv_path is not None:
         write_text(csv_path, csv_text(with_own(found.records(), own)))

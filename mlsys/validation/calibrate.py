@@ -18,6 +18,7 @@ from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import EXTRA, Row, columns_of, read_rows
+from mlsys.validation.sound import check_classes, check_times
 
 __all__ = ["Calibration", "calibrate", "calibrate_file"]
 
@@ -136,10 +137,12 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         If a row cannot be expressed, rows are of several machines, contradict each other, or are all the same.
     """
     cases = _checked(rows, where)
+    check_classes(rows, where)
     with uncalibrated():
         base = tuned(cases)
         stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
         before = estimated(cases, stack, base)
+        check_times(cases, before.tolist(), where)
         found = learn(cases, before, base)
         after = found.seconds(cases, before, base)
         names = sorted(found.settings)

@@ -149,7 +149,22 @@ def test_rows_that_cannot_teach_are_refused_with_their_line(tmp_path: Path) -> N
     assert "line 5: `value`" in refused(tmp_path, [*good[:3], zero])
     twice = (*good[0][:6], str(float(good[0][6]) * 5), *good[0][7:])
     assert "lines 2 and 7 measure the same and contradict" in refused(tmp_path, [*good[:5], twice])
+    other_class = (good[3][0], "MCU", *good[3][2:])
+    message = refused(tmp_path, [(row[0], "MCU", *row[2:]) for row in good])
+    assert "line 2: `device_class` 'MCU' is not that of NVIDIA L4, a GPU: write datacenter GPU or" in message
+    assert "line 5: `device_class` MCU is not datacenter GPU" in refused(tmp_path, [*good[:3], other_class, good[4]])
+    slipped = (*good[3][:6], str(float(good[3][6]) * 1000), *good[3][7:])
+    assert "line 5" in (told := refused(tmp_path, [*good[:3], slipped, good[4]])) and "Is the unit right" in told
+    nothing = (*good[3][:4], "0 MB per array (2 loads + 1 store)", *good[3][5:])
+    assert "line 5" in (told := refused(tmp_path, [*good[:3], nothing, good[4]])) and "nothing to do" in told
     assert "unknown columns: colour" in refused(tmp_path, [(*row, "red") for row in good], (*HEADS, "colour"))
+
+
+def test_a_file_of_one_class_is_not_graded_as_another(tmp_path: Path) -> None:
+    path = written(tmp_path / "mine.csv", [(row[0], "toaster", *row[2:]) for row in stream_rows(0.7)])
+    found = CliRunner().invoke(main, ["validate", "--data", str(path)])
+    assert found.exit_code == 1 and "line 2: `device_class` 'toaster'" in found.output
+    assert found.output.count("\n") == 1
 
 
 def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
