@@ -101,7 +101,10 @@ def ten_measurements(
             )[0]
             seconds = float(timed.median.m_as("s")) / (_CALLS if on == "cuda" else 1)
             value = moved / seconds / 1e9 if moved else seconds * 1e6
-            note = f"median of {len(timed.samples)} samples, middle half within {timed.spread:.1%}; {_clock(on)}"
+            note = (
+                f"median of {len(timed.samples)} samples after {timed.warmup} warm-up calls, "
+                f"middle half within {timed.spread:.1%}; {_clock(on)}"
+            )
             cells = (
                 device, device_class, "1", workload, "", precision, "1", shape,
                 "memory bandwidth" if moved else "time", f"{value:.5g}", unit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 from typing import get_args
@@ -106,4 +107,20 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     write_text(out, csv_text(rows, COLUMNS))
     for row in rows:
         say(f"{row['workload']:<40} {row['seq_or_shape']:<44} {row['value']:>10} {row['unit']:<5} {row['note']}")
+    restless = sum(_scatter(row["note"]) > RESTLESS for row in rows)
+    if restless:
+        say(
+            f"{restless} of {len(rows)} measurements scatter by more than {RESTLESS:.0%}: the machine was busy. "
+            "Stop what else runs and measure again, before what it attains is learned from them",
+            err=True,
+        )
     say(f"written: {out}. Next: mlsys calibrate {out}", err=True)
+
+
+# Middle half of the samples, over their median, above which a measurement says more of its neighbours.
+RESTLESS = 0.25
+
+
+def _scatter(note: str) -> float:
+    found = re.search(r"middle half within ([\d.]+)%", note)
+    return float(found.group(1)) / 100 if found else 0.0

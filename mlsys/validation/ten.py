@@ -67,10 +67,13 @@ class TenBack:
 
     @property
     def why(self) -> str:
-        """What ten rows do not teach, where the error stays above what is wanted; else empty."""
+        """What ten rows do not teach, where the error stays above what is wanted; else empty.
+
+        ``"scales"`` of single sweeps, where knowing them would bring the error below; else ``"shapes"``.
+        """
         if self.after <= WANTED:
             return ""
-        return "shapes" if self.shape > WANTED else "scales of single sweeps"
+        return "shapes" if self.shape > WANTED else "scales"
 
 
 @dataclass(frozen=True)

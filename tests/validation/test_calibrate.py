@@ -188,7 +188,9 @@ def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path, monkeypatch
     rows = read_rows(out)
     assert len(rows) == 10 and "device" in columns_of(out)
     assert all(interpret(row).seconds > 0 for row in rows)
-    assert all("middle half" in row.note for row in rows)
+    assert all("middle half" in row.note and "after 1 warm-up calls" in row.note for row in rows)
+    busy = sum(float(row.note.partition("within ")[2].partition("%")[0]) > 25 for row in rows)
+    assert (f"{busy} of 10 measurements scatter" in found.output) == bool(busy)
 
 
 def test_names_of_two_makers_are_not_mixed_up() -> None:
