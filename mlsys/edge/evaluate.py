@@ -13,6 +13,8 @@ from mlsys.edge.variants import check_backend, in_format, input_dtype, pruned, s
 from mlsys.errors import ArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
+    import torch
+
     from mlsys.planner.memory import MemoryPlan
     from mlsys.workloads.workload import Workload
 
@@ -89,7 +91,7 @@ class Workbench:
     def __init__(self, config: Config) -> None:
         check_backend(config.backend, config.precisions)
         self.config = config
-        self._cut: dict[tuple[str, float], Any] = {}
+        self._cut: dict[tuple[str, float], torch.nn.Module] = {}
         self._captured: dict[tuple[Any, ...], Workload] = {}
 
     @functools.cached_property
@@ -98,7 +100,7 @@ class Workbench:
         return load_task(self.config.source, self.config.seed)
 
     @functools.cached_property
-    def trained(self) -> Any:
+    def trained(self) -> torch.nn.Module:
         """The network as trained; a state that was kept can be put in its place."""
         module = self.fresh()
         plan = self.config.training
@@ -112,7 +114,7 @@ class Workbench:
         )
         return module
 
-    def fresh(self) -> Any:
+    def fresh(self) -> torch.nn.Module:
         """Return the network before training, checked to take the data.
 
         Raises
@@ -139,7 +141,7 @@ class Workbench:
             )
         return module
 
-    def cut(self, variant: EdgeVariant) -> Any:
+    def cut(self, variant: EdgeVariant) -> torch.nn.Module:
         """Return the network in FP32, pruned as the variant says."""
         key = (variant.method, variant.level)
         if key not in self._cut:
@@ -190,7 +192,9 @@ class Workbench:
         except (ArgumentError, UnknownNameError, RuntimeError, NotImplementedError) as error:
             return Measured(*variant, failed=str(error).splitlines()[0][:300])
 
-    def _times(self, variant: EdgeVariant, made: Any, dtype: Any) -> tuple[list[float], float | None, float | None]:
+    def _times(
+        self, variant: EdgeVariant, made: torch.nn.Module, dtype: torch.dtype | None
+    ) -> tuple[list[float], float | None, float | None]:
         config = self.config
         if config.device is not None:
             core, memory = modelled_times(config.device, self.workload(variant), variant.precision, config.batch)

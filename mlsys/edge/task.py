@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def load_task(source: str, seed: int = 0) -> EdgeTask:
     return EdgeTask(train_x, train_y, test_x, test_y, source)
 
 
-def fresh_network(name: str, seed: int = 0) -> Any:
+def fresh_network(name: str, seed: int = 0) -> torch.nn.Module:
     """Return the module that a configuration names, with weights of a seed.
 
     Parameters
@@ -128,7 +128,8 @@ def fresh_network(name: str, seed: int = 0) -> Any:
     if ":" in name:
         from mlsys.workloads.factory import module_of
 
-        return module_of(name, meta=False)[0].eval()
+        given: torch.nn.Module = module_of(name, meta=False)[0].eval()
+        return given
     from mlsys.workloads import zoo
     from mlsys.workloads.resolve import unknown_network
     from mlsys.workloads.torch_models import RECIPES
@@ -136,11 +137,12 @@ def fresh_network(name: str, seed: int = 0) -> Any:
     entry = zoo.resolve(name)
     if entry is None or entry.code is None:
         raise unknown_network(name)
-    return RECIPES[entry.code].make(None).eval()
+    made: torch.nn.Module = RECIPES[entry.code].make(None).eval()
+    return made
 
 
 def train(
-    module: Any,
+    module: torch.nn.Module,
     task: EdgeTask,
     *,
     epochs: int,
@@ -189,7 +191,7 @@ def train(
     module.eval()
 
 
-def accuracy(module: Any, task: EdgeTask, dtype: torch.dtype | None = None) -> float:
+def accuracy(module: torch.nn.Module, task: EdgeTask, dtype: torch.dtype | None = None) -> float:
     """Return the share of the test samples whose highest score is that of their class.
 
     Parameters

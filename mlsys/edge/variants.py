@@ -33,7 +33,9 @@ class Sizes(NamedTuple):
     buffers: int
 
 
-def pruned(module: object, task: EdgeTask, variant: EdgeVariant, *, training: dict[str, Any], seed: int) -> Any:
+def pruned(
+    module: torch.nn.Module, task: EdgeTask, variant: EdgeVariant, *, training: dict[str, Any], seed: int
+) -> torch.nn.Module:
     """Return a copy of a trained module with less in it, trained on for a few epochs.
 
     Parameters
@@ -80,7 +82,7 @@ def pruned(module: object, task: EdgeTask, variant: EdgeVariant, *, training: di
     return made
 
 
-def _cut_channels(module: Any, example: torch.Tensor, level: float) -> None:
+def _cut_channels(module: torch.nn.Module, example: torch.Tensor, level: float) -> None:
     import torch
     import torch_pruning as tp
 
@@ -105,7 +107,7 @@ def _cut_channels(module: Any, example: torch.Tensor, level: float) -> None:
         ) from error
 
 
-def _zero_weights(module: Any, level: float) -> None:
+def _zero_weights(module: torch.nn.Module, level: float) -> None:
     import torch
     from torch.nn.utils import prune
 
@@ -117,16 +119,17 @@ def _zero_weights(module: Any, level: float) -> None:
         prune.remove(layer, name)  # type: ignore[no-untyped-call]
 
 
-def masks_of(module: Any) -> dict[str, torch.Tensor]:
+def masks_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return where the weights of layers are not zero, by the name of the parameter."""
     return {name: (value != 0).to(value.dtype) for name, value in module.named_parameters() if value.dim() > 1}
 
 
-def input_dtype(precision: str) -> Any:
+def input_dtype(precision: str) -> torch.dtype:
     """Return the format in which PyTorch takes the inputs of a variant."""
     import torch
 
-    return getattr(torch, _FLOATS.get(precision, "float32"))
+    dtype: torch.dtype = getattr(torch, _FLOATS.get(precision, "float32"))
+    return dtype
 
 
 def check_backend(backend: str, precisions: tuple[str, ...]) -> None:
@@ -141,7 +144,7 @@ def check_backend(backend: str, precisions: tuple[str, ...]) -> None:
         )
 
 
-def in_format(module: Any, task: EdgeTask, precision: str, backend: str) -> Any:
+def in_format(module: torch.nn.Module, task: EdgeTask, precision: str, backend: str) -> torch.nn.Module:
     """Return a copy of a module that stores and computes in a number format.
 
     Parameters
@@ -179,26 +182,28 @@ def in_format(module: Any, task: EdgeTask, precision: str, backend: str) -> Any:
             raise ArgumentError(f"{precision}: cannot be quantised: {type(error).__name__}: {error}") from error
 
 
-def _dynamic(module: Any) -> Any:
+def _dynamic(module: torch.nn.Module) -> torch.nn.Module:
     import torch
 
     kinds = {torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU}
     if not any(type(one) in kinds for one in module.modules()):
         raise ArgumentError("int8-dynamic: the network has no linear or recurrent layer, so nothing would change")
-    return torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), kinds, dtype=torch.qint8)
+    narrow: torch.nn.Module = torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), kinds, dtype=torch.qint8)
+    return narrow
 
 
-def _static(module: Any, images: torch.Tensor, backend: str) -> Any:
+def _static(module: torch.nn.Module, images: torch.Tensor, backend: str) -> torch.nn.Module:
     import torch
     from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
 
     ready = quantize_fx.prepare_fx(copy.deepcopy(module).eval(), get_default_qconfig_mapping(backend), (images[:1],))
     with torch.no_grad():
         ready(images)
-    return quantize_fx.convert_fx(ready)
+    narrow: torch.nn.Module = quantize_fx.convert_fx(ready)
+    return narrow
 
 
-def stored_sizes(module: Any) -> Sizes:
+def stored_sizes(module: torch.nn.Module) -> Sizes:
     """Return the bytes of all weights and biases of a module, packed ones of quantised layers included.
 
     Scales and zero points of quantised tensors are left out: a few bytes for each channel.
@@ -224,7 +229,7 @@ def stored_sizes(module: Any) -> Sizes:
     return Sizes(dense, sparse, nonzero, count, buffers)
 
 
-def _tensors(module: Any) -> Iterator[torch.Tensor]:
+def _tensors(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     from mlsys.workloads.torch_import.build import packed_tensors
 
     yield from module.parameters()

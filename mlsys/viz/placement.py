@@ -10,6 +10,7 @@ from mlsys.viz.style import COLORS, CYCLE, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from mlsys.planner.placement import PlanResult
 
@@ -92,7 +93,7 @@ def plan_alt_text(result: PlanResult, rank: int = 1) -> str:
 
 
 @drawn
-def plan_figure(result: PlanResult, rank: int = 1) -> Any:
+def plan_figure(result: PlanResult, rank: int = 1) -> Figure:
     """Return a figure of one placement by itself."""
     from mlsys.viz.style import setup_plot
 
