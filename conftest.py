@@ -13,7 +13,7 @@ settings.register_profile("everywhere", deadline=None, print_blob=True, max_exam
 settings.register_profile("ci", parent=settings.get_profile("everywhere"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
-# Ten thousand tests and all their modules stay. What looks for garbage must not look at them again and again: neither
+# Thousands of tests and all their modules stay. What looks for garbage must not look at them again and again: neither
 # the collector, which goes seldom and may leave a few hundred megabytes, nor code that is timed, which collects before.
 gc.set_threshold(20_000, 10, 10)
 
