@@ -8,6 +8,8 @@ from dataclasses import fields, replace
 import pytest
 
 from mlsys.hardware import Hardware, view
+from mlsys.models.analysis.model import setting_of
+from mlsys.models.calibrated.library import machines
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.language import language_model_of
@@ -120,3 +122,16 @@ def test_rockchips_first_neural_processors_are_told_from_the_second() -> None:
         "RKNN int8 first network on NPU": {"RK1808_NPU", "RV1109_NPU"},
         "RKNN int8 network on NPU": {"RK3568_NPU", "RK3588_NPU"},
     }
+
+
+def test_a_board_is_estimated_by_what_was_measured_on_such_boards() -> None:
+    """Where all published networks of a system ran on its processor, or all on its GPU, so does the estimate."""
+    measured: dict[str, set[str]] = {}
+    for setting, twins in machines().items():
+        if " network on " in setting and not setting.startswith("energy"):
+            for twin in twins:
+                measured.setdefault(twin, set()).add(setting.rpartition(" on ")[2])
+    systems = {twin: kinds for twin, kinds in measured.items() if Hardware[twin].kind == "SoC" and len(kinds) == 1}
+    assert {"RaspberryPi4", "JetsonNano"} <= set(systems)
+    for twin, kinds in systems.items():
+        assert setting_of(Hardware[twin], None).rpartition(" on ")[2] in kinds, twin

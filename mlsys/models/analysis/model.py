@@ -212,13 +212,15 @@ def setting_of(device: Device, setting: str | None) -> str:
     UnknownNameError
         If the setting was never fitted.
     """
+    # A board on record by the cores of its processor runs what processors run; other systems run what GPUs do.
+    kind = "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
     if setting is None:
-        return _USUAL.get(device.kind, f"compiled network on {device.kind}")
+        return _USUAL.get(kind, f"compiled network on {kind}")
     if setting in fitted():
         return setting
-    whole = f"{setting} on {device.kind}"
+    whole = f"{setting} on {kind}"
     if whole not in fitted():
-        near = [name for name in fitted() if name.endswith(f"on {device.kind}")]
+        near = [name for name in fitted() if name.endswith(f"on {kind}")]
         raise UnknownNameError(
             f"analyse(): `setting` {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
             f"For such a device: {', '.join(near) or 'none'}"
