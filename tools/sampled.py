@@ -6,9 +6,10 @@ many, and ``MLSYS_ALL=1``, as ``make mutants`` sets it, takes every case.
 
 from __future__ import annotations
 
+import functools
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -31,3 +32,28 @@ def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
         return list(cases)
     chosen = random.Random(f"{seed()} {purpose}").sample(range(len(cases)), most)
     return [cases[place] for place in sorted(chosen)]
+
+
+def over_all(cases: Sequence[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:
+    """Return what makes one test of a law over many cases, which tells of all that break it.
+
+    As tests of their own thousands of them take longer to be announced and counted than to run.
+    """
+
+    def tried(law: Callable[[T], None]) -> Callable[[], None]:
+        @functools.wraps(law)
+        def every() -> None:
+            broken: list[Exception] = []
+            for case in cases:
+                try:
+                    law(case)
+                except Exception as error:
+                    error.add_note(f"of {getattr(case, 'id', case)}")
+                    broken.append(error)
+            if broken:
+                raise ExceptionGroup(", ".join(error.__notes__[-1] for error in broken), broken)
+
+        del every.__wrapped__  # else pytest would ask for a fixture named as the law's argument
+        return every
+
+    return tried

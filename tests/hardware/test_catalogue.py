@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,30 +16,13 @@ from mlsys.hardware.catalogue import Catalogue
 from mlsys.provenance import Fact
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, Quantity
+from sampled import over_all
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
 PROFILES = sorted([*(DATA / "generic").glob("*.yaml"), *(DATA / "arrays").glob("*.yaml")])
 FILES = [path for path in sorted(DATA.rglob("*.yaml")) if path not in PROFILES]
 DEVICES = [load_device(path) for path in FILES]
-
-
-def each_device(law: Callable[[Device], None]) -> Callable[[], None]:
-    """Try a law on every device, and tell of all that break it; as tests of their own they took four times as long."""
-
-    @functools.wraps(law)
-    def every() -> None:
-        broken: list[Exception] = []
-        for device in DEVICES:
-            try:
-                law(device)
-            except Exception as error:
-                error.add_note(f"of {device.id}")
-                broken.append(error)
-        if broken:
-            raise ExceptionGroup(", ".join(error.__notes__[-1] for error in broken), broken)
-
-    del every.__wrapped__  # else pytest would ask for a fixture named `device`
-    return every
+each_device = over_all(DEVICES)
 
 
 def test_there_are_devices_of_every_class() -> None:

@@ -15,9 +15,10 @@ from mlsys.hardware import Device, Hardware
 from mlsys.models.energy import Energies
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, Quantity
+from sampled import over_all
 
 DEVICES = [*Hardware, *Hardware.Generic]
-each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
+each_device = over_all(DEVICES)
 
 FORMATS = ("int8", "fp8", "bf16", "fp16", "fp32")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sampled import drawn
+from sampled import drawn, over_all
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +42,16 @@ def test_more_of_them_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLSYS_TIMES", "8")
     assert len(drawn(range(1000), 10, "test")) == 80
     assert drawn(range(50), 10, "test") == list(range(50))
+
+
+def test_a_law_over_all_cases_names_each_that_breaks_it() -> None:
+    seen = []
+
+    def is_odd(number: int) -> None:
+        seen.append(number)
+        assert number % 2
+
+    with pytest.raises(ExceptionGroup, match="of 2, of 4") as told:
+        over_all([1, 2, 3, 4])(is_odd)()
+    assert seen == [1, 2, 3, 4] and len(told.value.exceptions) == 2
+    over_all([1, 3])(is_odd)()
