@@ -1,0 +1,42 @@
+"""What beats a bound is explained by numbers, and only as far as the numbers go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsys.validation import shipped_rows
+from mlsys.validation.bounds import explain
+from mlsys.validation.cases import Case, interpret
+
+
+@pytest.fixture(scope="module")
+def normal() -> Case:
+    """A layer normalisation that moves 1.21 GB on an A100, whose last cache holds 42 MB: at both ends 7 % of it."""
+    row = next(
+        row
+        for row in shipped_rows()
+        if row.device == "NVIDIA A100 80GB PCIe"
+        and "M=32768,N=3072" in row.seq_or_shape
+        and "layernorm" in row.workload
+    )
+    return interpret(row)
+
+
+@pytest.mark.parametrize(("faster", "reason"), [(0.9, ""), (1.03, "cache at both ends"), (1.2, "not explained")])
+def test_a_cache_explains_what_it_holds_and_no_more(normal: Case, faster: float, reason: str) -> None:
+    traffic = float(normal.work["moved"].sum()) / normal.engine.bandwidth
+    told = explain(replace(normal, seconds=traffic / faster), 0.0, traffic)
+    assert told.startswith(reason) and bool(told) == bool(reason)
+
+
+def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated() -> None:
+    rows = [row for row in shipped_rows() if "Cloud AI" in row.software and "Offline" in row.workload]
+    row = next(row for row in rows if row.model == "BERT-Large" and not row.batch)
+    found = interpret(row)
+    case = replace(found, engine=replace(found.engine, cache=0.0))
+    parameters = case.work.weights / case.engine.bandwidth
+    assert "batch not stated" in explain(replace(case, seconds=parameters / 1.5), 0.0, parameters)
+    stated = replace(case, seconds=parameters / 1.5, row=replace(row, batch="1"))
+    assert "not explained" in explain(stated, 0.0, parameters)
