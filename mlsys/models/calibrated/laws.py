@@ -35,7 +35,8 @@ SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
 STREAMED = 512.0
 MOST_SPLITS = 32.0
 # Cycles from one step of a sum to the next, however small the block: an instruction of a matrix unit, of 16 steps,
-# takes about 33 (Ampere), one of the vector units 4.
+# takes about 33 (Ampere), one of the vector units 4. Formats of 4 bits take more steps an instruction; those of 8 bits
+# as many again, but their sums are then moved on to wider ones.
 CHAINED, CHAINED_VECTOR = 2.0, 4.0
 # 16-bit FLOP each cycle beyond which a unit is an array of its own, no multiprocessor with a chain of instructions.
 LARGEST_UNIT = 10_000.0
@@ -92,7 +93,8 @@ def _each_cycle(engines: dict[str, Array]) -> Array:
 def _chain(engines: dict[str, Array]) -> Array:
     """Return the seconds that a block takes for each step of its reduction at least; none in a systolic array."""
     is_one = (engines["array"] <= 1) & (_each_cycle(engines) <= LARGEST_UNIT)
-    cycles = np.where(_on_matrix_units(engines), CHAINED, CHAINED_VECTOR)
+    narrow = np.minimum(engines["bits"], 8.0) / 8
+    cycles = np.where(_on_matrix_units(engines), CHAINED * narrow, CHAINED_VECTOR)
     found: Array = np.where(is_one, cycles / engines["clock"], 0.0)
     return found
 
