@@ -81,8 +81,9 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     from mlsys.viz import explain as viz
 
     log = logs[0]
-    found, why = _attributed(log)
-    shares = ", ".join(f"{cause} {share:.0f} %" for cause, share in found.shares.items()) if found else ""
+    attribution, why = _attributed(log)
+    each = attribution.shares if attribution else {}
+    shares = ", ".join(f"{cause} {share:.0f} %" for cause, share in each.items())
     mean = sum(log.energies) / len(log.energies) if log.energies else 0.0
     no_energy = "" if log.energies else f"no energy was measured: {log.energy['reason']}"
     counted = any((sample.counters or {}).get("accesses") for sample in log.layers)
@@ -95,15 +96,15 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
         return lambda: _figure(lambda ax: getattr(viz, name)(ax, *given), size, polar, panels)
 
     return [
-        Drawing("waterfall", "Layer after layer", drawn("layer_waterfall", (8, 4.5), found),
+        Drawing("waterfall", "Layer after layer", drawn("layer_waterfall", (8, 4.5), attribution),
                 f"Waterfall of the layers of {log.name}: {shares}.", why),
-        Drawing("attribution_sunburst", "By cause, then by layer", drawn("sunburst", (6.5, 5), found),
+        Drawing("attribution_sunburst", "By cause, then by layer", drawn("sunburst", (6.5, 5), attribution),
                 f"Two rings, causes inside and layers outside: {shares}.", why),
-        Drawing("roofline", "Layers under the measured roof", drawn("layer_roofline", (7.5, 4.5), found),
+        Drawing("roofline", "Layers under the measured roof", drawn("layer_roofline", (7.5, 4.5), attribution),
                 f"Roofline of the measured rates with the layers of {log.name}.", why),
         Drawing("latency_timeline", "Every sample", drawn("latency_timeline", (8, 3.6), log),
                 f"Latencies of {log.name} in order; median {log.median:.4g} ms."),
-        Drawing("energy_pie", "Energy by cause", drawn("energy_by_cause", (8, 2.2), found, mean),
+        Drawing("energy_pie", "Energy by cause", drawn("energy_by_cause", (8, 2.2), attribution, mean),
                 f"One bar of {mean:.3g} mJ by cause: {shares}.", no_energy or why),
         Drawing("memory_access_patterns", "Misses", drawn("miss_rates", (8, 3.6), log),
                 f"Share of accesses that missed, by layer of {log.name}.",
@@ -119,14 +120,14 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     ]  # fmt: skip
 
 
-def operator_table(found: Attribution, log: Log) -> list[dict[str, Any]]:
+def operator_table(attribution: Attribution, log: Log) -> list[dict[str, Any]]:
     """Return one row for each layer, as ``operators.csv`` has them."""
     works = {work.name: work for work in log.works}
     rows = []
-    for layer in found.layers:
+    for layer in attribution.layers:
         work = works[layer.name]
         values = (
-            layer.name, layer.kind, layer.time, 100 * layer.time / found.total, layer.compute, layer.memory,
+            layer.name, layer.kind, layer.time, 100 * layer.time / attribution.total, layer.compute, layer.memory,
             layer.parts["launch"], layer.parts["residual"], layer.bound, work.macs, work.weight_bytes, work.read_bytes,
             work.write_bytes, layer.intensity, layer.rate / 1e9,
         )  # fmt: skip
@@ -151,8 +152,8 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
     log, rows = logs[0], [*map(platform_of, logs), *extra]
     if any(one.model == "ds-cnn" for one in logs):
         rows += [row for row in published() if row.platform.startswith("STM32")]
-    found, why = _attributed(log)
-    parts = [_totals(log), _paragraph(log, found, why)]
+    attribution, why = _attributed(log)
+    parts = [_totals(log), _paragraph(log, attribution, why)]
     parts += [_table("Doubts", ("found by itself",), [(text,) for text in doubts(log)], "Nothing speaks against it.")]
     for picture in pictures(logs, rows):
         parts.append(f"<h2>{html.escape(picture.title)}</h2>")
@@ -160,10 +161,10 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
             parts.append(f"<p>Absent: {html.escape(picture.absent)}.</p>")
         else:
             parts.append(f"<figure>{inline_svg(picture.draw(), picture.alt)}</figure>")
-    if found is not None:
-        cells = [[_cell(value) for value in row.values()] for row in operator_table(found, log)]
+    if attribution is not None:
+        cells = [[_cell(value) for value in row.values()] for row in operator_table(attribution, log)]
         parts.append(wide_table("Layers, in order", OPERATOR_COLUMNS, cells))
-        parts.append("<h2>What if</h2>" + _gains(found, log))
+        parts.append("<h2>What if</h2>" + _gains(attribution, log))
     verdicts = [(claim.verdict, claim.explain().partition(": ")[2]) for claim in standard_claims(logs)]
     parts += ["<h2>Claims</h2>", _table("Judged by these logs", ("verdict", "claim"), verdicts, "No pair of logs.")]
     parts += ["<h2>Platforms</h2>", _platforms(rows), _agreements(logs), "<h2>Appendix</h2>", _appendix(logs, command)]
@@ -197,8 +198,8 @@ def _totals(log: Log) -> str:
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in listed) + "</dl>"
 
 
-def _paragraph(log: Log, found: Attribution | None, why: str) -> str:
-    text = found.explain() if found is not None else f"Not attributed: {why}"
+def _paragraph(log: Log, attribution: Attribution | None, why: str) -> str:
+    text = attribution.explain() if attribution is not None else f"Not attributed: {why}"
     return "<p class='first'>" + "<br>".join(map(html.escape, text.splitlines())) + "</p>"
 
 
@@ -206,13 +207,13 @@ def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]],
     return wide_table(caption, heads, rows) if rows else f"<p>{caption}: {none}</p>"
 
 
-def _gains(found: Attribution, log: Log) -> str:
+def _gains(attribution: Attribution, log: Log) -> str:
     heads = ("change", "touches, %", "whole, times as fast at most", "limit by Amdahl", "why")
     rows = [
         (gain.change, f"{100 * gain.share:.1f}", f"{gain.speedup:.2f}", f"{gain.limit:.2f}", gain.why)
         if gain.applies
         else (gain.change, "—", "not applicable", "—", gain.why)
-        for gain in what_ifs(found, log)
+        for gain in what_ifs(attribution, log)
     ]
     return wide_table("Bounds, not promises", heads, rows)
 

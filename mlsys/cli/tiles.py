@@ -64,15 +64,15 @@ def tiles(
         device = device.with_onchip(onchip)
     work = asked_network(model, options, device.headline)
     kernels = as_kernels_if(not unfused, work)
-    found = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
+    result = architecture(device, kernels, strategy=strategy, launch_overhead=launch)
     own = own_numbers([device])
     if as_json:
-        print_record({**found.record(), **_sizes(work)}, own)
+        print_record({**result.record(), **_sizes(work)}, own)
     elif as_csv:
-        print_csv(_rows(found), own=own)
+        print_csv(_rows(result), own=own)
     else:
-        say(found.explain())
-        say(_longest(found))
+        say(result.explain())
+        say(_longest(result))
         say(sizes_in_words(work))
         say_own(own)
 
@@ -86,7 +86,7 @@ def _sizes(work: Any) -> dict[str, Any]:
     }
 
 
-def _rows(found: Any) -> list[dict[str, Any]]:
+def _rows(result: Any) -> list[dict[str, Any]]:
     return [
         {
             "operator": child.workload,
@@ -105,23 +105,23 @@ def _rows(found: Any) -> list[dict[str, Any]]:
             "joules": child.spent.m_as("J"),
             "bound_by": child.bound_by,
         }
-        for child in found.children
+        for child in result.children
     ]
 
 
-def _longest(found: Any, shown: int = 10) -> Any:
+def _longest(result: Any, shown: int = 10) -> Any:
     """Return the operators that take longest, equal ones taken together."""
     from mlsys.tables import Table
 
     alike: dict[tuple[str, float], list[Any]] = {}
-    for child in found.children:
+    for child in result.children:
         alike.setdefault((child.workload, child.time.m_as("s")), []).append(child)
     order = sorted(alike.values(), key=lambda members: -len(members) * members[0].time.m_as("s"))
     lines = [
         (
             members[0].workload,
             len(members),
-            f"{(len(members) * members[0].time / found.time).m_as(''):.1%}",
+            f"{(len(members) * members[0].time / result.time).m_as(''):.1%}",
             "×".join(map(str, members[0].plan.tile)),
             f"{members[0].plan.count:,}",
             f"{members[0].plan.utilisation:.0%}",

@@ -45,13 +45,13 @@ def summary(log: Log) -> dict[str, Any]:
         "doubts": list(doubts(log)),
     }  # fmt: skip
     try:
-        found = attribute(log)
+        attribution = attribute(log)
     except ValueError as why:
         told |= {"attribution": None, "attribution_reason": str(why), "bottleneck": None, "recommendations": []}
     else:
         told |= {
-            "attribution": found.shares, "attribution_reason": "", "bottleneck": found.bottleneck,
-            "recommendations": list(advice(found, log)),
+            "attribution": attribution.shares, "attribution_reason": "", "bottleneck": attribution.bottleneck,
+            "recommendations": list(advice(attribution, log)),
         }  # fmt: skip
     return told
 

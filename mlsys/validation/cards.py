@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
 from mlsys.models.calibrated.work import COLLECTIVE
-from mlsys.models.energy.cards import demands, drawn
+from mlsys.models.energy.cards import demands, watts_drawn
 from mlsys.precision import precision_name
 from mlsys.provenance import remembered, unrecorded
 from mlsys.tables import Table
@@ -125,7 +125,7 @@ def card_runs() -> tuple[CardRun, ...]:
 
 def _predicted(law: Sequence[float], runs: Sequence[CardRun]) -> Array:
     named = {"static": law[0], "byte": law[1], "operation": law[2]}
-    return np.array([drawn(run.design, run.operations, run.bytes, named)[0] for run in runs])
+    return np.array([watts_drawn(run.design, run.operations, run.bytes, named)[0] for run in runs])
 
 
 def _law(runs: Sequence[CardRun]) -> list[float]:

@@ -25,7 +25,7 @@ from mlsys.models.calibrated import Parameters, Stack, calibrated_times
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS
 
-__all__ = ["Learned", "learn", "sensitivities", "times"]
+__all__ = ["Learned", "case_times", "learn", "sensitivities"]
 
 Array = NDArray[np.float64]
 TAILS, ROUNDS = 4.0, 6
@@ -96,12 +96,12 @@ class Learned:
         """
         here = np.array([one.setting in self.settings for one in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
-        ratio = times(cases, moved) / times(cases, base)
+        ratio = case_times(cases, moved) / case_times(cases, base)
         found: Array = before * np.where(here, ratio * np.exp(self.added(cases)), 1.0)
         return found
 
 
-def times(cases: Sequence[Case], parameters: Array) -> Array:
+def case_times(cases: Sequence[Case], parameters: Array) -> Array:
     """Return the time of each case at parameters of its own, seconds."""
     stack = Stack.of([(one.engine, one.work, one.stays) for one in cases])
     found: Array = np.maximum(calibrated_times(stack, parameters), [one.at_least for one in cases])
@@ -142,7 +142,7 @@ def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
     moved = first.parameters(base)
     follows = sensitivities(cases, moved)
     straight = (follows * np.log(moved / base)).sum(axis=1)
-    return _learned(cases, y - np.log(times(cases, moved) / times(cases, base)) + straight, follows)
+    return _learned(cases, y - np.log(case_times(cases, moved) / case_times(cases, base)) + straight, follows)
 
 
 def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:

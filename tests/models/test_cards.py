@@ -11,7 +11,7 @@ from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
 from mlsys.models.analysis import analyse
 from mlsys.models.energy.boards import fitted_powers
-from mlsys.models.energy.cards import CARD, card_power, demands, drawn
+from mlsys.models.energy.cards import CARD, card_power, demands, watts_drawn
 from mlsys.units import Q_
 from mlsys.validation.cards import card_rows, card_runs, card_table, fit_cards, left_out, wall_factor
 from mlsys.validation.rows import sources
@@ -21,12 +21,12 @@ LAW = {"static": 0.1, "byte": 5.0, "operation": 50.0}
 
 
 def test_power_lies_between_rest_and_the_limit_and_grows_with_work() -> None:
-    steps = [drawn(400.0, watts, watts, LAW)[0] for watts in (0.0, 0.1, 1.0, 3.0, 10.0, 1e6)]
+    steps = [watts_drawn(400.0, watts, watts, LAW)[0] for watts in (0.0, 0.1, 1.0, 3.0, 10.0, 1e6)]
     assert steps == sorted(steps)
     assert steps[0] == pytest.approx(40) and steps[-1] == pytest.approx(400)
-    slope = (drawn(400.0, 0.0, 1e-6, LAW)[0] - 40) / 1e-6
+    slope = (watts_drawn(400.0, 0.0, 1e-6, LAW)[0] - 40) / 1e-6
     assert slope == pytest.approx(5.0, rel=1e-3), "with little to do, work costs what its price says"
-    assert drawn(400.0, 0.0, 0.0, LAW, rest=62.0) == (62.0, 62.0)
+    assert watts_drawn(400.0, 0.0, 0.0, LAW, rest=62.0) == (62.0, 62.0)
 
 
 def test_an_operation_is_half_a_multiply_accumulate_of_the_list() -> None:

@@ -23,7 +23,7 @@ from mlsys.models.energy.boards import WorkPower, fitted_powers
 from mlsys.models.energy.prices import Energies
 from mlsys.units import Quantity, ureg
 
-__all__ = ["CARD", "card_power", "demands", "drawn"]
+__all__ = ["CARD", "card_power", "demands", "watts_drawn"]
 
 # The kind of device that the law was fitted to, and its name among the laws.
 CARD = "GPU"
@@ -53,7 +53,7 @@ def demands(machine: MachineView, flops: float, traffic: float) -> tuple[Quantit
     return operations, (prices.byte(machine.main).value * ureg.Quantity(traffic, "byte")).to("J")
 
 
-def drawn(
+def watts_drawn(
     design: float, operations: float, bytes_: float, law: Mapping[str, Any], rest: float | None = None
 ) -> tuple[float, float]:
     """Return the power of a card at work, and at rest, W.
@@ -72,7 +72,7 @@ def drawn(
     Examples
     --------
     >>> law = {"operation": 3.0, "byte": 3.0, "static": 0.1}
-    >>> [round(drawn(400.0, watts, 0.0, law)[0]) for watts in (0.0, 10.0, 100.0, 10_000.0)]
+    >>> [round(watts_drawn(400.0, watts, 0.0, law)[0]) for watts in (0.0, 10.0, 100.0, 10_000.0)]
     [40, 69, 244, 400]
     """
     static = min(law["static"] * design if rest is None else rest, design)
@@ -122,7 +122,7 @@ def card_power(device: Device, precision: str, flops: Quantity, traffic: Quantit
     recorded = machine.quantity("idle_power") if machine.has("idle_power") else None
     operations, bytes_ = (float(part.m_as("J")) / seconds for part in parts)
     at_rest = None if recorded is None else float(recorded.m_as("W"))
-    watts, rest = drawn(float(limit.m_as("W")), operations, bytes_, law, at_rest)
+    watts, rest = watts_drawn(float(limit.m_as("W")), operations, bytes_, law, at_rest)
     static: Quantity = limit * (rest / float(limit.m_as("W")))
     asked = (parts[0] * float(law["operation"]) + parts[1] * float(law["byte"])) / time
     power: Quantity = static + asked * ((watts - rest) / float(asked.m_as("W")))

@@ -165,9 +165,9 @@ def least_energy(
         lattice = _Lattice(machine, space, tile_set)
         if best is not None and lattice.states > _LARGEST_LATTICE:
             break
-        found = lattice.solve()
-        if best is None or found.energy < best.energy or (found.proven and found.energy <= best.energy):
-            best = found
+        mapping = lattice.solve()
+        if best is None or mapping.energy < best.energy or (mapping.proven and mapping.energy <= best.energy):
+            best = mapping
     assert best is not None
     return best
 
@@ -191,12 +191,12 @@ class _Lattice:
     def _jumps(self, dim: str) -> list[tuple[int, int]]:
         """Return the steps between nodes that have none between them: longer ones cost no less."""
         nodes, last = self.nodes[dim].tolist(), len(self.nodes[dim]) - 1
-        found = []
+        jumps = []
         for i in range(last):
             above = [j for j in range(i + 1, last + 1) if nodes[j] % nodes[i] == 0]
             near = [j for n, j in enumerate(above) if not any(nodes[j] % nodes[k] == 0 for k in above[:n])]
-            found += [(i, j) for j in near or [last]]
-        return found
+            jumps += [(i, j) for j in near or [last]]
+        return jumps
 
     # -- what a state means ---------------------------------------------------------------
 
@@ -248,9 +248,9 @@ class _Lattice:
 
     def borders(self, finished: bool) -> tuple[list[_Border], float]:
         """Return the borders of all operands, and the energy that no mapping changes."""
-        found = [*self._input_borders(0, "input"), *self._input_borders(1, "weight")]
+        inputs = [*self._input_borders(0, "input"), *self._input_borders(1, "weight")]
         output, fixed = self._output_borders(finished)
-        return found + output, fixed + self.machine.mac_energy * self.space.macs
+        return inputs + output, fixed + self.machine.mac_energy * self.space.macs
 
     def _input_borders(self, number: int, name: str) -> list[_Border]:
         operand, bits = self.space.inputs[number], self.machine.bits[name]
@@ -259,24 +259,24 @@ class _Lattice:
         still = np.array(True)
         for dim in operand.dims:
             still = still & (self.temporal(dim) == 1)
-        found = []
+        borders = []
         stores: list[Store | None] = [*self.machine.paths[name], None]
         for outer, inner in itertools.pairwise(stores):
             assert outer is not None
             read = swept * outer.read * _product(self.copies(dim, outer) for dim in lacking)
             if inner is None:
-                found.append(self._border(name, None, still, np.array(0), read))
+                borders.append(self._border(name, None, still, np.array(0), read))
                 continue
             fill = swept * inner.write * _product(self.copies(dim, inner) for dim in lacking)
             held = self.footprint(operand, inner) * bits
-            found.append(self._border(name, inner, np.array(True), held, read + fill))
-        return found
+            borders.append(self._border(name, inner, np.array(True), held, read + fill))
+        return borders
 
     def _output_borders(self, finished: bool) -> tuple[list[_Border], float]:
         bits, output = self.machine.bits, self.space.output
         size, reduced = output.words(self.space.sizes), self.space.reduction
         stores = self.machine.paths["output"]
-        found = []
+        borders = []
         visits = _product(self.visits(dim) for dim in reduced)
         for outer, inner in itertools.pairwise(stores):
             innermost = inner is stores[-1]
@@ -290,12 +290,12 @@ class _Lattice:
             if finished and innermost:
                 cost = np.where(visits == 1, cost, np.inf)
             width = bits["output"] if finished and not innermost else bits["partial"]
-            found.append(self._border("output", inner, np.array(True), self.footprint(output, inner) * width, cost))
+            borders.append(self._border("output", inner, np.array(True), self.footprint(output, inner) * width, cost))
         register = stores[-1]
         adds = size * math.prod(
             self.steps[dim] if dim in register.shared_along else self.space.sizes[dim] for dim in reduced
         )
-        return found, bits["partial"] * (adds * register.write + (adds - size) * register.read)
+        return borders, bits["partial"] * (adds * register.write + (adds - size) * register.read)
 
     def _border(self, operand: str, store: Store | None, fits: Any, bits: Any, cost: Any) -> _Border:
         every = [np.broadcast_to(np.asarray(item), self.shape) for item in (fits, bits, cost)]
