@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.provenance import comparing
 from mlsys.validation.rows import Row
 
 __all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "rented", "threads_of"]
@@ -95,8 +96,12 @@ def on_threads(engine: Snapshot, twin: Device, threads: int) -> Snapshot:
     """
     used = min(float(threads), engine.units)
     part = used / engine.units
-    # Half of the cores already draw all that the memory gives, and one draws a good deal.
-    some = engine.share(part / (1 + SERIAL * (used - 1)), min(1.0, max(2 * part, ONE_CORE / engine.bandwidth)))
+    # Half of the cores already draw all that the memory gives, and one draws a good deal, whatever it could give.
+    with comparing():
+        alone = ONE_CORE / engine.bandwidth
+    some = engine.share(part / (1 + SERIAL * (used - 1)), min(1.0, max(2 * part, alone)))
+    if 2 * part < alone < 1:
+        some = some.changed(bandwidth=ONE_CORE)
     if not view(twin).has("boost"):
         return some
     return some.changed(
