@@ -257,7 +257,7 @@ def test_numbers_to_find_by_hand(name, question, expected):
         ("amdahl", "sparse-peak", ("247×", "495×")),
         ("amdahl", "banner", ("19.3×", "20×")),
         ("amdahl", "upgrade", ("19.6×", "25.2×")),
-        ("roofline", "ridge", ("281", "562", "295")),
+        ("roofline", "ridge", ("293", "587", "295")),
         ("roofline", "convolutions", ("36 of 53", "18")),
         ("roofline", "cpu", ("10%", "50%")),
         ("roofline", "next-chip", ("1.64×",)),
