@@ -53,9 +53,8 @@ def _product(m: int, n: int, k: int) -> Work:
 @pytest.mark.parametrize(
     ("device", "precision", "cycles"),
     [
-        # Cycles from one mma.m16n8k16 to the next that needs its sum, on A100: 33 (A. Abdelkhalik et al., "Demystifying
-        # the Nvidia Ampere Architecture through Microbenchmarking", 2022, table of tensor-core latencies); of a
-        # fused multiply-add on V100: 4 (Z. Jia et al., arXiv:1804.06826, section on instruction latencies).
+        # Cycles from one instruction to the next that needs its sum, both recalled: about 33 for mma.m16n8k16 on A100
+        # (W. Sun et al., arXiv:2206.02874), 4 for a fused multiply-add on V100 (Z. Jia et al., arXiv:1804.06826).
         ("A100", "fp16", 33 / 16), ("V100", "fp32", 4.0),
     ],
 )  # fmt: skip

@@ -35,8 +35,8 @@ SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
 STREAMED = 512.0
 MOST_SPLITS = 32.0
 # Cycles from one step of a sum to the next, however small the block: an instruction of a matrix unit, of 16 steps,
-# takes about 33 (Ampere), one of the vector units 4. Formats of 4 bits take more steps an instruction; those of 8 bits
-# as many again, but their sums are then moved on to wider ones.
+# takes about 33 (Ampere), one of the vector units 4; both recalled, and twice as many fit the measurements worse.
+# Formats of 4 bits take more steps an instruction; those of 8 bits too, but their sums are then moved on to wider ones.
 CHAINED, CHAINED_VECTOR = 2.0, 4.0
 # 16-bit FLOP each cycle beyond which a unit is an array of its own, no multiprocessor with a chain of instructions.
 LARGEST_UNIT = 10_000.0
