@@ -175,7 +175,8 @@ def test_what_a_page_does_not_name_moves_nothing(name: str) -> None:
     a hundredth of the change must do.
     """
     page, looks = unchanged(name)
-    named = page.shown_facts()
+    named = {fact for shown in (*page.claims.values(), *page.exhibits.values()) for fact in shown.facts}
+    named |= page.shown_facts().keys()
     told = " ".join(map(sources_of, named))
     others = [fact for fact in sorted(all_facts()) if fact not in named and fact not in told]
     after = next(filter(None, (changed_alike(name, others, most) for most in (0.01, 0.0001))), None)
