@@ -17,7 +17,7 @@ from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, fitted, parameters_of
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.machine import snapshot
-from mlsys.models.calibrated.model import Parameters
+from mlsys.models.calibrated.model import Parameters, Stack
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
@@ -165,7 +165,10 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
     with unrecorded(), recording() as unused:
         for name in idle:
             getattr(timing.engine, name)
-    for name in unused.keys() - held.keys():
+    with unrecorded(), recording() as kept:  # a fact may stand behind a rate that matters and one that never does
+        for name in (name for name in Stack.RECORDED if name not in idle):
+            getattr(timing.engine, name)
+    for name in unused.keys() - held.keys() - kept.keys():
         read.pop(name, None)
     words = {"device": timing.engine.name, "network": network.name}
     return Step.told("analyse", words, used_facts(*held.values()), used_facts(*read.values()))
