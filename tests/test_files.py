@@ -103,7 +103,9 @@ def test_a_full_disk_keeps_the_old_report(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("the old page")
     command = f'ulimit -f 8; "{sys.executable}" -m mlsys analyze alexnet --device A100 --html "{page}"'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    # Python would keep a module's code that it could write in part only, and fail with it ever after.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"Error: {page} cannot be written: File too large\n"
     assert page.read_text() == "the old page" and list(tmp_path.iterdir()) == [page]
