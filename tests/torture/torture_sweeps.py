@@ -53,7 +53,9 @@ def started(folder: Path, way: str, most: int = 0) -> subprocess.Popen[bytes]:
         if most:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limited)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # half of a module's code would stay beyond this run
+    pipes: dict[str, int] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, **pipes, preexec_fn=limited, env=environment)
 
 
 def digest(folder: Path) -> str:
