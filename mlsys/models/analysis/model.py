@@ -166,7 +166,7 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
         for name in idle:
             getattr(timing.engine, name)
     with unrecorded(), recording() as kept:  # a fact may stand behind a rate that matters and one that never does
-        for name in (name for name in Stack.RECORDED if name not in idle):
+        for name in (name for name in (*Stack.RECORDED, "cache") if name not in idle):
             getattr(timing.engine, name)
     for name in unused.keys() - held.keys() - kept.keys():
         read.pop(name, None)
