@@ -3,6 +3,8 @@
 import gc
 import os
 import random
+import tempfile
+import uuid
 
 import pytest
 from hypothesis import settings
@@ -49,6 +51,26 @@ def pytest_configure(config) -> None:
         from resumed import Resumed  # found since pytest has read `pythonpath`
 
         config.pluginmanager.register(Resumed(config), "resumed")
+    if config.getoption("nbval", False) and os.name == "posix":
+        folder = tempfile.TemporaryDirectory(prefix="kernels-")
+        config.add_cleanup(folder.cleanup)
+        _talk_through_files(folder.name)
+
+
+def _talk_through_files(folder: str) -> None:
+    """Let nbval's kernels have sockets that are files.
+
+    A kernel's TCP ports are found free, let go, and bound by the kernel a moment later: another process may take one
+    meanwhile, and the kernel dies before its first reply. No other process has the name of a file.
+    """
+    import nbval.kernel
+    from jupyter_client.manager import KernelManager
+
+    class FileSockets(KernelManager):
+        def __init__(self, **settings) -> None:
+            super().__init__(**settings, transport="ipc", ip=f"{folder}/{uuid.uuid4().hex[:8]}")
+
+    nbval.kernel.KernelManager = FileSockets
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

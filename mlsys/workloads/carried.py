@@ -37,7 +37,26 @@ def carried(network: Workload, *, whole: bool = True) -> Workload:
     Work and parameters stay to the last FLOP. A kernel moves its inputs, its weights and its result, those of its
     product alone where it has one. An operator that makes more than it reads, and more than the next product reads, is
     a kernel of its own; look-ups that are summed are one, and so are dense layers that read one tensor.
-    Not ``whole``, the work of what rides along is left out.
+
+    Parameters
+    ----------
+    network
+        A captured network: it has a graph.
+    whole
+        False leaves out the work of what rides along.
+
+    Returns
+    -------
+    Workload
+        One operator for each kernel.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> network = load("resnet50", precision="fp16")
+    >>> kernels = carried(network)
+    >>> len(network), len(kernels), kernels.flops == network.flops
+    (174, 54, True)
     """
     graph = network.graph
     home = _homes(graph)
