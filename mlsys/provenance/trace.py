@@ -46,6 +46,8 @@ def label_of(value: Any) -> str:
         return str(value)
     if isinstance(value, (tuple, list, Mapping)):
         return f"{len(value)} values"
+    if getattr(value, "size", 0) > _LONGEST:  # an array: writing it out would take longer than many a model
+        return type(value).__name__
     text = repr(value)
     return text if len(text) <= _LONGEST and " at 0x" not in text else type(value).__name__
 

@@ -42,22 +42,23 @@ def simulate_fast(
     >>> bool((run.product == 1).all()), run.cycles
     (True, 1760)
     """
-    from mlsys.models.systolic import kernels
+    from mlsys.models.systolic import registers
 
     cut, a, b = operands("simulate_fast", left, right, rows, columns, dataflow, fold_overlap)
     first = 0 if dataflow == "os" else cut.array_rows
     starts = first + np.arange(cut.count, dtype=np.int64) * int(cut.step(fold_overlap))
-    most = trace * cut.count  # requests of a fold, at most: its streamed words at either edge, or one for each place
+    most = trace * cut.count  # requests of a fold, at most: its streamed words at either edge, or one for each PE
     edge = most * cut.streamed
+    words = np.int32 if max(a.size, b.size, cut.m * cut.n) < 2**31 else np.int64
     if dataflow == "os":
         room = edge * cut.array_rows, edge * cut.array_columns, most * cut.array_rows * cut.array_columns
-        traces = [np.empty((words, 2), np.int64) for words in room]
-        out = kernels.output_stationary(a, b, cut.array_rows, cut.array_columns, starts, *traces)
+        traces = [np.empty((length, 2), words) for length in room]
+        out = registers.output_stationary(a, b, cut.array_rows, cut.array_columns, starts, *traces)
     else:
         room = edge * cut.array_rows, most * cut.array_rows * cut.array_columns, edge * cut.array_columns
-        traces = [np.empty((words, 2), np.int64) for words in room]
+        traces = [np.empty((length, 2), words) for length in room]
         x, y = (a, b) if dataflow == "ws" else (b.T, a.T)
-        out = kernels.operand_stationary(
+        out = registers.operand_stationary(
             np.ascontiguousarray(x), np.ascontiguousarray(y), cut.array_rows, cut.array_columns, starts, *traces
         )
     product, cycles, activity, read_first, read_second, writes, reread, latched = out
