@@ -1,4 +1,4 @@
-"""A mapping that cannot be changed, can be hashed and survives pickling."""
+"""A mapping that cannot be changed, can be hashed and survives pickling; and objects as a key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["FrozenDict"]
+__all__ = ["FrozenDict", "Same"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -53,3 +53,28 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenDict, (dict(self._items),)
+
+
+class Same(tuple[Any, ...]):
+    """Objects as a key: equal to another of the very same objects, whatever they hold.
+
+    Objects stay alive as long as the key, so that no other takes their place.
+
+    Examples
+    --------
+    >>> first, second = [1], [1]
+    >>> Same([first]) == Same([first]), Same([first]) == Same([second])
+    (True, False)
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        alike = isinstance(other, Same) and len(self) == len(other)
+        return alike and all(own is its for own, its in zip(self, other, strict=True))  # type: ignore[call-overload]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self)))

@@ -7,9 +7,12 @@ table that closes the page.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +25,17 @@ from mlsys.formatting import natural
 from mlsys.provenance.shown import Shown, hear
 from mlsys.units import Quantity
 
-__all__ = ["Claim", "Page", "claim", "claims_table", "current_page", "end_chapter", "given", "start_chapter"]
+__all__ = [
+    "Claim",
+    "Page",
+    "claim",
+    "claims_table",
+    "current_page",
+    "end_chapter",
+    "given",
+    "start_chapter",
+    "without_pedigree",
+]
 
 GIVEN, OWN_CODE = "given: this page sets it", "this page's own code"
 _DIGITS = 6  # what the table pins; prose shows fewer
@@ -111,12 +124,16 @@ class Page:
         while name in self.exhibits:
             place += 1
             name = f"{first} ({place})"
+        digest = functools.cache(shown.digest)  # asked for when the page is whole, and then more than once
+        if not _pedigree.get():
+            self.exhibits[name] = Exhibit(name, digest, ())
+            return
         basis, names = behind_call(shown.frame)
         facts = dict.fromkeys((*shown.facts, *basis.facts))
         for value in sorted(names):  # made where it was last assigned: of texts and plain numbers no more is known
             made_in = next((cell for cell in reversed(self.cells) if value in cell.assigned), None)
             facts |= dict.fromkeys(made_in.facts if made_in is not None else ())
-        self.exhibits[name] = Exhibit(name, shown.digest, tuple(facts), basis.compared)
+        self.exhibits[name] = Exhibit(name, digest, tuple(facts), basis.compared)
 
     def compared(self) -> set[str]:
         """Return the facts that stand in no sum of this page, as far as its claims tell, else its tables and pictures.
@@ -168,6 +185,22 @@ class Page:
         }
 
 
+_pedigree: ContextVar[bool] = ContextVar("pedigree", default=True)
+
+
+@contextlib.contextmanager
+def without_pedigree() -> Iterator[None]:
+    """Let a page that runs inside collect what its claims, tables and pictures say, and not what they lean on.
+
+    For a page that was run before, and is run again to see what moves.
+    """
+    token = _pedigree.set(False)
+    try:
+        yield
+    finally:
+        _pedigree.reset(token)
+
+
 _page = Page("")
 _stop_listening: Callable[[], Any] | None = None
 
@@ -182,7 +215,7 @@ def start_chapter(name: str) -> None:
     global _page, _stop_listening
     _stop_recording()
     _page = Page(name)
-    endings = (provenance.listen(_page.facts), hear(_page.show))
+    endings = [hear(_page.show), *([provenance.listen(_page.facts)] if _pedigree.get() else [])]
     _stop_listening = lambda: [end() for end in endings]  # noqa: E731
     begin_cell(_source)
 
@@ -196,7 +229,7 @@ def begin_cell(source: str) -> None:
     global _source, _stop_cell
     _source = source
     _stop_cell()
-    if _stop_listening is not None:
+    if _stop_listening is not None and _pedigree.get():
         cell = Cell(names_assigned(source))
         _page.cells.append(cell)
         _stop_cell = provenance.listen(cell.facts)
@@ -255,6 +288,10 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     if not values:
         raise ValueError("claim(): name at least one value. Write e.g. claim(ridge=chip.ridge_point('fp16'))")
     made = [_make(name, value, unit, precision) for name, value in values.items()]
+    if not _pedigree.get():
+        for item in made:
+            _page.add(item)
+        return
     if any(item.formula == OWN_CODE for item in made):
         bases = bases_of(sys._getframe(1))
         made = [_told(item, bases.get(item.name)) for item in made]
@@ -320,7 +357,7 @@ def _told(item: Claim, basis: Basis | None) -> Claim:
 
 
 def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
-    origin = provenance.origin_of(value)
+    origin = provenance.origin_of(value) if _pedigree.get() else None
     formula = origin.expression() if origin is not None else OWN_CODE
     facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
     compared = tuple(fact.name for fact in origin.compared()) if origin is not None else ()

@@ -124,7 +124,12 @@ def _running(frame: types.FrameType | None) -> tuple[ast.Call | None, dict[str, 
     earlier = [tree for tree in map(_tree, _cells(space)) if tree is not None]
     own = getattr(running.source, "tree", None)
     lines = [*earlier, *([own] if isinstance(own, ast.Module) else [])]
-    return call, space, [statement for tree in lines for statement in ast.walk(tree) if isinstance(statement, ast.stmt)]
+    return call, space, [statement for tree in lines for statement in _statements(tree)]
+
+
+@functools.lru_cache(maxsize=512)
+def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
 _run: list[str] = []

@@ -140,7 +140,7 @@ def _names_of(kind: type) -> tuple[str, ...]:
 
 
 def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
-    """Return an answer whose quantities have an origin: their own, or else ``step``.
+    """Return an answer whose quantities, and records, have an origin: their own, or else ``step``.
 
     Plain numbers become traced ones, but in a dataclass, which knows by itself. Of dataclasses,
     those of the model's own room are entered: what the answer hands back of its arguments, such as
@@ -164,6 +164,10 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
     elif isinstance(value, (dict, FrozenDict)):
         return type(value)({name: _marked(part, step, room, own) for name, part in value.items()})
     elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
+        origin = origin_of(value)
+        if origin is not None and value is not own.told:  # another model's answer, which knows its own facts
+            own.origins[id(origin)] = origin
+            return value
         for name in _names_of(type(value)):
             part = getattr(value, name)
             marked = part if type(part) in (int, float, str) else _marked(part, step, room, own)

@@ -24,7 +24,7 @@ from mlsys.hardware.view import view
 from mlsys.models.calibrated.work import COLLECTIVE
 from mlsys.models.energy.cards import demands, watts_drawn
 from mlsys.precision import precision_name
-from mlsys.provenance import remembered, unrecorded
+from mlsys.provenance import remembered
 from mlsys.tables import Table
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row, read_rows, shipped_rows
@@ -114,12 +114,11 @@ def card_runs() -> tuple[CardRun, ...]:
         row for row in shipped_rows() if row.metric == "system wall power" and row.device_class == "datacenter GPU"
     ]
     found = []
-    with unrecorded():
-        for row, wall in [*((row, False) for row in card_rows()), *((row, True) for row in walls)]:
-            try:
-                found.append(_run(row, wall))
-            except Inexpressible:
-                continue
+    for row, wall in [*((row, False) for row in card_rows()), *((row, True) for row in walls)]:
+        try:
+            found.append(_run(row, wall))
+        except Inexpressible:
+            continue
     return tuple(found)
 
 

@@ -89,27 +89,25 @@ def measured_powers() -> tuple[MeasuredPower, ...]:
     True
     """
     found = []
-    with unrecorded():
-        for row in shipped_rows():
-            watts = power_of(row) if row.device_class in _CLASSES else None
-            if watts is None:
-                continue
-            try:
-                twin, _ = twin_of(row.device)
-            except Inexpressible:
-                continue
-            found.append(MeasuredPower(row, twin, watts))
+    for row in shipped_rows():
+        watts = power_of(row) if row.device_class in _CLASSES else None
+        if watts is None:
+            continue
+        try:
+            twin, _ = twin_of(row.device)
+        except Inexpressible:
+            continue
+        found.append(MeasuredPower(row, twin, watts))
     return tuple(found)
 
 
 def _factors(kind: str) -> dict[str, float]:
     """Return the median power of each machine of a class, over what the law of the class follows."""
-    with unrecorded():
-        by_twin: dict[str, list[float]] = defaultdict(list)
-        for one in measured_powers():
-            if one.twin.kind == kind:
-                by_twin[one.twin.id].append(one.watts)
-        return {name: median(watts) / _follows(Hardware[name]) for name, watts in sorted(by_twin.items())}
+    by_twin: dict[str, list[float]] = defaultdict(list)
+    for one in measured_powers():
+        if one.twin.kind == kind:
+            by_twin[one.twin.id].append(one.watts)
+    return {name: median(watts) / _follows(Hardware[name]) for name, watts in sorted(by_twin.items())}
 
 
 def _follows(twin: Device) -> float:
@@ -189,7 +187,6 @@ class EnergyCheck:
         return abs(float(getattr(self, which)) / self.joules - 1)
 
 
-@remembered
 def energy_checks() -> tuple[EnergyCheck, ...]:
     """Return every measured energy of a microcontroller or a board beside time × power.
 
@@ -201,6 +198,7 @@ def energy_checks() -> tuple[EnergyCheck, ...]:
         return _energy_checks()
 
 
+@remembered
 def _energy_checks() -> tuple[EnergyCheck, ...]:
     rows = [row for row in shipped_rows() if row.device_class in _CLASSES]
     unseen = _times(held_out_predictions("device"))

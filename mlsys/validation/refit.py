@@ -6,9 +6,10 @@ import csv
 import gzip
 import multiprocessing
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.files import Drafts, together
+from mlsys.frozen import FrozenDict
 from mlsys.models.calibrated import Parameters, Stack, kernel_times
 from mlsys.models.calibrated.effects import USUAL, fitted_effects, pool_of, save_effects
 from mlsys.models.calibrated.features import features
 from mlsys.models.calibrated.library import fitted, machines, save, scaled
 from mlsys.models.calibrated.ranges import fitted_ranges, range_at, save_ranges
-from mlsys.provenance import remembered
+from mlsys.models.calibrated.state import in_force
+from mlsys.provenance import remembered, traced
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, held_out
 from mlsys.validation.intervals import Left, intervals
 from mlsys.validation.pooling import fit_pool
-from mlsys.validation.report import Prediction, Score, score
+from mlsys.validation.report import Prediction, Score, by_machine, score
 from mlsys.validation.rows import cited_rows, shipped_rows
 
 __all__ = ["held_out_predictions", "held_out_scores", "parameters_alone", "pooled", "refit", "settings"]
@@ -182,29 +185,42 @@ class _Kept:
     spread_sweep: float
 
 
-def _kept() -> list[_Kept]:
+@lru_cache(maxsize=1)
+def _kept(_written: int) -> FrozenDict[str, _Kept]:
     with gzip.open(_PLACE, "rt", newline="", encoding="utf-8") as stream:
-        return [
-            _Kept(row[0], *(float(cell) if cell else float("nan") for cell in row[1:]))
-            for row in list(csv.reader(stream))[1:]
-        ]
+        rows = list(csv.reader(stream))[1:]
+    return FrozenDict(
+        {row[0]: _Kept(row[0], *(float(cell) if cell else float("nan") for cell in row[1:])) for row in rows}
+    )
 
 
 def parameters_alone() -> dict[str, tuple[float, float]]:
     """Return, by id of a row, what the parameters of the last fit say of it without its machine, and its sweep."""
-    return {one.id: (one.parameters_device, one.parameters_sweep) for one in _kept()}
+    kept = _kept(_PLACE.stat().st_mtime_ns)
+    return {one.id: (one.parameters_device, one.parameters_sweep) for one in kept.values()}
 
 
 def held_out_predictions(which: str) -> list[Prediction]:
     """Return the shipped rows predicted from fits that never saw their ``device`` or ``sweep``."""
-    return list(_held_out(which, _PLACE.stat().st_mtime_ns))  # a new fit writes the file anew
+    written = _PLACE.stat().st_mtime_ns  # a new fit writes the file anew
+    found: dict[int, Prediction] = {}
+    for machine in by_machine(shipped_rows()):
+        found |= _left_out(machine, which, written, in_force())
+    return [found[place] for place in sorted(found)]
 
 
 @remembered
-def _held_out(which: str, _written: int) -> tuple[Prediction, ...]:
-    kept = {one.id: one for one in _kept()}
-    found = []
-    for row in shipped_rows():
+def _left_out(machine: str, which: str, _written: int, _fit: Hashable) -> dict[int, Prediction]:
+    return held_out_on(machine, which)
+
+
+@traced
+def held_out_on(machine: str, which: str) -> dict[int, Prediction]:
+    """Return the predictions of one machine, by the places of its rows among the shipped ones."""
+    kept, rows = _kept(_PLACE.stat().st_mtime_ns), shipped_rows()
+    found = {}
+    for place in by_machine(rows)[machine]:
+        row = rows[place]
         if row.id not in kept:
             continue
         seconds, spread = (getattr(kept[row.id], f"{what}{which}") for what in ("", "spread_"))
@@ -218,10 +234,10 @@ def _held_out(which: str, _written: int) -> tuple[Prediction, ...]:
         value = row.value / ratio if case.inverse else row.value * ratio
         about = range_at(case.setting, case.twin, spread, seen=which == "sweep")
         low, high = (value * factor for factor in about.of_value(case.inverse))
-        found.append(
-            Prediction(row, case.kind, case=case, value=value, seconds=seconds, low=low, high=high, why=about.why)
+        found[place] = Prediction(
+            row, case.kind, case=case, value=value, seconds=seconds, low=low, high=high, why=about.why
         )
-    return tuple(found)
+    return found
 
 
 def held_out_scores() -> dict[str, Score]:

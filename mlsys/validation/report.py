@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.frozen import FrozenDict
 from mlsys.models.calibrated import Parameters, Stack, bound, holding
 from mlsys.models.calibrated.ranges import range_of
-from mlsys.provenance import active_whatifs, comparing, traced
+from mlsys.models.calibrated.state import in_force
+from mlsys.provenance import comparing, remembered, traced
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
 from mlsys.validation.estimates import estimated, tuned
@@ -18,7 +21,7 @@ from mlsys.validation.rows import Row
 
 Array = NDArray[np.float64]
 
-__all__ = ["Prediction", "Score", "Validation", "score", "validate"]
+__all__ = ["Prediction", "Score", "Validation", "by_machine", "score", "validate"]
 
 
 @dataclass(frozen=True)
@@ -243,6 +246,8 @@ def _excuse(case: Case, arithmetic: float, traffic: float) -> str:
 def validate(rows: Sequence[Row]) -> Validation:
     """Return every row beside its bound and its prediction; nothing is fitted.
 
+    Predictions are kept by machine: under a what-if only those machines are asked again that read the changed fact.
+
     Parameters
     ----------
     rows
@@ -255,7 +260,31 @@ def validate(rows: Sequence[Row]) -> Validation:
     >>> len(found.predictions)
     50
     """
-    kinds = [kind_of(row) for row in rows]
+    found: dict[int, Prediction] = {}
+    state = in_force()
+    for machine, places in by_machine(tuple(rows)).items():
+        own = _kept(machine, tuple(rows[place] for place in places), state)
+        found |= zip(places, own, strict=True)
+    return Validation(tuple(found[place] for place in range(len(rows))))
+
+
+@functools.lru_cache(maxsize=8)
+def by_machine(rows: tuple[Row, ...]) -> FrozenDict[str, tuple[int, ...]]:
+    """Return the places of the rows of each machine, by what the sources call it."""
+    places: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row.device, []).append(place)
+    return FrozenDict({machine: tuple(own) for machine, own in places.items()})
+
+
+@remembered
+def _kept(machine: str, rows: tuple[Row, ...], _fit: Hashable) -> tuple[Prediction, ...]:
+    return predictions_on(machine, rows)
+
+
+@traced
+def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...]:
+    """Return rows of one machine, named as its sources do, beside their bounds and their predictions."""
     answers: list[Case | str] = []
     for row in rows:
         try:
@@ -272,28 +301,27 @@ def validate(rows: Sequence[Row]) -> Validation:
     timed = np.array([not case.power for case in cases], dtype=bool)
     bounded = timed & (seconds < np.maximum(arithmetic, traffic))
     seconds = np.where(bounded, np.maximum(arithmetic, traffic), seconds)
-    if cases and not active_whatifs():  # a page that is run under a what-if is not asked for its pedigree
+    if cases:
         _read_what_holds(cases, stack, parameters, np.where(bounded, np.sign(arithmetic - traffic), 0.0))
-    predictions, index = [], 0
-    for row, kind, answer in zip(rows, kinds, answers, strict=True):
+    found, index = [], 0
+    for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, str):
-            predictions.append(Prediction(row, kind, reason=answer))
+            found.append(Prediction(row, kind_of(row), reason=answer))
             continue
-        ratio = seconds[index] / answer.seconds
+        ratio = float(seconds[index]) / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
         about = range_of(answer.setting, answer.twin, answer.network)
         low, high = (
             (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
         )
-        lowest = 0.0 if answer.power else float(max(arithmetic[index], traffic[index]))
-        predictions.append(
+        found.append(
             Prediction(
                 row,
                 answer.kind,
                 case=answer,
                 value=value,
                 seconds=float(seconds[index]),
-                bound=lowest,
+                bound=0.0 if answer.power else float(max(arithmetic[index], traffic[index])),
                 bound_by="compute" if arithmetic[index] >= traffic[index] else "memory",
                 excuse=_excuse(answer, float(arithmetic[index]), float(traffic[index])),
                 low=low,
@@ -302,4 +330,4 @@ def validate(rows: Sequence[Row]) -> Validation:
             )
         )
         index += 1
-    return Validation(tuple(predictions))
+    return tuple(found)

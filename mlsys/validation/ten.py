@@ -8,15 +8,17 @@ fit, kept row by row; nothing is fitted again but what the ten rows teach.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.frozen import Same
 from mlsys.models.calibrated.library import plain_of
 from mlsys.models.calibrated.ranges import after_ten, range_of
-from mlsys.provenance import remembered, unrecorded
+from mlsys.models.calibrated.state import in_force
+from mlsys.provenance import comparing, remembered, traced
 from mlsys.tables import Table
 from mlsys.validation.cases import Case
 from mlsys.validation.learning import learn
@@ -113,7 +115,7 @@ def spread_choice(cases: Sequence[Case], seconds: Sequence[float], ten: int = TE
     return sorted({order[int((step + start) * len(order) / ten)] for step in range(ten)})
 
 
-def _graded(own: Sequence[Prediction], draw: int) -> _Graded:
+def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
     cases = [each.case for each in own if each.case is not None]
     before = np.array([each.seconds for each in own])
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
@@ -153,7 +155,6 @@ def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
     return np.asarray(np.abs(np.expm1(np.where(inverse, apart, -apart))), dtype=np.float64)
 
 
-@remembered
 def ten_back(like: str = "") -> tuple[TenBack, ...]:
     """Return every class of machine and kind of work that has a machine with 15 rows or more.
 
@@ -170,22 +171,30 @@ def ten_back(like: str = "") -> tuple[TenBack, ...]:
     >>> one.after < one.before
     True
     """
-    with unrecorded():
-        groups: dict[str, dict[str, list[Prediction]]] = {}
-        for each in held_out_predictions("device"):
-            if each.case is not None:
-                name = f"{each.row.device_class}: {each.kind}"
-                if re.search(like, name) is None:
-                    continue
-                machines = groups.setdefault(name, {})
-                machines.setdefault(each.case.twin, []).append(each)
-        found = []
-        for name in sorted(groups):
-            chosen = [own for _, own in sorted(groups[name].items()) if len(own) >= FEWEST_ROWS]
-            if chosen:
-                graded = [_graded(own, draw) for own in chosen for draw in range(DRAWS)]
-                found.append(_whole(name, len(chosen), graded))
-        return tuple(found)
+    groups: dict[str, dict[str, list[Prediction]]] = {}
+    for each in held_out_predictions("device"):
+        if each.case is not None:
+            machines = groups.setdefault(f"{each.row.device_class}: {each.kind}", {})
+            machines.setdefault(each.case.twin, []).append(each)
+    found = []
+    for name in sorted(name for name in groups if re.search(like, name) is not None):
+        chosen = [Same(own) for _, own in sorted(groups[name].items()) if len(own) >= FEWEST_ROWS]
+        if chosen:
+            found.append(rows_back(name, tuple(chosen)))
+    return tuple(found)
+
+
+@traced
+def rows_back(group: str, machines: tuple[Same, ...]) -> TenBack:
+    """Return what ten rows do in one group: the predictions of each of its machines, which are asked apart."""
+    state = in_force()
+    return _whole(group, len(machines), [_graded(own, draw, state) for own in machines for draw in range(DRAWS)])
+
+
+@remembered
+def _graded(own: Same, draw: int, _fit: Hashable) -> _Graded:
+    with comparing():  # as the fits do: no single fact stands in their sum
+        return _learned(own, draw)
 
 
 def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:

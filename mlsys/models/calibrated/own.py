@@ -24,6 +24,7 @@ __all__ = [
     "calibrated_device",
     "calibrated_network",
     "calibrated_spread",
+    "chosen_calibration",
     "decimal",
     "save_calibration",
     "uncalibrated",
@@ -44,7 +45,7 @@ class _Own:
     spread: float | None = None
 
 
-def _chosen() -> tuple[str, float]:
+def chosen_calibration() -> tuple[str, float]:
     """Return the calibration file that the environment names, and when it was written; empty if none."""
     name = os.environ.get(CALIBRATION, "")
     if not name:
@@ -89,13 +90,13 @@ def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
 
 def calibrated(setting: str, device: str) -> Parameters | None:
     """Return a machine's own parameters from the file that ``MLSYS_CALIBRATION`` names; None if it has none."""
-    own = _calibration(*_chosen())
+    own = _calibration(*chosen_calibration())
     return own.settings.get(setting) if own.device == device else None
 
 
 def calibrated_network(device: str, network: str) -> float:
     """Return how many times as long as its parameters say a network takes on a calibrated machine; else 1."""
-    own = _calibration(*_chosen())
+    own = _calibration(*chosen_calibration())
     if own.device != device or not own.networks or not network:
         return 1.0
     return own.networks.get(levels_of("", "", network)["network"], 1.0)
@@ -103,7 +104,7 @@ def calibrated_network(device: str, network: str) -> float:
 
 def calibrated_spread(device: str) -> float | None:
     """Return how far estimates of a calibrated machine are expected to be off, in logarithm of time; None if unsaid."""
-    own = _calibration(*_chosen())
+    own = _calibration(*chosen_calibration())
     return own.spread if own.device == device else None
 
 
@@ -120,7 +121,7 @@ def uncalibrated() -> Iterator[None]:
 
 def calibrated_device() -> tuple[str, tuple[str, ...]]:
     """Return which device the file that ``MLSYS_CALIBRATION`` names is of, and its settings; empty without a file."""
-    own = _calibration(*_chosen())
+    own = _calibration(*chosen_calibration())
     return own.device, tuple(own.settings)
 
 
