@@ -10,7 +10,7 @@ from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.provenance import comparing
 from mlsys.validation.rows import Row
 
-__all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "rented", "threads_of"]
+__all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "rented", "threads_of", "widened"]
 
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
 ONE_CORE = 12.8e9
@@ -52,6 +52,29 @@ def rented(row: Row, cores: float) -> float:
     """
     named = re.search(r"aws-\w+\.(\d+)xlarge", row.note)
     return min(1.0, 2 * int(named.group(1)) / cores) if named else 1.0
+
+
+# Multiplications of 16 bits that x86 does in the time of one of 32 in floating point.
+HALVES = 2.0
+
+
+def widened(engine: Snapshot, twin: Device) -> Snapshot:
+    """Return a processor as ncnn's integer convolutions use it: on x86 they multiply in 16 bits.
+
+    VPMADDWD, and VPDPWSSD where there is VNNI, do two products for each lane of 32 bits; those of 8 bits
+    (VPDPBUSD) stand only in its matrix products and recurrent layers (Tencent/ncnn, src/layer/x86,
+    convolution_packed_int8.h and convolution_3x3_winograd_int8.h@a4d2ea1).
+
+    Parameters
+    ----------
+    engine
+        Of ``twin``, in 8-bit integers.
+    twin
+        Arm's processors are left as they are: there ncnn has kernels for each of their instructions.
+    """
+    if twin.vendor not in ("Intel", "AMD"):
+        return engine
+    return engine.changed(matmul=lambda: HALVES * engine.vector)
 
 
 def clock_ratio(twin: Device, used: float) -> float:
