@@ -135,3 +135,27 @@ def test_a_board_is_estimated_by_what_was_measured_on_such_boards() -> None:
     assert {"RaspberryPi4", "JetsonNano"} <= set(systems)
     for twin, kinds in systems.items():
         assert setting_of(Hardware[twin], None).rpartition(" on ")[2] in kinds, twin
+
+
+def test_x86_does_two_products_of_integers_a_lane_whatever_its_peak_says() -> None:
+    """ncnn's convolutions multiply in 16 bits there: 4.5 GHz, two pipes of 16 lanes, two products of two operations."""
+    cases = {
+        row.device: interpret(row).engine
+        for row in shipped_rows()
+        if "ncnn" in row.software and row.precision == "int8" and "CPU 1 thread" in row.workload
+    }
+    assert cases["AMD EPYC 9V45"].matmul == pytest.approx(4.5e9 * 2 * 16 * 2 * 2, rel=1e-3)
+    assert cases["AMD EPYC 7742"].matmul == pytest.approx(3.4e9 * 2 * 8 * 2 * 2, rel=1e-3)  # no unit for bytes at all
+    cobalt = view(Hardware["Cobalt100"], "int8")
+    arm = next(engine for device, engine in cases.items() if "Cobalt" in device)
+    assert arm.matmul == pytest.approx(cobalt.require("rate") / cobalt.require("units"), rel=1e-3)
+
+
+def test_highest_accuracy_of_bert_is_eight_bits_wide_on_hopper_and_sixteen_on_ampere() -> None:
+    """Hopper answers 0.8 times as many questions at 99.9 % as in INT8, Ampere half as many: as its configurations say."""
+    formats: dict[str, set[str]] = {}
+    for row in shipped_rows():
+        if "/NVIDIA/results/" in row.source_path and "/bert-99.9/" in row.source_path and "throughput" in row.metric:
+            formats.setdefault(row.device, set()).add(interpret(row).engine.computes_in)
+    assert formats["NVIDIA H100 SXM5"] == formats["NVIDIA L4"] == {"fp8"}
+    assert formats["NVIDIA A100 80GB SXM"] == {"fp16"}
