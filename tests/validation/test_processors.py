@@ -152,7 +152,7 @@ def test_x86_does_two_products_of_integers_a_lane_whatever_its_peak_says() -> No
 
 
 def test_highest_accuracy_of_bert_is_eight_bits_wide_on_hopper_and_sixteen_on_ampere() -> None:
-    """Hopper answers 0.8 times as many questions at 99.9 % as in INT8, Ampere half as many: as its configurations say."""
+    """Hopper answers 0.8 times as many questions at 99.9 % as in INT8, Ampere half as many, as their runs say."""
     formats: dict[str, set[str]] = {}
     for row in shipped_rows():
         if "/NVIDIA/results/" in row.source_path and "/bert-99.9/" in row.source_path and "throughput" in row.metric:
