@@ -17,16 +17,21 @@ __all__ = ["Table", "html_table"]
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
     """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
     texts = [[str(cell) for cell in row] for row in rows]
-    right = [_is_numeric(column) for column in zip(*texts, strict=True)] or [False] * len(heads)
+    columns = list(zip(*texts, strict=True)) or [()] * len(heads)
+    right = [_is_numeric(column) for column in columns]
+    mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
     head = "".join(_cell(text, to_right, "th scope='col'") for text, to_right in zip(heads, right, strict=True))
-    body = "".join("<tr>" + "".join(map(_cell, row, right)) + "</tr>" for row in texts)
+    body = ""
+    for row in texts:
+        sides = [whole or (most and _is_number(cell)) for cell, whole, most in zip(row, right, mostly, strict=True)]
+        body += f"<tr>{''.join(map(_cell, row, sides))}</tr>"
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     classes = f"mlsys-table {kind}".strip()
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(text: str, to_right: bool, tag: str = "td") -> str:
-    kind = " class='number'" if to_right or _is_number(text) else ""
+    kind = " class='number'" if to_right else ""
     # Long names may break after a slash or an underscore, and nowhere else.
     shown = html.escape(text).replace("/", "/<wbr>").replace("_", "_<wbr>") if tag == "td" else html.escape(text)
     return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"

@@ -14,7 +14,8 @@ __all__ = ["bound_table", "error_table", "reason_table", "worst_table"]
 def _percent(value: float | None, sign: bool = False) -> str:
     if value is None:
         return "—"
-    return f"{round(value) or 0:+d} %" if sign and round(value) else f"{value:.0f} %".replace("-0 ", "0 ")
+    whole = round(value)
+    return f"{whole:+d}%" if sign and whole else f"{whole}%"
 
 
 def error_table(scores: Mapping[str, Score], caption: str) -> Table:

@@ -1,0 +1,23 @@
+"""Cells of a table: a number stands at the right where its column is one of numbers, and nowhere else."""
+
+import re
+
+from mlsys.tables import html_table
+
+
+def right_of(column: list[str]) -> list[bool]:
+    """Say of each cell of a column under "value" whether it is set to the right."""
+    page = html_table("", ("value",), [(cell,) for cell in column])
+    return ["number" in kind for kind in re.findall(r"<td( class='number')?>", page)]
+
+
+def test_a_number_among_words_stands_with_the_words() -> None:
+    assert right_of(["4.6", "1.25 (0.928 to 1.69)", "0.36 (0.26 to 0.633)"]) == [False, False, False]
+
+
+def test_a_word_among_numbers_leaves_the_numbers_at_the_right() -> None:
+    assert right_of(["4.6", "12%", "1,234", "refused"]) == [True, True, True, False]
+
+
+def test_a_dash_in_a_column_of_numbers_stands_under_them() -> None:
+    assert right_of(["4.6", "—", "—"]) == [True, True, True]
