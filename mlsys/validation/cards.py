@@ -2,8 +2,9 @@
 
 Two kinds of rows. Cards that read their own power while they served language models (ML.ENERGY); and whole
 servers at the wall in MLPerf's power runs, whose cards were held below their design power ("MaxQ") by limits that
-are not published. The first are fitted. The second are of other machines: what they draw over what their cards
-are predicted to is asked once, as one factor, and judged with each machine left out.
+the submitter's configurations state for most. The first are fitted. Of the second, a card is predicted with its limit
+in the place of the design power; what the server draws over that is asked once, as one factor, and judged with each
+machine left out. Servers whose limit was not seen say nothing of either.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mlsys.precision import precision_name
 from mlsys.provenance import remembered
 from mlsys.tables import Table
 from mlsys.validation.cases import Case, Inexpressible, interpret
-from mlsys.validation.rows import Row, read_rows, shipped_rows
+from mlsys.validation.rows import Row, read_rows
 
 __all__ = ["CardRun", "card_rows", "card_runs", "card_table", "fit_cards", "left_out", "wall_factor"]
 
@@ -52,7 +53,7 @@ class CardRun:
     watts
         For each card, W.
     design, operations, bytes
-        Design power; and what the work costs by the price list, each second: W, all of one card.
+        Design power, or the limit below it; and what the work costs by the price list, each second: W, all of one card.
     """
 
     row: Row
@@ -70,10 +71,18 @@ def card_rows() -> tuple[Row, ...]:
 
     Examples
     --------
-    >>> {row.metric for row in card_rows()}
-    {'power of a card'}
+    >>> {row.metric for row in card_rows()} == {'power of a card', 'system wall power'}
+    True
     """
     return tuple(read_rows(_DATA))
+
+
+def _limit(row: Row) -> float:
+    """Return the power that a card of a metered server was limited to, W."""
+    stated = re.search(r"limit of a card ([\d.]+) W", row.note)
+    if stated is None:
+        raise Inexpressible("the limit of the cards' power was not seen")
+    return float(stated[1])
 
 
 def _timed(row: Row, wall: bool) -> Case:
@@ -98,7 +107,8 @@ def _run(row: Row, wall: bool) -> CardRun:
     parts = demands(machine, work.flops, traffic)
     operations, bytes_ = (float(part.m_as("J")) / case.seconds / together for part in parts)
     watts = row.value / (row.n_devices if wall else 1)
-    return CardRun(row, case.twin, wall, watts, float(machine.quantity("tdp").m_as("W")), operations, bytes_)
+    design = _limit(row) if wall else float(machine.quantity("tdp").m_as("W"))
+    return CardRun(row, case.twin, wall, watts, design, operations, bytes_)
 
 
 @remembered
@@ -110,13 +120,10 @@ def card_runs() -> tuple[CardRun, ...]:
     >>> sorted({run.twin for run in card_runs() if not run.wall})
     ['B200', 'H100_SXM']
     """
-    walls = [
-        row for row in shipped_rows() if row.metric == "system wall power" and row.device_class == "datacenter GPU"
-    ]
     found = []
-    for row, wall in [*((row, False) for row in card_rows()), *((row, True) for row in walls)]:
+    for row in card_rows():
         try:
-            found.append(_run(row, wall))
+            found.append(_run(row, row.metric == "system wall power"))
         except Inexpressible:
             continue
     return tuple(found)

@@ -57,9 +57,13 @@ def test_what_is_no_card_has_no_power_of_a_card() -> None:
 def test_rows_are_of_an_open_set_and_say_what_was_metered() -> None:
     for row in card_rows():
         assert sources()[row.source]["licence"] == "Apache-2.0"
-        twin = {"NVIDIA H100 SXM5": 700, "NVIDIA B200": 1000}[row.device]
-        assert row.unit == "W" and 50 < row.value < twin
-    assert len(card_runs()) - len(card_rows()) >= 8, "servers at the wall"
+        if row.metric == "power of a card":
+            twin = {"NVIDIA H100 SXM5": 700, "NVIDIA B200": 1000}[row.device]
+            assert row.unit == "W" and 50 < row.value < twin
+    walls = [run for run in card_runs() if run.wall]
+    assert len(walls) >= 40 and len({run.twin for run in walls}) >= 5, "servers at the wall"
+    # Energy is kept: a server draws more than the limits of its cards together, and less than twice as much.
+    assert all(1 < run.watts / run.design < 2 for run in walls)
 
 
 def test_energy_a_token_published_is_power_over_rate() -> None:
@@ -79,5 +83,5 @@ def test_a_card_left_out_is_told_within_a_fifth() -> None:
         errors[run.wall].append(abs(predicted / run.watts - 1))
     for which, most in ((False, 0.12), (True, 0.2)):
         assert sorted(errors[which])[len(errors[which]) // 2] < most
-    assert 1.0 < wall_factor() < 1.5, "a server draws more than its cards"
+    assert 1.2 < wall_factor() < 1.7, "a server draws more than its cards"
     assert len(card_table().rows) >= 6
