@@ -8,6 +8,7 @@ left of a machine after that, over all its sweeps, is its own factor, drawn towa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -57,9 +58,18 @@ PRIORS: dict[str, Prior] = {
 TRAINING_LAUNCH = Prior(1.5e-4, 4.0, 1e-8, 5e-3, "eager training costs 50 to 500 microseconds for each product")
 
 
+# One token at a time is read from the main memory and little else, whichever program reads it; what differs among
+# programs is how long each kernel, and each step over PCIe, takes to start.
+DECODE = {
+    "bandwidth": Prior(0.85, 1.1, 0.05, 1.0, "products of one row stream their weights as a copy does"),
+    "hop": Prior(1e-5, 4.0, 1e-7, 1e-3, "2 microseconds over NVLink, tens of them through the host"),
+}
+
+
 def _priors(setting: str) -> list[Prior]:
     """Return the priors of a setting, in the order of the parameters."""
     own = PRIORS | ({"launch": TRAINING_LAUNCH} if setting.endswith(" training on GPU") else {})
+    own |= DECODE if re.search(r" llm decode on GPU$|^HPU graphs", setting) else {}
     return [own[name] for name in Parameters.names()]
 
 

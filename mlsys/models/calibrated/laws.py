@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from mlsys.models.calibrated.work import ALL_REDUCE, Work
 
-__all__ = ["MOST_SHARING", "attention_seconds", "message_seconds", "power_ceiling", "product_seconds", "sharing"]
+__all__ = [
+    "MOST_SHARING",
+    "attention_seconds",
+    "message_seconds",
+    "power_ceiling",
+    "product_seconds",
+    "sharing",
+    "unpacking_seconds",
+]
 
 Array = NDArray[np.float64]
 
@@ -38,6 +46,7 @@ MOST_SPLITS = 32.0
 # takes about 33 (Ampere), one of the vector units 4; both recalled, and twice as many fit the measurements worse.
 # Formats of 4 bits take more steps an instruction; those of 8 bits too, but their sums are then moved on to wider ones.
 CHAINED, CHAINED_VECTOR = 2.0, 4.0
+LANES = 32.0
 # 16-bit FLOP each cycle beyond which a unit is an array of its own, no multiprocessor with a chain of instructions.
 LARGEST_UNIT = 10_000.0
 # 16-bit FLOP that a unit does each cycle where its tiles are fed one by one (an A100's). Machines whose units do
@@ -56,6 +65,13 @@ QUERIES, KEYS, SCORE_OPERATIONS = 128.0, 128.0, 8.0
 # Rows of queries that a block computes at least: of a prompt, and of new tokens against many keys, whose kernels
 # (FlashAttention's splits along the keys, and Hopper's products of 64 rows) have no smaller block.
 FEWEST_OF_PROMPT, FEWEST_OF_TOKEN = 16.0, 64.0
+# Slower than this, in byte/s one way, a link is PCIe to a root that all share, none of NVLink's or Infinity Fabric's.
+PEER_LINK = 40e9
+# Operations of the vector units that make a multiplier's operand of a weight stored narrower (shift, mask, convert,
+# scale), and rows of the output that a block computes from weights once made.
+UNPACKING, ROWS_UNPACKED_FOR = 2.0, 128.0
+# Units that do less each cycle are cores of a processor, whose products take narrow weights as they are.
+SMALLEST_MULTIPROCESSOR = 256.0
 
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
@@ -99,6 +115,29 @@ def _chain(engines: dict[str, Array]) -> Array:
     return found
 
 
+def unpacking_seconds(
+    kernels: Work, engines: dict[str, Array], own: dict[str, Array], moving: Array, here: NDArray[np.bool_]
+) -> Array:
+    """Return seconds in which the vector units unpack weights that are stored narrower than they are multiplied.
+
+    A loop that waits for its loads does so before it unpacks them, so that this time adds to the transfer's,
+    ``moving``; wide weights are stored where unpacking costs more than narrow ones save. None where the vector
+    units multiply as well, which take narrow operands as they are, or in systolic arrays.
+    """
+    values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
+    stored = kernels["weights"][here]
+    saved = engines["bits"][here] / 8 * values - stored
+    each = _each_cycle(engines)
+    multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
+    multiprocessor &= _on_matrix_units(engines)
+    times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
+    unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
+    most = saved * moving[here] / np.maximum(kernels["moved"][here], 1.0)
+    narrow = (stored > 0) & (saved > 0) & multiprocessor[here]
+    found: Array = np.where(narrow, np.minimum(unpacking, most), 0.0)
+    return found
+
+
 def attention_seconds(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]
 ) -> Array:
@@ -125,14 +164,18 @@ def attention_seconds(
 
 
 def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return seconds of messages: one shot to all peers, or a ring of two rounds, whichever is faster."""
+    """Return seconds of messages: one shot to all peers, or a ring of two rounds, whichever is faster.
+
+    Machines on PCIe, behind one root, do not write to all peers at once.
+    """
     peers = np.maximum(kernels["peers"][here], 2.0)
     wire = own["link"][here] * np.maximum(engines["link"][here], 1e9)
     bytes_sent = kernels["moved"][here] * (peers - 1) / peers
     hop = own["hop"][here]
     at_once = np.where(kernels["k"][here] == ALL_REDUCE, peers, 1.0) * bytes_sent / wire + hop
     rounds = np.where(kernels["k"][here] == ALL_REDUCE, 2.0, 1.0)
-    found: Array = np.minimum(at_once, rounds * (bytes_sent / wire + np.log2(peers) * hop))
+    in_rounds = rounds * (bytes_sent / wire + np.log2(peers) * hop)
+    found: Array = np.where(engines["link"][here] < PEER_LINK, in_rounds, np.minimum(at_once, in_rounds))
     return found
 
 
@@ -152,7 +195,9 @@ def product_seconds(
     supply = feed[here] / units * shared
     width = np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5)
     tall = np.where(array > 1, np.ceil(k / array) * array, k)  # a systolic array pads the reduction
-    chain = _chain(engines)[here]
+    # A product by a vector gives each sum to a group of lanes, which add up what they have at the end.
+    by_lanes = (np.minimum(m, n) <= 1) & ~_on_matrix_units(engines)[here]
+    chain = _chain(engines)[here] / np.where(by_lanes, LANES, 1.0)
     best = np.full(m.shape, np.inf)
     waits, chained = np.zeros(m.shape, dtype=bool), np.zeros(m.shape, dtype=bool)
     for tile_m, tile_n in TILES + SMALL_TILES:

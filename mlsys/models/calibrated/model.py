@@ -7,6 +7,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   ``max(2·T·T′·(K/S + ramp) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U), (K/S)·chain)`` each,
   where a step of a sum follows the last after ``chain``; the best tile of a small menu is taken, as a
   library's heuristic does;
+- weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
+  their transfer;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop``;
@@ -32,6 +34,7 @@ from mlsys.models.calibrated.laws import (
     power_ceiling,
     product_seconds,
     sharing,
+    unpacking_seconds,
 )
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, VECTOR, Work
@@ -305,6 +308,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     here = kernels["kind"] == MATMUL
     if here.any():
         working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
+        moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
     working[here] = kernels["flops"][here] / (own["vector"][here] * engines["vector"][here])
     here = kernels["kind"] == ATTENTION
@@ -329,6 +333,10 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     working = times.working > times.moving
+    multiplies = kind == MATMUL
+    unpacks = np.zeros(len(kind), dtype=bool)
+    if multiplies.any():
+        unpacks[multiplies] = unpacking_seconds(stack.kernels, engines, own, times.moving, multiplies) > 0
     near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
     product = working & ((kind == MATMUL) | (kind == ATTENTION))
     computes = product & ~times.fed & ~times.chained
@@ -341,7 +349,7 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
         "clock": (waits & (shared > 1) & (shared < MOST_SHARING)) | (product & times.chained),
         "power": limited,
         "node": limited & np.isfinite(engines["power"]),
-        "vector": working & ((kind == VECTOR) | (kind == ATTENTION)),
+        "vector": (working & ((kind == VECTOR) | (kind == ATTENTION))) | (~working & unpacks),
         "link": working & (kind == COLLECTIVE),
         "bandwidth": (~working & (stack.main > 0)) | (~near & (waits | (~working & (stack.near > 0)))),
         "cache_bandwidth": near & (waits | (~working & (stack.near > 0))),

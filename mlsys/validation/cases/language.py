@@ -11,6 +11,18 @@ from mlsys.hardware import view
 from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.decoding import (
+    LLAMA_BENCH_TOKENS,
+    by_rows,
+    card_of,
+    expert_by_expert,
+    host_and_copies,
+    linked,
+    on_vulkan,
+    program,
+    stored,
+    visits_every_expert,
+)
 from mlsys.validation.cases.reading import (
     Format,
     batch_of,
@@ -29,12 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["decode", "generation", "language_model_of", "prefill", "serving"]
 
 # A server keeps this part of its memory for weights and cache, and this many sequences at most.
-_RUNTIMES = (
-    ("llama.cpp.*2023", "early llama.cpp"), ("llama.cpp", "llama.cpp"), ("Megatron-LM", "Megatron"),
-    ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*eager", "eager"), ("MLC", "MLC"),
-    ("Oct 2023", "early"),
-)  # fmt: skip
 USABLE_MEMORY = 0.9
 MOST_SEQUENCES = 2048
 
@@ -54,30 +60,22 @@ def language_model_of(row: Row) -> LanguageModel:
         model = zoo.language_model(entry.name)
     except ValueError as error:
         raise Inexpressible(f"{row.model} is no language model of the catalogue") from error
-    # With quantised weights optimum-habana keeps its shapes fixed: each token visits every expert
-    # (huggingface/optimum-habana, models/mixtral/modeling_mixtral.py, sparse_moe_forward under QUANT_CONFIG).
-    every = model.experts > 0 and "habana" in row.software and "fp8" in row.precision
+    every = model.experts > 0 and visits_every_expert(row)
     return replace(model, active_experts=model.experts) if every else model
-
-
-def _software(row: Row) -> str:
-    for word, name in _RUNTIMES:
-        if re.search(word, row.software):
-            return name
-    return "compiled"
 
 
 def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     twin, share = twin_of(row.device, cpu="CPU" in row.software)
+    twin = card_of(row, twin)
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
-    return twin.id, twin.kind, engine
+    return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, linked(row, twin, engine)
 
 
 def _ways(row: Row) -> tuple[int, int]:
     """Return over how many machines each layer is split, and into how many the layers are."""
-    if "llama.cpp" in row.software and row.n_devices > 1:
+    if "llama.cpp" in row.software and row.n_devices > 1 and not by_rows(row):
         return 1, row.n_devices  # layers one machine after the other: memory is shared, time is not
     found = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
     if found:
@@ -90,7 +88,8 @@ def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: i
     """Return the kernels of one pass, kept."""
     if tokens > 1:
         return kernels_of(model.prefill(batch, tokens, "fp16", causal=True, last_logits=True), fmt)
-    return kernels_of(model.decode(batch, context, "fp16"), fmt)
+    step = kernels_of(model.decode(batch, context, "fp16"), fmt)
+    return expert_by_expert(step, fmt) if model.experts else step
 
 
 def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float) -> Work:
@@ -104,7 +103,10 @@ def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: i
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    return Case(row, kind, f"{_software(row)} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
+    software = program(row)
+    # The same graphs generate, whether the prompt counts or not.
+    what = "llm generation" if software == "HPU graphs" else kind
+    return Case(row, kind, f"{software} {what} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
 def prefill(row: Row) -> Case:
@@ -123,11 +125,13 @@ def prefill(row: Row) -> Case:
 
 def decode(row: Row) -> Case:
     """Return the case of one step, at the middle of the stretch of tokens that was timed."""
-    fmt, model = number_format(row.precision), language_model_of(row)
+    fmt, model = stored(row, number_format(row.precision)), language_model_of(row)
     tensor, _ = _ways(row)
     text = row.seq_or_shape
     if re.search(r"input (\d+), output (\d+)", text):
         context = whole_number(r"input (\d+)", text, "prompt") + whole_number(r"output (\d+)", text, "output") // 2
+    elif on_vulkan(row):
+        context = LLAMA_BENCH_TOKENS // 2
     elif "-token prompt" in text:
         context = 5 + whole_number(r"(\d+) generated", text, "tokens generated") // 2
     elif "context" in text:
@@ -136,9 +140,10 @@ def decode(row: Row) -> Case:
         context = max(1, whole_number(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
     batch = batch_of(row, 1)
     seconds, inverse = seconds_each(row, batch)
-    step = _pass(model, fmt, 1, batch, context, tensor, 1)
+    step = _pass(model, fmt, 1, batch, context, 1 if by_rows(row) else tensor, 1)
     _agrees_with_itself(row, step, seconds)
-    return _case(row, "llm decode", [step], seconds, inverse, fmt, tensor)
+    beside = host_and_copies(row, step, batch * model.hidden, batch * model.vocabulary, fmt.value)
+    return _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
 
 
 def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:

@@ -39,6 +39,7 @@ _FORMATS: tuple[tuple[str, Format], ...] = (
     (r"int8 weight-only|weights int8", Format("fp16", 1, 2)),
     (r"w4a8", Format("fp8", 4.25 / 8, 1)),
     (r"bfp8", Format("fp8", 8.5 / 8, 8.5 / 8)),
+    (r"4-bit weights, fp16$", Format("fp16", 4.5 / 8, 2)),  # q4f16_1 of MLC, Q4_0: a scale for 32 weights
     (r"^w4(a16)?$|4-bit weights", Format("fp16", 0.5, 2)),
     (r"6-bit weights", Format("fp16", 0.75, 2)),
     (r"int8 weights, fp16", Format("fp16", 1, 2)),

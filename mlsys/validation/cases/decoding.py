@@ -1,0 +1,137 @@
+"""What the sources of tokens decoded one by one say of their programs, links and hosts.
+
+- mlc-ai/llm-perf-bench, README: several cards talk over PCIe, not NVLink; its commit of llama.cpp, of October 2023,
+  splits each matrix by rows among the cards (layers became the default with ggml-org/llama.cpp pull request 4766).
+- geerlingguy/ai-benchmarks, issues 40, 43 and 46 and the README's first footnote: on two computers its cards ran
+  llama-bench over Vulkan, 128 tokens, whichever program the column of its table names; one of them has a single
+  lane of PCIe, over which the logits of every token go to the processor.
+- huggingface/optimum-habana, models/mixtral/modeling_mixtral.py (sparse_moe_forward, under QUANT_CONFIG) and
+  models/gpt_oss/modeling_gpt_oss.py (hidden states repeated for all experts): each token visits every expert.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from mlsys.hardware import Device, Hardware, view
+from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.lowering import Format
+from mlsys.validation.rows import Row
+
+__all__ = [
+    "LLAMA_BENCH_TOKENS",
+    "by_rows",
+    "card_of",
+    "expert_by_expert",
+    "host_and_copies",
+    "linked",
+    "on_vulkan",
+    "program",
+    "stored",
+    "visits_every_expert",
+]
+
+_PROGRAMS = (
+    ("llama.cpp.*2023", "early llama.cpp"), ("llama.cpp", "llama.cpp"), ("Megatron-LM", "Megatron"),
+    ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*eager", "eager"), ("MLC", "MLC"),
+    ("Oct 2023", "early"),
+)  # fmt: skip
+LLAMA_BENCH_TOKENS = 128
+# One lane of PCIe 3.0, byte/s in one direction, and bytes of a logit.
+LANE, LOGIT = 0.985e9, 4.0
+# Rows of 2,880 weights do not fill Q4_K's blocks of 256: beside its MXFP4 experts (4.25 bits) gpt-oss-20b's file, of
+# 11.6 GB (group_data/all.py of ai-benchmarks), is Q5_0 and Q8_0; what a token reads has this many bits a weight.
+MIXED_BITS = 5.1
+
+
+def program(row: Row) -> str:
+    """Return the kind of program that ran a language model."""
+    if on_vulkan(row):
+        return "llama.cpp Vulkan"
+    return next((name for word, name in _PROGRAMS if re.search(word, row.software)), "compiled")
+
+
+def on_vulkan(row: Row) -> bool:
+    """Whether llama-bench ran over Vulkan."""
+    return "llama.cpp" in row.software and re.search(r"265K Custom PC|Pi CM5", row.note) is not None
+
+
+def stored(row: Row, fmt: Format) -> Format:
+    """Return the format with the bits that the row's file holds, where its name does not say them."""
+    return replace(fmt, weight=MIXED_BITS / 8) if on_vulkan(row) and "gpt-oss" in row.model else fmt
+
+
+def _on_bus(row: Row) -> bool:
+    """Whether several cards talk over PCIe, though they might have NVLink."""
+    return "Oct 2023" in row.software
+
+
+def linked(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
+    """Return the engine with the link that the row's machine has to its peers, or to its host."""
+    if _on_bus(row):
+        return engine.changed(link=lambda: _bus(twin))
+    return engine.changed(link=LANE) if _on_one_lane(row) else engine
+
+
+def _bus(twin: Device) -> float:
+    """Return the rate of a card's PCIe in one direction."""
+    return next(link.require("bandwidth") for link in view(twin).links if "PCIe" in link.name)
+
+
+def _on_one_lane(row: Row) -> bool:
+    return "one PCIe 2/3 lane" in row.note
+
+
+def card_of(row: Row, twin: Device) -> Device:
+    """Return the twin of the card that talks over PCIe, where the row names the kind with NVLink."""
+    return Hardware.Cloud.A100_80GB_PCIe if _on_bus(row) and twin.id == "A100_80GB" else twin
+
+
+def by_rows(row: Row) -> bool:
+    """Whether each matrix is split among the machines by rows, and everything else runs on the first."""
+    return row.n_devices > 1 and re.search(r"llama\.cpp.*2023", row.software) is not None
+
+
+def host_and_copies(row: Row, step: Work, hidden: float, vocabulary: float, value: float) -> list[Work]:
+    """Return what goes to the host, or to the other machines, beside a step's kernels.
+
+    Split by rows, every product takes a call for each other machine, one after the other, and waits for one way
+    there and back; copies to different machines overlap.
+
+    Parameters
+    ----------
+    row, step
+        The measurement, and the kernels of one step.
+    hidden, vocabulary
+        Values of an activation, and logits, of all sequences.
+    value
+        Bytes of a value.
+    """
+    works = []
+    if by_rows(row):
+        products = float(step["count"][(step["kind"] == MATMUL) & (step["weights"] > 0)].sum())
+        there_and_back = Kernel(COLLECTIVE, 0.0, hidden * value, k=ALL_REDUCE, peers=2, count=products)
+        works.append(Work.of([there_and_back, Kernel(VECTOR, 0.0, 0.0, count=products * (row.n_devices - 2))]))
+    if _on_one_lane(row):
+        # Of an exchange between two, each sends half.
+        works.append(Work.of([Kernel(COLLECTIVE, 0.0, 2 * LOGIT * vocabulary, k=ALL_GATHER, peers=2)]))
+    return works
+
+
+def visits_every_expert(row: Row) -> bool:
+    """Whether shapes are kept fixed by sending each token through every expert."""
+    return "habana" in row.software and ("fp8" in row.precision or "gpt-oss" in row.model)
+
+
+def expert_by_expert(step: Work, fmt: Format) -> Work:
+    """Return a step whose products over all visits of experts are as many products as experts are visited."""
+    columns = dict(zip(Work.FIELDS, step.columns.copy(), strict=True))
+    each = np.maximum(columns["k"] * columns["n"] * columns["batch"], 1.0) * fmt.weight
+    visited = np.where(columns["kind"] == MATMUL, np.maximum(columns["weights"] / each, 1.0), 1.0)
+    columns["batch"] = columns["batch"] * visited
+    columns["m"] = np.maximum(columns["m"] / visited, 1.0)
+    return Work(np.array(list(columns.values())))
