@@ -54,7 +54,7 @@ def tuned(cases: Sequence[Case]) -> Array:
     factors = curved(cases).tolist()
     return np.array(
         [
-            scaled(parameters_of(case.setting, case.twin, case.network)[0], factor).vectorised()
+            scaled(parameters_of(case.setting, case.twin, case.network, case.version)[0], factor).vectorised()
             for case, factor in zip(cases, factors, strict=True)
         ]
     )

@@ -77,7 +77,7 @@ def _sweep(case: Case) -> str:
 
 def _blocks(cases: Sequence[Case], pool: str, measures: Mapping[str, Array]) -> _Blocks:
     names, levels, parts = [], [], []
-    found = [levels_of(case.setting, case.twin, case.network) for case in cases]
+    found = [levels_of(case.setting, case.twin, case.network, case.version) for case in cases]
     for group in (*POOLS[pool].groups, "sweep"):
         own = [_sweep(case) if group == "sweep" else of.get(group, "") for case, of in zip(cases, found, strict=True)]
         words, place = np.unique(own, return_inverse=True)
@@ -171,7 +171,7 @@ def _counts(cases: Sequence[Case], pool: str) -> dict[str, dict[str, dict[str, s
     """Return the sweeps of each level of each group, by machine."""
     found: dict[str, dict[str, dict[str, set[str]]]] = {group: {} for group in POOLS[pool].groups}
     for case in cases:
-        for group, level in levels_of(case.setting, case.twin, case.network).items():
+        for group, level in levels_of(case.setting, case.twin, case.network, case.version).items():
             if group in found:
                 found[group].setdefault(level, {}).setdefault(case.twin, set()).add(_sweep(case))
     return found
@@ -225,7 +225,7 @@ def _spreads(
     case: Case, counts: dict[str, dict[str, dict[str, set[str]]]], groups: dict[str, Any], rest: float
 ) -> tuple[float, float]:
     """Return the expected error of one case without its machine, and without its sweep."""
-    levels = levels_of(case.setting, case.twin, case.network)
+    levels = levels_of(case.setting, case.twin, case.network, case.version)
     device, sweep = [], []
     for group in groups:
         by = counts[group].get(levels.get(group, ""), {})

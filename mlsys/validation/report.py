@@ -310,7 +310,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
             continue
         ratio = float(seconds[index]) / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
-        about = range_of(answer.setting, answer.twin, answer.network)
+        about = range_of(answer.setting, answer.twin, answer.network, version=answer.version)
         low, high = (
             (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
         )

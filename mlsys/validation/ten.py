@@ -127,7 +127,8 @@ def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
     measured = np.log([case.seconds for case in cases])
     alone = float(np.median(measured[back] - np.log(before[back])))
     # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
-    ranges = [after_ten(range_of(case.setting, case.twin, case.network, measured=True), found.spread) for case in left]
+    usual = [range_of(case.setting, case.twin, case.network, measured=True, version=case.version) for case in left]
+    ranges = [after_ten(about, found.spread) for about in usual]
     return _Graded(
         measured[rest] - np.log(before[rest]),
         measured[rest] - np.log(after),

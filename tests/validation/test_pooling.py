@@ -153,3 +153,34 @@ def test_intervals_cover_four_in_five_of_what_the_fit_has_not_seen() -> None:
         if part.expressible >= 100:
             assert part.coverage is not None
             assert 75 <= part.coverage <= 85, name
+
+
+def test_versions_of_a_software_are_told_apart(cases: list[Case]) -> None:
+    """Two versions, a third apart, in turn: what is known of a version on other machines mends a sweep left out."""
+    versions = ["2.0" if case.row.group.endswith("1") else "1.0" for case in cases]
+    stated = [
+        replace(case, row=replace(case.row, software=version)) for case, version in zip(cases, versions, strict=True)
+    ]
+    random = np.random.default_rng(3)
+    y = np.where(np.array(versions) == "2.0", 0.15, -0.15) + random.normal(0, 0.05, len(cases))
+    found = fit_pool(POOL, stated, {}, y, y)
+    levels = found.effects["groups"]["version"]["levels"]
+    software = SETTING.rpartition(" on ")[0]
+    apart = levels[f"{software}: 2.0"][0] - levels[f"{software}: 1.0"][0]
+    assert apart == pytest.approx(0.3, abs=0.05)
+    blind = fit_pool(POOL, cases, {}, y, y)
+    assert np.abs(y - found.without_sweep).mean() < 0.5 * np.abs(y - blind.without_sweep).mean()
+
+
+def test_a_version_that_was_measured_narrows_the_range() -> None:
+    row = next(row for row in shipped_rows() if "AI Hub" in row.software and row.device_class == "NPU")
+    case = interpret(row)
+    assert case.version == row.software
+    known, other = (
+        range_of(case.setting, case.twin, case.network, version=version)
+        for version in (case.version, "no such version")
+    )
+    assert other.high / other.low > known.high / known.low
+    assert effect_of(case.setting, case.twin, case.network, version="no such version") == effect_of(
+        case.setting, case.twin, case.network
+    )

@@ -70,23 +70,24 @@ class Pool:
 
 _MACHINE = ("machine", "family", "machine and software")
 _WHOLE = (*_MACHINE, "network", "network and software")
+_VERSION = "version"
 _SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
 # The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
 # no pool names gained nothing.
 POOLS: dict[str, Pool] = {
     "energy": Pool(r"^energy of ", ("machine", "network", "machine and software", "network and software")),
     "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",)),  # one sweep a machine: nothing is told of it
-    "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network")),
+    "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
     "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network")),
     "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network")),
     "wholes on GPU": Pool(
-        r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime")
+        r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime", _VERSION)
     ),
-    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network")),
+    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION)),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _SHAPE),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
-    "decode attention": Pool(r" decode attention on ", _MACHINE, _SHAPE),
+    "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
     "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
     "collectives": Pool(r"collective", _MACHINE, ("time", "launch")),
 }
@@ -164,7 +165,7 @@ def _network(name: str) -> str:
     return entry.name if entry is not None else name.lower()
 
 
-def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
+def levels_of(setting: str, device: str, network: str = "", version: str = "") -> dict[str, str]:
     """Return what a measurement has in common with others, by group.
 
     Parameters
@@ -173,6 +174,8 @@ def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
         As for :func:`mlsys.models.calibrated.library.parameters_of`.
     network
         Its name; empty for a single kernel.
+    version
+        Of the software, in the words of who measured; empty where none is meant.
     """
     software = setting.rpartition(" on ")[0]
     found = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
@@ -181,6 +184,8 @@ def levels_of(setting: str, device: str, network: str = "") -> dict[str, str]:
         name = _network(network)
         found |= {"network": name, "network and software": f"{name}, {software}"}
         found["machine and network"] = f"{device}, {name}"
+    if version:
+        found[_VERSION] = f"{software}: {version}"
     return found
 
 
@@ -190,12 +195,12 @@ _WORK = re.compile(r" (network|training|llm \w+)$")
 _ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime")
 
 
-def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True) -> Effect:
+def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True, version: str = "") -> Effect:
     """Return what like measurements say of a question.
 
     Parameters
     ----------
-    setting, device, network
+    setting, device, network, version
         As for :func:`levels_of`.
     machine
         Whether what is known of the machine counts; a machine with measurements of its own has no need of it.
@@ -209,7 +214,7 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     fitted = fitted_effects().get(name)
     if fitted is None or not device:
         return NO_EFFECT
-    levels = levels_of(setting, device, network)
+    levels = levels_of(setting, device, network, version)
     parts = []
     for group in POOLS[name].groups:
         if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
@@ -245,7 +250,7 @@ def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, i
     return math.sqrt(rest + open_)
 
 
-def spread_of(setting: str, device: str = "", network: str = "") -> tuple[float, tuple[str, ...]]:
+def spread_of(setting: str, device: str = "", network: str = "", version: str = "") -> tuple[float, tuple[str, ...]]:
     """Return how far an estimate is expected to be off, and which of its groups were never measured.
 
     ``USUAL`` for settings without a pool.
@@ -254,7 +259,7 @@ def spread_of(setting: str, device: str = "", network: str = "") -> tuple[float,
     fitted = fitted_effects().get(name)
     if fitted is None:
         return USUAL, ()
-    levels = levels_of(setting, device, network)
+    levels = levels_of(setting, device, network, version)
     counts = []
     for group in POOLS[name].groups:
         known = fitted["groups"][group]["levels"].get(levels.get(group, ""), (0.0, 0))

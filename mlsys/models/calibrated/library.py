@@ -43,12 +43,12 @@ def fitted() -> FrozenDict[str, Parameters]:
     return FrozenDict({setting: Parameters(**values) for setting, values in read.items()})
 
 
-def parameters_of(setting: str, device: str = "", network: str = "") -> tuple[Parameters, str]:
+def parameters_of(setting: str, device: str = "", network: str = "", version: str = "") -> tuple[Parameters, str]:
     """Return the parameters of a setting, and whose they are.
 
     Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
     where the file that ``MLSYS_CALIBRATION`` names has it, they are its own. What measurements of the
-    machine, of its family and of the ``network`` in other settings say, is counted in as
+    machine, of its family, of the ``network`` in other settings and of the ``version`` of the software say, is counted in as
     :func:`mlsys.models.calibrated.effects.effect_of` has it.
 
     Where a setting was never fitted, those of the same software on another class of machine
@@ -61,7 +61,7 @@ def parameters_of(setting: str, device: str = "", network: str = "") -> tuple[Pa
     """
     plain, whose = plain_of(setting, device)
     own = bool(device) and calibrated(setting, device) is not None
-    factor = effect_of(setting, device, network, machine=not own).factor
+    factor = effect_of(setting, device, network, machine=not own, version=version).factor
     return scaled(plain, factor * (calibrated_network(device, network) if own else 1.0)), whose
 
 

@@ -89,7 +89,7 @@ def setting_on(setting: str, device: str) -> str:
     return setting.replace(" on GPU", " on consumer GPU") if _CONSUMER.search(name) else setting
 
 
-def range_of(setting: str, device: str = "", network: str = "", *, measured: bool = False) -> Range:
+def range_of(setting: str, device: str = "", network: str = "", *, measured: bool = False, version: str = "") -> Range:
     """Return the interval of an estimate.
 
     Parameters
@@ -103,6 +103,8 @@ def range_of(setting: str, device: str = "", network: str = "", *, measured: boo
         Its name; the interval is wider for one that was never measured.
     measured
         Whether to answer as for a machine that was measured in the setting, whoever did.
+    version
+        Of the software; the interval is wider where it was never measured, or is not said.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def range_of(setting: str, device: str = "", network: str = "", *, measured: boo
     """
     own = bool(device) and calibrated(setting, device) is not None
     seen = own or measured or device in machines().get(setting, FrozenDict({}))
-    spread, unseen = spread_of(setting, device, network)
+    spread, unseen = spread_of(setting, device, network, version)
     after = calibrated_spread(device) if own else None
     if after is not None:
         return after_ten(range_at(setting, device, spread, seen=True), after)

@@ -58,6 +58,11 @@ class Case:
     power: float = 0.0
 
     @property
+    def version(self) -> str:
+        """The software as the row names it: its version, and how it was built and run."""
+        return self.row.software
+
+    @property
     def network(self) -> str:
         """Name of the network, as the catalogue spells it where it has it; that of a kernel is of no use."""
         return usual_name(self.row.model)
