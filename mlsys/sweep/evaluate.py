@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
+from mlsys.sweep.spec import Variant
 from mlsys.sweep.table import SweepRow
 
 __all__ = ["evaluate_points"]
@@ -50,9 +51,12 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
     rows: list[SweepRow] = []
     held: list[tuple[CaseWork, list[Point]]] = []
     size = 0
+    batches: dict[Variant, set[int]] = {}
+    for point in points:
+        batches.setdefault(point.case.variant, set()).add(point.case.batch)
     for case, own in itertools.groupby(points, key=lambda point: point.case):
         here = list(own)
-        network, reason = _made(case)
+        network, reason = _made(case, batches[case.variant])
         if network is None:
             rows += _timed(held)
             rows += [_without(point, reason) for point in here]
@@ -67,9 +71,9 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
     return {name: list(values) for name, values in zip(SweepRow._fields, zip(*rows, strict=True), strict=True)}
 
 
-def _made(case: SweepCase) -> tuple[CaseWork | None, str]:
+def _made(case: SweepCase, batches: Iterable[int]) -> tuple[CaseWork | None, str]:
     try:
-        return work_of(case), ""
+        return work_of(case, batches), ""
     except Exception as error:  # a network is anybody's code: whatever it raises is the reason of its rows
         text = str(error).strip().splitlines()
         plain = isinstance(error, (ValueError, LookupError, OSError))

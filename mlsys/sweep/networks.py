@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
+from mlsys.sweep.batches import AcrossBatches, CountedKernels
 from mlsys.sweep.points import SweepCase
 from mlsys.sweep.spec import Variant
 from mlsys.workloads import Network, Workload, load
@@ -48,17 +49,28 @@ class CaseWork:
     name: str
 
 
-def work_of(case: SweepCase) -> CaseWork:
-    """Return the kernels of a case, every value stored in its precision."""
-    if case.variant.source == "catalogue":
-        network = network_of(case.variant, case.batch, case.precision)
-        return _counted(network, case, _kernels(network), 1.0)
-    network, kernels, sizes = _captured_kernels(case.variant, case.batch)
-    size = element_size(case.precision).m_as("byte")
+def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
+    """Return the kernels of a case, every value stored in its precision; ``batches`` are all that will be asked for."""
+    catalogue = case.variant.source == "catalogue"
+    kernels = _across_batches(case.variant, case.precision if catalogue else "fp32").at(case.batch, batches)
+    if catalogue:
+        return _counted(kernels, case, kernels.columns, 1.0)
+    size, sizes = element_size(case.precision).m_as("byte"), kernels.value_bytes
     columns = kernels.columns.copy()
     columns[_FIELDS("weights")] *= size / sizes
     columns[_FIELDS("moved")] *= size / sizes
-    return _counted(network, case, Work(columns), size / float(sizes.max(initial=1.0)))
+    return _counted(kernels, case, columns, size / float(sizes.max()))
+
+
+@functools.lru_cache(maxsize=16)
+def _across_batches(variant: Variant, precision: str) -> AcrossBatches:
+    def made(batch: int) -> CountedKernels:
+        network = network_of(variant, batch, precision)
+        if not len(network):
+            raise ArgumentError(f"the network {network.name!r} has no operators")
+        return CountedKernels.of(network)
+
+    return AcrossBatches(made)
 
 
 def network_of(variant: Variant, batch: int, precision: str = "fp32") -> Network:
@@ -104,34 +116,18 @@ def _with_fixed_batch(variant: Variant, batch: int) -> Workload:
     return load(variant.place, batch=batch, **_sizes(variant), option="`{}`")
 
 
-@functools.lru_cache(maxsize=64)
-def _captured_kernels(variant: Variant, batch: int) -> tuple[Network, Work, NDArray[np.float64]]:
-    """Return a captured network, its kernels, and the bytes of a value in the format of each."""
-    network = network_of(variant, batch)
-    widths = {name: element_size(name).m_as("byte") for name in {operator.precision for operator in network}}
-    distinct = {id(operator): widths[operator.precision] for operator in network}
-    return network, _kernels(network), np.array(list(distinct.values()))
-
-
-def _kernels(network: Network) -> Work:
-    if not len(network):
-        raise ArgumentError(f"the network {network.name!r} has no operators")
-    return kernels_of(network, None)
-
-
-def _counted(network: Network, case: SweepCase, work: Work, scale: float) -> CaseWork:
+def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float64], scale: float) -> CaseWork:
     """Take equal kernels together and count what must lie in memory."""
-    held = getattr(network, "weight_bytes", None)
-    stored = float(held.m_as("byte")) * scale if held is not None else 0.0
+    stored = (kernels.stored or 0.0) * scale
     if not stored:
-        stored = float(network.parameters.m_as("param")) * element_size(case.precision).m_as("byte")
-    other = work["moved"] - work["weights"]
+        stored = kernels.parameters * element_size(case.precision).m_as("byte")
+    other = columns[_FIELDS("moved")] - columns[_FIELDS("weights")]
     kept = np.zeros(len(other), dtype=bool)
     if case.variant.phase == "decode":  # keys and values of every layer stay between steps
-        kept[[row for row, op in zip(network.arrays.order, network, strict=True) if op.kind == "attention"]] = True
-    needed = stored + float(other[~kept].max(initial=0.0)) + float((other * work["count"])[kept].sum())
+        kept = np.array([kind == "attention" for kind in kernels.kinds])
+    needed = stored + float(other[~kept].max(initial=0.0)) + float(other[kept].sum())
     source = f"{case.variant.source}{_SOURCES[case.variant.source, case.variant.fused]}"
-    return CaseWork(_merged(work), len(network), needed, source, network.name)
+    return CaseWork(_merged(columns), len(kernels.names), needed, source, kernels.name)
 
 
 _SOURCES = {
@@ -142,10 +138,9 @@ _SOURCES = {
 }
 
 
-def _merged(work: Work) -> Work:
+def _merged(columns: NDArray[np.float64]) -> Work:
     """Return the same kernels with equal ones in one row: layers repeat, and each row costs time."""
     place = _FIELDS("count")
-    keys = np.delete(work.columns, place, axis=0)
-    distinct, which = np.unique(keys, axis=1, return_inverse=True)
-    counts = np.bincount(which.ravel(), weights=work["count"], minlength=distinct.shape[1])
+    distinct, which = np.unique(np.delete(columns, place, axis=0), axis=1, return_inverse=True)
+    counts = np.bincount(which.ravel(), weights=columns[place], minlength=distinct.shape[1])
     return Work(np.insert(distinct, place, counts, axis=0))

@@ -1,0 +1,179 @@
+"""A network at many batches, from a few at which it is made.
+
+Every size that depends on the batch grows in proportion to it, and what is decided on the way to a network's kernels
+compares such sizes. Two straight lines cross once at most: what is decided alike at two batches is decided alike
+between them. So where a network comes to the same kernels at three batches, with numbers on one line, it is on that
+line between them; the numbers are whole, so that the line gives them exactly. Where a number bends, as the part of a
+table of words that is read at all, there are two lines. Any other batch is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.models.calibrated.work import Work
+from mlsys.precision import element_size
+from mlsys.workloads import Network
+
+__all__ = ["AcrossBatches", "CountedKernels"]
+
+_EXACT = 2.0**53  # up to which floats hold every whole number
+_POINTS = 3  # that make sure of a line
+
+
+@dataclass(frozen=True, eq=False)
+class CountedKernels:
+    """The kernels of a network at one batch, in plain numbers.
+
+    Attributes
+    ----------
+    name
+        Of the network.
+    columns
+        Shape (fields of :class:`~mlsys.models.calibrated.work.Work`, operators), in the order in which they run.
+    precisions, kinds, names
+        Of each operator.
+    stored
+        Bytes of the weights of the whole module; None where the network does not say.
+    parameters
+        How many it has.
+    """
+
+    name: str
+    columns: NDArray[np.float64]
+    precisions: tuple[str, ...]
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    stored: float | None
+    parameters: float
+
+    @classmethod
+    def of(cls, network: Network) -> CountedKernels:
+        """Return the kernels of a network."""
+        columns = kernels_of(network, None).columns[:, network.arrays.order]
+        columns[Work.FIELDS.index("count")] = 1.0
+        held = getattr(network, "weight_bytes", None)
+        return cls(
+            network.name,
+            columns,
+            tuple(operator.precision for operator in network),
+            tuple(operator.kind for operator in network),
+            tuple(operator.name for operator in network),
+            None if held is None else float(held.m_as("byte")),
+            float(network.parameters.m_as("param")),
+        )
+
+    @property
+    def value_bytes(self) -> NDArray[np.float64]:
+        """Bytes of a value in the number format of each operator, shape (operators,)."""
+        sizes = {name: float(element_size(name).m_as("byte")) for name in set(self.precisions)}
+        return np.array([sizes[name] for name in self.precisions])
+
+    def is_like(self, other: CountedKernels) -> bool:
+        """Tell whether all is equal but the numbers of the kernels."""
+        plain = [(one.name, one.precisions, one.kinds, one.names, one.stored, one.parameters) for one in (self, other)]
+        return plain[0] == plain[1]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every number is whole and exact."""
+        return bool((self.columns == np.rint(self.columns)).all() and (np.abs(self.columns) < _EXACT).all())
+
+
+class Line(NamedTuple):
+    """The kernels from one batch to another: what they are at the first, and what each batch adds."""
+
+    first: int
+    last: int
+    start: CountedKernels
+    slope: NDArray[np.int64]
+
+    def at(self, batch: int) -> CountedKernels:
+        """Return the kernels at a batch."""
+        columns = self.start.columns.astype(np.int64) + self.slope * (batch - self.first)
+        return replace(self.start, columns=columns.astype(float))
+
+
+class AcrossBatches:
+    """What a network comes to at the batches that are asked for; ``made`` makes it at one.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> def made(batch):
+    ...     print("made at", batch)
+    ...     return CountedKernels.of(load("lenet5", batch=batch))
+    >>> lenet = AcrossBatches(made)
+    >>> [int(lenet.at(batch, range(1, 101)).columns[1].sum()) for batch in (1, 2, 3, 100)]
+    made at 1
+    made at 2
+    made at 100
+    [878402, 1756804, 2635206, 87840200]
+    """
+
+    def __init__(self, made: Callable[[int], CountedKernels]) -> None:
+        self._made = made
+        self._known: dict[int, CountedKernels] = {}
+        self._lines: list[Line] = []
+        self._tried: set[tuple[int, ...]] = set()
+
+    def at(self, batch: int, among: Iterable[int] = ()) -> CountedKernels:
+        """Return the kernels at a batch, of all that will be asked for. What making them raises is raised."""
+        found = self._found(batch)
+        if found is None and (asked := tuple(sorted({batch, *among}))) not in self._tried:
+            self._tried.add(asked)
+            if len(asked) > _POINTS:
+                self._draw(asked)
+            found = self._found(batch)
+        return self._make(batch) if found is None else found
+
+    def _found(self, batch: int) -> CountedKernels | None:
+        if batch in self._known:
+            return self._known[batch]
+        return next((line.at(batch) for line in self._lines if line.first <= batch <= line.last), None)
+
+    def _make(self, batch: int) -> CountedKernels:
+        if batch not in self._known:
+            self._known[batch] = self._made(batch)
+        return self._known[batch]
+
+    def _draw(self, asked: tuple[int, ...]) -> None:
+        """Draw one line through the batches that are asked for, or two."""
+        try:
+            low, next_, top = (self._make(asked[place]) for place in (0, 1, -1))
+            if self._straight(asked[0], asked[1], asked[-1]) or not low.is_like(top):
+                return
+            before = self._make(asked[-2])
+            rise = (next_.columns - low.columns) / (asked[1] - asked[0])
+            fall = (top.columns - before.columns) / (asked[-1] - asked[-2])
+            ahead = low.columns - rise * asked[0] - (top.columns - fall * asked[-1])
+            bends = (ahead + (rise - fall) * asked[-1] != 0) & (rise != fall)
+            crossings = -ahead[bends] / (rise - fall)[bends]
+            if crossings.size and low.is_like(before):
+                below = max((batch for batch in asked if batch <= crossings.min()), default=asked[0])
+                above = min((batch for batch in asked if batch >= crossings.max()), default=asked[-1])
+                self._straight(asked[0], asked[1], below)
+                self._straight(above, asked[-2], asked[-1])
+        except (ValueError, LookupError):
+            return  # a batch that the network does not take is refused when its turn comes
+
+    def _straight(self, *batches: int) -> bool:
+        """Tell whether the kernels at three batches are on one line, and keep it."""
+        first, second, last = sorted(batches)
+        if len({first, second, last}) < _POINTS:
+            return False
+        points = [self._make(batch) for batch in (first, second, last)]
+        if not all(point.is_like(points[0]) and point.is_whole for point in points):
+            return False
+        x, y, z = (point.columns.astype(np.int64) for point in points)
+        slope, rest = np.divmod(y - x, second - first)
+        if rest.any() or (z != x + slope * (last - first)).any():
+            return False
+        self._lines.append(Line(first, last, points[0], slope))
+        return True

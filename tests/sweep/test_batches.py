@@ -1,0 +1,68 @@
+"""A network at many batches is what it is when it is made at each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys.mapping.fusion import as_kernels
+from mlsys.sweep.batches import AcrossBatches, CountedKernels
+from mlsys.workloads import load
+
+LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+def counted(name: str, batch: int) -> CountedKernels:
+    return CountedKernels.of(as_kernels(load(name, batch=batch)))
+
+
+# Of gpt2 and bert-base the rows that are read come to the whole table of words at some batch.
+@pytest.mark.parametrize(("name", "fewer"), [("resnet18", 3), ("gpt2", 6), ("bert-base", 6), ("unet", 3)])
+def test_every_batch_is_as_if_it_were_made(name: str, fewer: int) -> None:
+    made = {batch: counted(name, batch) for batch in LADDER}
+    asked = []
+    across = AcrossBatches(lambda batch: asked.append(batch) or made[batch])
+    for batch in LADDER:
+        found = across.at(batch, LADDER)
+        assert found.is_like(made[batch]) and np.array_equal(found.columns, made[batch].columns), batch
+    assert len(asked) == len(set(asked)) <= fewer
+
+
+def of_columns(batch: int, *numbers: float, names: tuple[str, ...] = ("only",)) -> CountedKernels:
+    columns = np.ones((10, 1))
+    columns[1 : 1 + len(numbers), 0] = numbers
+    return CountedKernels("toy", columns, ("fp32",), ("gemm",), names, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda batch: of_columns(batch, batch**2),
+        lambda batch: of_columns(batch, min(3 * batch, 700), max(batch, 90)),
+        lambda batch: of_columns(batch, min(batch, 40) + min(batch, 300)),
+        lambda batch: of_columns(batch, batch, names=("small" if batch < 70 else "large",)),
+        lambda batch: of_columns(batch, batch / 3),
+        lambda batch: of_columns(batch, 2.0**55 * batch),
+    ],
+    ids=["square", "two bends", "bends twice", "other kernels", "broken numbers", "beyond exact floats"],
+)
+@pytest.mark.parametrize("batches", [LADDER, tuple(range(1, 600, 7)), (5, 9), (3, 3, 200, 1000)])
+def test_what_is_no_line_is_made_at_each_batch(made: object, batches: tuple[int, ...]) -> None:
+    across = AcrossBatches(made)
+    for batch in batches:
+        found = across.at(batch, batches)
+        assert found.is_like(made(batch)) and np.array_equal(found.columns, made(batch).columns), batch
+
+
+def test_a_batch_that_is_refused_is_refused_alone() -> None:
+    def made(batch: int) -> CountedKernels:
+        if batch > 100:
+            raise ValueError("too large")
+        return replace(of_columns(batch, batch), name="small batches")
+
+    across = AcrossBatches(made)
+    assert [int(across.at(batch, (*LADDER,)).columns[1, 0]) for batch in LADDER[:7]] == list(LADDER[:7])
+    with pytest.raises(ValueError, match="too large"):
+        across.at(128, LADDER)
