@@ -1,8 +1,9 @@
 """Run the parts of `make test` side by side: two cores are then never idle, whatever waits for what.
 
 Each part writes into ``_build/test/NAME.log``, which is printed when it ends, with its time and its processor time.
-Parts in one line wait for each other; lines run at once, those behind the first with lower priority, because the
-browser needs the book and the notebooks come last. All run to their end, and any failure is the failure of the whole.
+Parts in one line wait for each other, because the browser needs the book; lines run at once. Those that often wait
+for another process have priority, and the tests take what is left: they alone can be shared out to the last second,
+so they end last. All parts run to their end, and any failure is the failure of the whole.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from pages import ROOT, notebook_files
 
 LOGS = ROOT / "_build" / "test"
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadscope")
+PYTEST = (sys.executable, "-m", "pytest", "-q")
 EVERY = 20.0  # seconds between two lines about what still runs
 
 
@@ -72,10 +73,10 @@ def lines() -> list[list[Part]]:
     return [
         [
             Part("book", (sys.executable, "tools/book.py", "committed")),
-            Part("browser", (sys.executable, "-m", "pytest", "-q", "-p", "no:nbval", "tests/browser")),
-            Part("notebooks", (*PYTEST, "--nbval", *sanitize, *notebooks)),
+            Part("browser", (*PYTEST, "-p", "no:nbval", "tests/browser")),
         ],
-        [Part("tests", (*PYTEST, "-p", "no:nbval", "--no-loadscope-reorder", "-m", "not browser"), nice=5)],
+        [Part("notebooks", (*PYTEST, "--nbval", *sanitize, *notebooks))],
+        [Part("tests", (*PYTEST, "-p", "no:nbval", "-n", "auto", "--dist", "worksteal", "-m", "not browser"), nice=5)],
         [Part("lint", ("make", "--no-print-directory", "lint"), nice=5)],
     ]
 

@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
@@ -28,6 +29,18 @@ SETTINGS = {
 }
 PATIENCE = 600_000  # milliseconds until a thing that does not come counts as missing, however busy the machine is
 READY = "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.isReady === true"
+OPEN = """async (path) => {
+    const { commands, shell } = window.jupyterapp;
+    const panel = await commands.execute("docmanager:open", { path, factory: "Notebook" });
+    shell.activateById(panel.id);
+    await panel.context.ready;
+}"""
+CLOSE = """async () => {
+    for (const panel of [...window.jupyterapp.shell.widgets("main")]) {
+        await panel.sessionContext?.shutdown();
+        panel.dispose();
+    }
+}"""
 IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
 
 
@@ -75,7 +88,8 @@ def jupyter(folder: Path) -> Iterator[str]:
         wait_for(f"{address}/api", server, log)
         yield address
     finally:
-        server.terminate()
+        for process in [*psutil.Process(server.pid).children(recursive=True), server]:
+            process.kill()  # nothing of theirs is wanted, and a server asked to end waits for each kernel
         server.wait()
 
 
@@ -91,21 +105,31 @@ def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-3000:]}")
 
 
+@pytest.fixture(scope="module")
+def desk(jupyter: str, context: BrowserContext) -> Iterator[Page]:
+    """Return JupyterLab, in which each lab is opened: to load it takes longer than most labs."""
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{jupyter}/lab?reset")
+    page.wait_for_function("() => window.jupyterapp !== undefined")
+    page.evaluate("() => window.jupyterapp.restored.then(() => null)")
+    yield page
+    page.close()
+
+
 @pytest.fixture(params=LABS)
-def lab(request: pytest.FixtureRequest, folder: Path, jupyter: str, context: BrowserContext) -> Iterator[Page]:
+def lab(request: pytest.FixtureRequest, folder: Path, desk: Page) -> Iterator[Page]:
     """Return a lab with all its cells run, and nothing kept of an earlier test."""
     for kept in folder.glob("*.state.json"):
         kept.unlink()
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    page.goto(f"{jupyter}/lab/tree/{request.param}.ipynb?reset")
-    page.wait_for_function(READY)
-    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_function(IDLE)
-    expect(page.locator(".mlsys-lock").first).to_be_visible(timeout=PATIENCE)
-    page.wait_for_function(IDLE)  # cells below the lab may still compute
-    yield page
-    page.close()
+    desk.evaluate(OPEN, f"{request.param}.ipynb")
+    desk.wait_for_function(READY)
+    desk.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => null)")
+    desk.wait_for_function(IDLE)
+    expect(desk.locator(".mlsys-lock").first).to_be_visible(timeout=PATIENCE)
+    desk.wait_for_function(IDLE)  # cells below the lab may still compute
+    yield desk
+    desk.evaluate(CLOSE)
 
 
 def answer(part) -> None:
