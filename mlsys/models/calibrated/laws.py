@@ -39,6 +39,8 @@ TILES = (
 )
 LARGEST_ALONE = 256 * 128
 SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
+ALL_TILES = np.array(TILES + SMALL_TILES, dtype=float)
+AT_ONCE = 256  # products whose tiles are tried together: all at once would leave the processor's cache
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
 MOST_SPLITS = 32.0
@@ -190,39 +192,62 @@ def product_seconds(
     """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
     units, array = engines["units"][here], engines["array"][here]
-    rate = sustained(engines, own, here) / units
-    shared = sharing(engines)[here]
-    supply = feed[here] / units * shared
-    width = np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5)
-    tall = np.where(array > 1, np.ceil(k / array) * array, k)  # a systolic array pads the reduction
+    shared, fed = sharing(engines)[here], feed[here]
     # A product by a vector gives each sum to a group of lanes, which add up what they have at the end.
     by_lanes = (np.minimum(m, n) <= 1) & ~_on_matrix_units(engines)[here]
-    chain = _chain(engines)[here] / np.where(by_lanes, LANES, 1.0)
-    best = np.full(m.shape, np.inf)
-    waits, chained = np.zeros(m.shape, dtype=bool), np.zeros(m.shape, dtype=bool)
-    for tile_m, tile_n in TILES + SMALL_TILES:
-        fixed = array > 1
-        rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), float(tile_m))
-        columns = np.where(fixed, array, float(tile_n))
-        if tile_m * tile_n > LARGEST_ALONE and not (shared > 1).any():
-            continue
-        allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
-        blocks = np.ceil(m / rows) * np.ceil(n / columns) * batch
-        # Along the reduction a block is split as often as fills the units, or not at all.
-        fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, MOST_SPLITS)
-        for split in (np.ones_like(fill), fill):
-            depth = tall / split
-            arithmetic = 2 * rows * columns * (depth + own["ramp"][here]) / rate
-            feeding = (rows + columns) * depth * width / supply
-            inner = np.maximum(np.maximum(arithmetic, feeding), chain * depth)
-            waves = np.ceil(blocks * split / units)
-            extra = 2 * split * m * n * batch * 4 / feed[here] + np.where(fixed, 0.0, SECOND_KERNEL)
-            time = waves * inner + np.where(split > 1, extra, 0.0)
-            if split is not fill:
-                streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed[here]
-                time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
-            better = allowed & (time < best)
-            best = np.where(better, time, best)
-            waits = np.where(better, (feeding > arithmetic) & (feeding >= chain * depth), waits)
-            chained = np.where(better, chain * depth > np.maximum(arithmetic, feeding), chained)
-    return best, waits, chained
+    columns = {
+        "m": m, "n": n, "k": k, "batch": batch, "units": units, "array": array, "shared": shared, "feed": fed,
+        "rate": sustained(engines, own, here) / units,
+        "supply": fed / units * shared,
+        "width": np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5),
+        "tall": np.where(array > 1, np.ceil(k / array) * array, k),  # a systolic array pads the reduction
+        "chain": _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
+        "ramp": own["ramp"][here],
+    }  # fmt: skip
+    pieces = [
+        _at_best_tile({name: column[at : at + AT_ONCE] for name, column in columns.items()})
+        for at in range(0, len(m), AT_ONCE)
+    ]
+    times, waits, chained = zip(*pieces, strict=True) if pieces else ([m], [m > 0], [m > 0])
+    return np.concatenate(times), np.concatenate(waits), np.concatenate(chained)
+
+
+def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return what :func:`product_seconds` does, of a few products; all tiles are tried at once."""
+    m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
+    chain, feed = products["chain"], products["feed"]
+    fixed = array > 1
+    offered = ALL_TILES if (shared > 1).any() else ALL_TILES[ALL_TILES.prod(axis=1) <= LARGEST_ALONE]
+    tile_m, tile_n = offered.T[:, :, None]  # shape (tiles, 1), and what follows (tiles, products)
+    rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), tile_m)
+    columns = np.where(fixed, array, tile_n)
+    allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
+    blocks = np.ceil(m / rows) * np.ceil(n / columns) * products["batch"]
+    # Along the reduction a block is split as often as fills the units, or not at all.
+    fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, MOST_SPLITS)
+    times, waits, chained = [], [], []
+    for split in (np.ones_like(fill), fill):
+        depth = products["tall"] / split
+        arithmetic = 2 * rows * columns * (depth + products["ramp"]) / products["rate"]
+        feeding = (rows + columns) * depth * products["width"] / products["supply"]
+        linked = chain * depth
+        busy = np.maximum(arithmetic, feeding)
+        inner = np.maximum(busy, linked)
+        time = np.ceil(blocks * split / units) * inner
+        if split is fill:
+            extra = 2 * split * m * n * products["batch"] * 4 / feed + np.where(fixed, 0.0, SECOND_KERNEL)
+            time = time + np.where(split > 1, extra, 0.0)
+        else:
+            streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed
+            time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
+        times.append(np.where(allowed & (time < np.inf), time, np.inf))
+        waits.append((feeding > arithmetic) & (feeding >= linked))
+        chained.append(linked > busy)
+    # Taken is the first of the fastest: of each tile, whole blocks come before split ones.
+    each = np.arange(len(m))
+    flat = np.stack(times, axis=1).reshape(-1, len(m))
+    first = flat.argmin(axis=0)
+    best = flat[first, each]
+    split, tile = first % 2, first // 2
+    found = best < np.inf
+    return best, found & np.stack(waits)[split, tile, each], found & np.stack(chained)[split, tile, each]
