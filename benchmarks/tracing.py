@@ -71,10 +71,10 @@ def count(counter: str, name: str) -> dict[str, Any]:
     """Count one network twice in this process."""
     import torch
 
-    from mlsys.workloads.torch_models import RECIPES
+    from mlsys.workloads.torch_models import recipe as recipe_of
 
     torch.set_num_threads(1)
-    recipe = RECIPES[name]
+    recipe = recipe_of(name)
     device = "meta" if counter in ("mlsys", "torch") else "cpu"
     sizes = [NETWORKS[name][0].get(size, recipe.default) if isinstance(size, str) else size for size in recipe.shape]
     with torch.device(device):

@@ -63,18 +63,10 @@ def _named(model: str, sizes: dict[str, int]) -> tuple[Any, Any, str]:
     import torch
 
     from mlsys.workloads import zoo
-    from mlsys.workloads.resolve import unknown_network
-    from mlsys.workloads.torch_models import RECIPES
+    from mlsys.workloads.torch_models import recipe as recipe_of
 
-    entry = zoo.resolve(model)
-    if entry is None:
-        raise unknown_network(model)
-    if entry.code is None:
-        raise ArgumentError(
-            f"{model!r} cannot be run: it is written down in the catalogue without PyTorch code. "
-            f"Give one of {', '.join(RECIPES)}, a package.module:factory, or a config.json"
-        )
-    name, recipe = entry.name, RECIPES[entry.code]
+    recipe, entry = recipe_of(model), zoo.entry(model)
+    name = entry.name
     for label in ("image", "sequence"):
         if label in sizes and recipe.free != label:
             takes = f"takes --{recipe.free}" if recipe.free else "has one input size"

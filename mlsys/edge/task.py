@@ -130,14 +130,9 @@ def fresh_network(name: str, seed: int = 0) -> torch.nn.Module:
 
         given: torch.nn.Module = module_of(name, meta=False)[0].eval()
         return given
-    from mlsys.workloads import zoo
-    from mlsys.workloads.resolve import unknown_network
-    from mlsys.workloads.torch_models import RECIPES
+    from mlsys.workloads.torch_models import recipe
 
-    entry = zoo.resolve(name)
-    if entry is None or entry.code is None:
-        raise unknown_network(name)
-    made: torch.nn.Module = RECIPES[entry.code].make(None).eval()
+    made: torch.nn.Module = recipe(name).make(None).eval()
     return made
 
 

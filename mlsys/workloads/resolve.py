@@ -225,7 +225,9 @@ def _from_catalogue(name: str, given: dict[str, int], precision: str, phase: Pha
             f"{option.format('sequence')} must be at most {entry.longest}, the positions that {entry.name} has "
             f"learned, got {given['sequence']}"
         )
-    if entry.code and phase != "decode":
+    if entry.drawn and phase != "decode":
+        return _drawn(entry, {"batch": 1, **given}, precision, phase)
+    if entry.code:
         return _captured(entry, given, precision, option)
     return _written_down(entry, {"batch": 1, **given}, precision, phase)
 
@@ -277,14 +279,32 @@ def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stu
     return workload if precision == captured_in else workload.stored_as(precision)
 
 
-def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
-    from mlsys.workloads.workload import Workload
+def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
+    """Return a network with its graph, both drawn from the recipe that counts its products."""
+    sizes = _with_usual(entry, sizes)
+    given: dict[str, Any] = {**sizes, "precision": precision}
+    return replace(
+        entry.drawing(**given).finished().at({}),
+        name=entry.title,
+        sizes=FrozenDict(sizes),
+        recipe=f"{entry.source}; written down layer by layer, with its edges",
+        _again=partial(_changed, entry.name, sizes, precision, phase),
+        _stored=partial(_in_format, entry.name, sizes, phase),
+    )
 
+
+def _with_usual(entry: Entry, sizes: dict[str, int]) -> dict[str, int]:
     if entry.image and entry.free_image:
         sizes = {**sizes, "image": sizes.get("image", entry.image[1])}
     if entry.sequence:
         sizes = {**sizes, "sequence": sizes.get("sequence", entry.sequence)}
+    return sizes
 
+
+def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
+    from mlsys.workloads.workload import Workload
+
+    sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}
     return replace(
         Workload.from_network(entry.build(**given, fused=False)),

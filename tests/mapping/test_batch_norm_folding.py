@@ -12,7 +12,7 @@ from torch import nn
 from mlsys.errors import ArgumentError
 from mlsys.mapping.fusion import fold_batch_norm, fuse
 from mlsys.workloads import Workload
-from mlsys.workloads.torch_models.vision import ResNet
+from mlsys.workloads.torch_models import recipe
 
 LAYERS = {
     "conv1d": (lambda: nn.Conv1d(6, 8, 3, bias=False), nn.BatchNorm1d, (2, 6, 9)),
@@ -74,7 +74,7 @@ def test_torchs_own_formula_agrees() -> None:
 
 
 def test_all_53_of_resnet50() -> None:
-    network = lived_in(ResNet(50, 10), torch.float32)
+    network = lived_in(recipe("resnet50").make(), torch.float32)
     for part in network.modules():  # gains that keep fifty layers within range
         if isinstance(part, nn.BatchNorm2d):
             part.weight.uniform_(0.1, 0.5)
@@ -87,7 +87,7 @@ def test_all_53_of_resnet50() -> None:
 def test_the_work_of_normalisation_falls_to_zero() -> None:
     """Two FLOP an element before, one addition of a bias after; fused, the bytes are the same but for the vectors."""
     with torch.device("meta"):
-        network = ResNet(50).eval()
+        network = recipe("resnet50").make().eval()
         image = torch.zeros(1, 3, 224, 224)
     before, after = (Workload.from_torch(module, image) for module in (network, fold_batch_norm(network)))
     work = {row.kind: row.elementwise.magnitude for row in before.by_kind()}

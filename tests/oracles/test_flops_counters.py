@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mlsys.units import Q_
 from mlsys.workloads import Workload, load, zoo
-from mlsys.workloads.torch_models import RECIPES
+from mlsys.workloads.torch_models import RECIPES, recipe
 from sampled import drawn
 
 with (Path(__file__).parent / "data" / "flop_counters.csv").open(newline="") as file:
@@ -58,11 +58,7 @@ def test_the_record_holds_counters_that_miss_the_reference() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", drawn(NETWORKS, 5, "torch's own counter"))
 def test_torchs_counter_on_whole_networks(name: str) -> None:
-    recipe = RECIPES[name]
-    sizes = [recipe.default if isinstance(size, str) else size for size in recipe.shape]
-    with torch.device("meta"):
-        inputs = torch.zeros(2, *sizes, dtype=torch.long if recipe.free == "sequence" else torch.float32)
-        module = recipe.make()
+    module, inputs = recipe(name).ready(2, dtype=torch.float32)
     captured = Workload.from_torch(module, inputs)
     assert flops(captured) == torchs_count(module, inputs) > 0
     assert captured.coverage == 1
@@ -88,7 +84,7 @@ def test_torchs_counter_on_whole_networks(name: str) -> None:
 )
 def test_published_parameters(name: str, parameters: int) -> None:
     with torch.device("meta"):
-        assert sum(parameter.numel() for parameter in RECIPES[name].make().parameters()) == parameters
+        assert sum(parameter.numel() for parameter in recipe(name).make().parameters()) == parameters
 
 
 LAYERS = {
@@ -188,7 +184,7 @@ def test_attention_on_the_cpu_is_counted_though_torch_misses_it() -> None:
 def test_bytes_of_every_layer_are_what_torch_holds(name: str = "resnet50") -> None:
     """Each module's own output and weights, by hooks, against the operators written in that module."""
     with torch.device("meta"):
-        module, image = RECIPES[name].make().eval(), torch.zeros(2, 3, 224, 224)
+        module, image = recipe(name).make().eval(), torch.zeros(2, 3, 224, 224)
     seen: dict[str, tuple[int, int, int]] = {}
 
     def hook(label: str) -> object:
@@ -211,12 +207,12 @@ def test_bytes_of_every_layer_are_what_torch_holds(name: str = "resnet50") -> No
 
 def test_the_networks_written_down_without_torch_agree() -> None:
     """Two derivations of ours: the catalogue's tables, and what torch runs. Causal masks save work in one alone."""
-    shared = [name for name in RECIPES if zoo.resolve(name) and RECIPES[name].free == "image" and "detr" not in name]
+    shared = [name for name in RECIPES if RECIPES[name].free == "image" and "detr" not in name]
     assert len(shared) > 10
     for name in shared:
         entry = zoo.resolve(name)
         with torch.device("meta"):
-            module = RECIPES[name].make()
+            module = recipe(name).make()
         assert sum(p.numel() for p in module.parameters()) == entry.parameters.m_as("param"), name
     for name in ("mobilenet-v2", "efficientnet-b0", "resnet18", "vgg16"):
         assert load(name).macs == zoo.network(name).macs, name

@@ -10,16 +10,13 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.precision import precision_name
-from mlsys.workloads.zoo.encoders import BERTS, VITS
-from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
-from mlsys.workloads.zoo.residual import RESNETS
 
 if TYPE_CHECKING:
     from mlsys.workloads.torch_import.assemble import Template
 
-__all__ = ["RECIPES", "Recipe", "canonical_name", "template"]
+__all__ = ["RECIPES", "Recipe", "recipe", "template"]
 
 TORCH_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -78,41 +75,27 @@ class Recipe:
 
 
 def _tokens(factory: str, *arguments: Any, default: int = 512, home: str = "transformers") -> Recipe:
-    return Recipe(home, factory, arguments, ("sequence",), default, converts=factory == "Llama")
+    return Recipe(
+        home,
+        factory,
+        arguments,
+        ("sequence",),
+        default,
+    )
 
 
-def _llama(name: str) -> Recipe:
-    model = LANGUAGE_MODELS[name][0]
-    sizes = (model.layers, model.hidden, model.heads, model.kv_heads, model.ffn, model.vocabulary)
-    return _tokens("Llama", *sizes)
-
-
-def _gpt(name: str) -> Recipe:
-    model = LANGUAGE_MODELS[name][0]
-    return _tokens("GPT", model.layers, model.hidden, model.heads, model.vocabulary, model.positions)
-
-
-def _bert(name: str, default: int) -> Recipe:
-    shape = BERTS[name]
-    return _tokens("BERT", shape.layers, shape.width, shape.heads, shape.vocabulary, default=default)
-
-
-# The sizes of transformers and residual networks stand in one place, with their sources: the tables of the catalogue.
+# Networks whose recipe is their code; those that the catalogue writes down with their edges need none.
 RECIPES: dict[str, Recipe] = {
     "mlp": Recipe("small", "mlp", (), (128,)),
     "lenet5": Recipe("small", "lenet5", (), (1, 32, 32)),
     "small-cnn": Recipe("small", "small_cnn", (), (1, 28, 28)),
     "ds-cnn": Recipe("tiny", "ds_cnn", (), (1, 49, 10)),
     "resnet8": Recipe("tiny", "resnet8", (), (3, 32, 32)),
-    "vww-mobilenet-v1": Recipe("tiny", "visual_wake_words", (), (3, "image", "image"), 96),
     "ad-autoencoder": Recipe("tiny", "autoencoder", (), (640,)),
     "alexnet": Recipe("vision", "alexnet"),
     **{f"squeezenet-{version}": Recipe("vision", "squeezenet", (version,)) for version in ("1.0", "1.1")},
     **{f"vgg{depth}": Recipe("vision", "vgg", (depth,)) for depth in (11, 13, 16, 19)},
-    **{f"resnet{depth}": Recipe("vision", "ResNet", (depth,)) for depth in RESNETS},
     **{f"densenet{depth}": Recipe("vision", "densenet", (depth,)) for depth in (121, 161, 169, 201)},
-    "mobilenet-v1": Recipe("vision", "mobilenet_v1"),
-    "mobilenet-v2": Recipe("vision", "mobilenet_v2"),
     **{  # the authors' released coefficients of width and depth, and sides of the picture
         f"efficientnet-{size}": Recipe("vision", "efficientnet", (width, depth, size == "lite0"), default=side)
         for size, width, depth, side in (
@@ -121,32 +104,45 @@ RECIPES: dict[str, Recipe] = {
         )
     },
     "unet": Recipe("small", "UNet", (), (3, "image", "image"), 256, multiple=16),
-    **{
-        f"vit-{size[0]}{patch}": Recipe("transformers", "VisionTransformer", (*VITS[size], patch), fitted=True)
-        for size, patch in (("base", 16), ("base", 32), ("large", 16), ("huge", 14))
-    },
     "detr-r50": Recipe("transformers", "DETR", (), (3, "image", "image"), 800, converts=True),
     "lstm-lm": _tokens("Recurrent", "LSTM", default=35, home="small"),
     "gru-lm": _tokens("Recurrent", "GRU", default=35, home="small"),
-    "bert-base": _bert("bert-base", 128),
-    "bert-large": _bert("bert-large", 384),
-    **{name: _gpt(name) for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
-    **{name: _llama(name) for name in ("llama-7b", "llama-13b", "mistral-7b")},
-    "llama2-70b": _llama("llama-2-70b"),
-    "llama3-8b": _llama("llama-3-8b"),
 }
 
 
-def canonical_name(name: str) -> str:
-    """Return a name in the spelling of the table.
+def recipe(name: str) -> Recipe:
+    """Return how to make a network of the catalogue in PyTorch, in any usual spelling of its name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such network.
+    ArgumentError
+        If it is only counted: its recipe does not say what reads what.
 
     Examples
     --------
-    >>> canonical_name("MobileNet_V2"), canonical_name("ViT-B/16"), canonical_name("ResNet-50")
-    ('mobilenet-v2', 'vit-b16', 'resnet50')
+    >>> recipe("ResNet-50").shape, recipe("bert-large").default
+    ((3, 'image', 'image'), 384)
     """
-    plain = "".join(letter for letter in name.lower() if letter.isalnum())
-    return next((known for known in RECIPES if known.replace("-", "") == plain), name)
+    from mlsys.workloads import zoo
+    from mlsys.workloads.resolve import unknown_network
+
+    entry = zoo.resolve(name)
+    if entry is None:
+        raise unknown_network(name)
+    if entry.code:
+        return RECIPES[entry.code]
+    if not entry.drawn:
+        raise ArgumentError(
+            f"{name!r} cannot be run: the catalogue counts its layers and does not say what reads what. Give another "
+            f"network, such as {', '.join(list(RECIPES)[:3])}, a package.module:factory, or a config.json"
+        )
+    if entry.image is None:
+        return Recipe("drawn", "drawn_network", (entry.name,), ("sequence",), entry.sequence or 1)
+    return Recipe(
+        "drawn", "drawn_network", (entry.name,), (entry.image[0], "image", "image"), entry.image[1], fitted=True
+    )
 
 
 def template(name: str, precision: str = "fp32") -> Template:
@@ -156,17 +152,16 @@ def template(name: str, precision: str = "fp32") -> Template:
 
     Examples
     --------
-    >>> captured = template("resnet50")
+    >>> captured = template("alexnet")
     >>> sorted(captured.free), print(captured.at(captured.sizes | {"batch": 1}).macs)
-    4089184256 MAC
+    714188480 MAC
     (['batch', 'image'], None)
     """
     from mlsys.workloads.torch_import.build import template_of
 
-    key = canonical_name(name)
-    if key not in RECIPES:
+    if name not in RECIPES:
         raise UnknownNameError(f"unknown network {name!r}. Known: {', '.join(RECIPES)}.{did_you_mean(name, RECIPES)}")
-    recipe = RECIPES[key]
+    recipe = RECIPES[name]
     module, inputs = recipe.ready(2, dtype=torch_dtype(precision))
     (taken,) = list(inspect.signature(module.forward).parameters)
     free: dict[str, Any] = {"batch": {taken: 0}}
@@ -174,7 +169,7 @@ def template(name: str, precision: str = "fp32") -> Template:
         free["sequence"] = {taken: 1}
     if recipe.free == "image" and not recipe.fitted:
         free |= {"image": {taken: 2}, "width": {taken: 3}}
-    captured = template_of(module, inputs, dynamic=free, name=key)
+    captured = template_of(module, inputs, dynamic=free, name=name)
     if "width" in captured.free:  # pictures are square
         captured.free["image"] += captured.free.pop("width")
         captured.sizes.pop("width")

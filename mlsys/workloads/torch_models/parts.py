@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["SelfAttention", "SqueezeExcite", "conv_norm", "split_heads"]
+__all__ = ["SqueezeExcite", "conv_norm", "split_heads"]
 
 
 def conv_norm(
@@ -45,18 +45,3 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     """Return (batch, tokens, width) as (batch, heads, tokens, head)."""
     batch, tokens, width = x.shape
     return x.view(batch, tokens, heads, width // heads).transpose(1, 2)
-
-
-class SelfAttention(nn.Module):
-    """Multi-head attention over one sequence, with one joint projection."""
-
-    def __init__(self, width: int, heads: int, causal: bool = False) -> None:
-        super().__init__()
-        self.heads, self.causal = heads, causal
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the heads make of (batch, tokens, width), in the same shape."""
-        query, key, value = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
-        seen = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
-        return self.proj(seen.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]

@@ -12,9 +12,8 @@ import torch
 from torch import nn
 
 from mlsys.workloads.torch_models.parts import conv_norm
-from mlsys.workloads.torch_models.vision import mobilenet_v1
 
-__all__ = ["autoencoder", "ds_cnn", "resnet8", "resnet8_wide", "streaming_wake_word", "visual_wake_words"]
+__all__ = ["autoencoder", "ds_cnn", "resnet8", "resnet8_wide", "streaming_wake_word"]
 
 
 def autoencoder() -> nn.Module:
@@ -69,8 +68,3 @@ def streaming_wake_word() -> tuple[nn.Module, torch.Tensor]:
         layers += [nn.Conv2d(into, into, (steps, 1), groups=into), nn.BatchNorm2d(into), nn.ReLU()]
         layers += [nn.Conv2d(into, out, 1), nn.BatchNorm2d(out), nn.ReLU()]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, 3)), torch.zeros(1, 40, 30, 1)
-
-
-def visual_wake_words() -> nn.Module:
-    """Return the detector of persons in 96 × 96 pictures: MobileNet of a quarter of the width."""
-    return mobilenet_v1(thinner=4, classes=2, bias=True)

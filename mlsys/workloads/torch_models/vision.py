@@ -9,52 +9,9 @@ import torch
 from torch import nn
 
 from mlsys.workloads.torch_models.parts import SqueezeExcite, conv_norm
-from mlsys.workloads.zoo.mobile import MOBILENET_V1, MOBILENET_V2
 from mlsys.workloads.zoo.picture import divisible
-from mlsys.workloads.zoo.residual import RESNETS
 
-__all__ = ["ResNet", "alexnet", "densenet", "efficientnet", "mobilenet_v1", "mobilenet_v2", "squeezenet", "vgg"]
-
-
-class _Residual(nn.Module):
-    """He et al. 2016, figure 5: two 3 × 3, or 1 × 1, 3 × 3, 1 × 1 with the stride in the middle."""
-
-    def __init__(self, into: int, width: int, stride: int, bottleneck: bool) -> None:
-        super().__init__()
-        out = 4 * width if bottleneck else width
-        layers = (
-            (conv_norm(into, width, 1), conv_norm(width, width, 3, stride), conv_norm(width, out, 1, act=None))
-            if bottleneck
-            else (conv_norm(into, width, 3, stride), conv_norm(width, out, 3, act=None))
-        )
-        self.body = nn.Sequential(*layers)
-        fits = stride == 1 and into == out
-        self.shortcut: nn.Module = nn.Identity() if fits else conv_norm(into, out, 1, stride, act=None)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return nn.functional.relu(self.body(x) + self.shortcut(x))
-
-
-class ResNet(nn.Module):
-    """He et al., CVPR 2016, table 1, in the variant known as v1.5."""
-
-    def __init__(self, depth: int, classes: int = 1000) -> None:
-        super().__init__()
-        blocks, bottleneck = RESNETS[depth]
-        self.stem = nn.Sequential(conv_norm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1))
-        stages, into = [], 64
-        for stage, count in enumerate(blocks):
-            width = 64 * 2**stage
-            for block in range(count):
-                stages.append(_Residual(into, width, 2 if stage and not block else 1, bottleneck))
-                into = 4 * width if bottleneck else width
-        self.stages = nn.Sequential(*stages)
-        self.channels = into
-        self.pool, self.classifier = nn.AdaptiveAvgPool2d(1), nn.Linear(into, classes)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the scores of (batch, 3, height, width) images."""
-        return self.classifier(self.pool(self.stages(self.stem(x))).flatten(1))  # type: ignore[no-any-return]
+__all__ = ["alexnet", "densenet", "efficientnet", "squeezenet", "vgg"]
 
 
 # Convolutions of 3 × 3 in the five stages, Simonyan & Zisserman 2015, table 1: columns A, B, D, E.
@@ -145,17 +102,6 @@ def densenet(depth: int = 121) -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def mobilenet_v1(thinner: int = 1, classes: int = 1000, bias: bool = False) -> nn.Module:
-    """Return MobileNet (Howard et al., arXiv:1704.04861, table 1), its channels divided by ``thinner``."""
-    into = 32 // thinner
-    layers: list[nn.Module] = [conv_norm(3, into, 3, 2, bias=bias)]
-    for width, stride in MOBILENET_V1:
-        out = width // thinner
-        layers += [conv_norm(into, into, 3, stride, into, bias=bias), conv_norm(into, out, 1, bias=bias)]
-        into = out
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, classes))
-
-
 class _Inverted(nn.Module):
     """Sandler et al. 2018, section 3: expand, one filter a channel, (weigh the channels,) project."""
 
@@ -186,11 +132,6 @@ def _inverted_stack(
             into = out
     layers += [conv_norm(into, last, 1, act=act), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(last, 1000)]
     return nn.Sequential(*layers)
-
-
-def mobilenet_v2() -> nn.Module:
-    """Return MobileNetV2 (Sandler et al., CVPR 2018, table 2)."""
-    return _inverted_stack(32, tuple((*row, 3) for row in MOBILENET_V2), 1280, nn.ReLU6, excite=False)
 
 
 def efficientnet(width: float = 1.0, depth: float = 1.0, lite: bool = False) -> nn.Module:

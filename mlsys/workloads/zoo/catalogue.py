@@ -93,7 +93,7 @@ for _size, _patch, _side in (("tiny", 16, 224), ("small", 16, 224), ("base", 16,
                              ("huge", 14, 224)):  # fmt: skip
     _same = [f"ViT-{_size[0].upper()}/{_patch} {_side}x{_side}", f"ViT-{_size[0].upper()}/{_patch} {_side}"]
     if _side == 224:
-        _same += [f"vit_{_size[0]}_{_patch}", f"vit_{_size}_patch{_patch}"]
+        _same += [f"vit_{_size[0]}_{_patch}", f"vit_{_size}_{_patch}", f"vit_{_size}_patch{_patch}"]
     if (_size, _patch, _side) == ("small", 16, 224):
         _same += ["timm_vision_transformer"]  # the name of this network in torchbench
     if (_size, _patch, _side) == ("base", 16, 224):
@@ -221,26 +221,24 @@ for _name, (_model, _source) in LANGUAGE_MODELS.items():
         _name, _model.name, "language", _source, _ALSO.get(_name, ()), sequence=512, model=_model
     )  # fmt: skip
 
-# Networks whose PyTorch code is the catalogue's own: mlsys.workloads.torch_models, by the name of the recipe there.
-_CODE = {
-    **{name: name for name in ("bert-base", "bert-large")},
-    **{f"resnet{depth}": f"resnet{depth}" for depth in residual.RESNETS},
-    **{name: name for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-7b", "llama-13b", "mistral-7b")},
-    "mobilenet_v1_1.0": "mobilenet-v1",
-    "mobilenet_v2": "mobilenet-v2",
-    "vit_base_patch16_224": "vit-b16",
-    "vit_base_patch32_224": "vit-b32",
-    "vit_large_patch16_224": "vit-l16",
-    "vit_huge_patch14_224": "vit-h14",
-    "llama-2-70b": "llama2-70b",
-    "llama-3-8b": "llama3-8b",
-}
-for _name, _recipe in _CODE.items():
-    _longest = 512 if _recipe.startswith("bert") else 1024 if _recipe.startswith("gpt2") else 0
-    CATALOGUE[_name] = replace(CATALOGUE[_name], code=_recipe, longest=_longest)
+_TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
+_picture("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", _TINY,
+         partial(mobile.mobilenet_v1, width=0.25, classes=2, bias=True), "VWW MobileNetV1-0.25", "vww",
+         "vww_mobilenet_v1", side=96)  # fmt: skip
+
+# Networks whose recipe says what reads what: graph and PyTorch module follow from it.
+_DRAWN = (
+    *(f"resnet{depth}" for depth in residual.RESNETS),
+    *("mobilenet_v1_1.0", "mobilenet_v2", "vww_mobilenet_v1_0.25"),
+    *("vit_base_patch16_224", "vit_base_patch32_224", "vit_large_patch16_224", "vit_huge_patch14_224"),
+    *("bert-base", "bert-large", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"),
+    *("llama-7b", "llama-13b", "llama-2-70b", "llama-3-8b", "mistral-7b"),
+)
+for _name in _DRAWN:
+    _longest = 512 if _name.startswith("bert") else 1024 if _name.startswith("gpt2") else 0
+    CATALOGUE[_name] = replace(CATALOGUE[_name], drawn=True, longest=_longest)
 
 # Networks whose recipe is their PyTorch code: mlsys.workloads.torch_models.
-_TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
 _CODED: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
     ("mlp", "Perceptron of 128, 256 and 64 units", "exercises", "an exercise of this book", {}),
     ("lenet5", "LeNet-5", "picture", "LeCun et al. 1998, Proc. IEEE, figure 2, in its usual modern form", {}),
@@ -261,9 +259,6 @@ _CODED: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
      {"image": (1, 49, 10), "code": "ds-cnn", "aliases": ("KWS DS-CNN", "ds_cnn", "kws")}),
     ("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", "picture", _TINY,
      {"image": (3, 32, 32), "code": "resnet8", "aliases": ("IC ResNet-8", "resnet8")}),
-    ("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", "picture", _TINY,
-     {"image": (3, 96, 96), "code": "vww-mobilenet-v1", "aliases": ("VWW MobileNetV1-0.25", "vww",
-                                                                    "vww_mobilenet_v1")}),
     ("ad_autoencoder", "MLPerf Tiny anomaly detection, autoencoder", "speech and sensors", _TINY,
      {"code": "ad-autoencoder", "aliases": ("AD FC autoencoder", "ad", "toyadmos")}),
     ("unet", "U-Net", "segmentation", "Ronneberger et al. 2015, MICCAI, figure 1; padded and normalised",

@@ -11,24 +11,31 @@ from mlsys.workloads.zoo.tape import Tape
 __all__ = ["BERTS", "CONVNEXTS", "SWINS", "VITS", "TextEncoder", "bert", "block", "convnext", "mixer", "swin", "vit"]
 
 
-def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: int, act: str = "gelu") -> None:
-    """Append one standard encoder block: attention and a feed-forward layer, each with its normalisation."""
-    rows = batch * tokens
-    tape.norm("attention norm", rows, width)
+def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: int, before: bool = True) -> None:
+    """Append one standard encoder block: attention and a feed-forward layer, normalised before or after each."""
+    rows, start = batch * tokens, tape.here
+    if before:
+        tape.norm("attention norm", rows, width)
     tape.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
     tape.attention("attention", batch, heads, tokens, tokens, width // heads)
     tape.dense("attention output", rows, width, width)
-    tape.add("attention add", rows * width)
-    feed_forward(tape, rows, width, inner, act)
+    tape.add("attention add", rows * width, start, tape.here)
+    if not before:
+        tape.norm_after("attention norm", rows, width)
+    feed_forward(tape, rows, width, inner, before)
 
 
-def feed_forward(tape: Tape, rows: int, width: int, inner: int, act: str = "gelu") -> None:
-    """Append a normalisation and two dense layers with an activation between them."""
-    tape.norm("feed-forward norm", rows, width)
+def feed_forward(tape: Tape, rows: int, width: int, inner: int, before: bool = True) -> None:
+    """Append two dense layers with an activation between them, normalised before or after."""
+    start = tape.here
+    if before:
+        tape.norm("feed-forward norm", rows, width)
     tape.dense("feed-forward up", rows, width, inner, extra=2 * width)
-    tape.activation(f"feed-forward {act}", rows * inner, act)
+    tape.activation("feed-forward gelu", rows * inner, "exact gelu")
     tape.dense("feed-forward down", rows, inner, width)
-    tape.add("feed-forward add", rows * width)
+    tape.add("feed-forward add", rows * width, start, tape.here)
+    if not before:
+        tape.norm_after("feed-forward norm", rows, width)
 
 
 @dataclass(frozen=True)
@@ -72,20 +79,22 @@ def bert(tape: Tape, batch: int, tokens: int, shape: TextEncoder) -> None:
     if shape.vocabulary:
         embedding = shape.embedding or width
         table = (shape.vocabulary + shape.positions + shape.types) * embedding + 2 * embedding
-        tape.embedding("embedding", rows, embedding, table, tables=3 if shape.types else 2)
+        lengths = [length for length in (shape.vocabulary, shape.positions, shape.types) if length]
+        tape.embedding("embedding", rows, embedding, table, len(lengths), lengths)
         tape.norm_after("embedding norm", rows, embedding)
         if shape.embedding:
             tape.dense("embedding to width", rows, embedding, width)
-    first = len(tape.operators)
-    block(tape, batch, tokens, width, shape.heads, shape.inner)
+    for _ in tape.repeated(1 if shape.shared else shape.layers):
+        block(tape, batch, tokens, width, shape.heads, shape.inner, before=False)
     if shape.shared:
         later = Tape(tape.precision, tape.fused, whole=tape.whole)
-        block(later, batch, tokens, width, shape.heads, shape.inner)
+        block(later, batch, tokens, width, shape.heads, shape.inner, before=False)
         tape.operators += [tape.without_parameters(operator) for operator in later.operators] * (shape.layers - 1)
-    else:
-        tape.repeat(first, shape.layers)
     if shape.pooler:
+        tape.hand_back()
+        tape.first_token()
         tape.dense("pooler", batch, width, width)
+        tape.activation("pooler tanh", batch * width, "tanh")
 
 
 # layers, width, heads, patch: Dosovitskiy et al. 2021, table 1; tiny and small from Touvron et al. 2021, table 1.
@@ -103,11 +112,11 @@ def vit(net: Picture, size: str, patch: int) -> None:
     layers, width, heads = VITS[size]
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)
     tokens = net.shape[1] * net.shape[2] + 1
-    net.ride_along("positions", net.batch * tokens * width, 1, parameters=width + tokens * width)
-    first = len(net.operators)
-    block(net, net.batch, tokens, width, heads, 4 * width)
-    net.repeat(first, layers)
+    net.as_tokens(tokens, width)
+    for _ in net.repeated(layers):
+        block(net, net.batch, tokens, width, heads, 4 * width)
     net.norm("last norm", net.batch * tokens, width)
+    net.first_token()
     net.dense("classifier", net.batch, width, 1000, extra=2 * width)
 
 
@@ -115,17 +124,16 @@ def mixer(net: Picture, patch: int, layers: int, width: int, inner: tuple[int, i
     """Tolstikhin et al., NeurIPS 2021, table 1: one feed-forward layer across patches, one across channels."""
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)
     tokens = net.shape[1] * net.shape[2]
-    first = len(net.operators)
-    for name, rows, length, hidden in (
-        ("across patches", net.batch * width, tokens, inner[0]),
-        ("across channels", net.batch * tokens, width, inner[1]),
-    ):
-        net.norm(f"{name} norm", net.batch * tokens, width)
-        net.dense(f"{name} up", rows, length, hidden, extra=2 * width)
-        net.activation(f"{name} gelu", rows * hidden, "gelu")
-        net.dense(f"{name} down", rows, hidden, length)
-        net.add(f"{name} add", net.batch * tokens * width)
-    net.repeat(first, layers)
+    for _ in net.repeated(layers):
+        for name, rows, length, hidden in (
+            ("across patches", net.batch * width, tokens, inner[0]),
+            ("across channels", net.batch * tokens, width, inner[1]),
+        ):
+            net.norm(f"{name} norm", net.batch * tokens, width)
+            net.dense(f"{name} up", rows, length, hidden, extra=2 * width)
+            net.activation(f"{name} gelu", rows * hidden, "exact gelu")
+            net.dense(f"{name} down", rows, hidden, length)
+            net.add(f"{name} add", net.batch * tokens * width)
     net.norm("last norm", net.batch * tokens, width)
     net.dense("classifier", net.batch, width, 1000, extra=2 * width)
 
@@ -152,15 +160,14 @@ def swin(net: Picture, size: str, window: int = 7) -> None:
                 f"every stage, got a side of {side} at stage {stage + 1}. Write e.g. image={32 * window}"
             )
         rows, windows = net.batch * side * side, (side // window) ** 2
-        first = len(net.operators)
-        net.norm("attention norm", rows, width)
-        net.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
-        table = (2 * window - 1) ** 2 * heads
-        net.attention("attention", net.batch * windows, heads, window**2, window**2, width // heads, extra=table)
-        net.dense("attention output", rows, width, width)
-        net.add("attention add", rows * width)
-        feed_forward(net, rows, width, 4 * width)
-        net.repeat(first, depth)
+        for _ in net.repeated(depth):
+            net.norm("attention norm", rows, width)
+            net.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
+            table = (2 * window - 1) ** 2 * heads
+            net.attention("attention", net.batch * windows, heads, window**2, window**2, width // heads, extra=table)
+            net.dense("attention output", rows, width, width)
+            net.add("attention add", rows * width)
+            feed_forward(net, rows, width, 4 * width)
     net.norm("last norm", rows, width)
     net.dense("classifier", net.batch, width, 1000, extra=2 * width)
 
@@ -183,14 +190,13 @@ def convnext(net: Picture, size: str) -> None:
             net.conv(f"downsample {stage}", width, 2, 2, 0, norm=False, act=None, extra=2 * net.channels)
         else:
             net.conv("stem", width, 4, 4, 0, norm=False, act=None, extra=2 * width)
-        first = len(net.operators)
-        net.conv("depthwise", width, 7, groups=width, norm=False, act=None, extra=2 * width)
-        rows = net.elements // width
-        net.norm("norm", rows, width)
-        net.dense("pointwise up", rows, width, 4 * width)
-        net.activation("gelu", 4 * rows * width, "gelu")
-        net.dense("pointwise down", rows, 4 * width, width, extra=width)
-        net.add("add", rows * width)
-        net.repeat(first, depth)
+        for _ in net.repeated(depth):
+            net.conv("depthwise", width, 7, groups=width, norm=False, act=None, extra=2 * width)
+            rows = net.elements // width
+            net.norm("norm", rows, width)
+            net.dense("pointwise up", rows, width, 4 * width)
+            net.activation("gelu", 4 * rows * width, "exact gelu")
+            net.dense("pointwise down", rows, 4 * width, width, extra=width)
+            net.add("add", rows * width)
     net.global_pool()
     net.dense("classifier", net.batch, net.channels, 1000, extra=2 * net.channels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from mlsys.choices import Phase
 from mlsys.door import checked_choice, checked_count
@@ -15,6 +15,9 @@ from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.language import LanguageModel
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.tape import Tape
+
+if TYPE_CHECKING:
+    from mlsys.workloads.drawn import DrawnTape
 
 __all__ = ["Entry"]
 
@@ -49,6 +52,8 @@ class Entry:
         The recipe in :data:`mlsys.workloads.torch_models.RECIPES` that makes it in PyTorch, if there is one.
     longest
         Most tokens, where positions are learned; 0 for no limit.
+    drawn
+        Whether its recipe says what reads what, so that the graph and a module in PyTorch follow from it too.
     """
 
     name: str
@@ -65,6 +70,7 @@ class Entry:
     note: str = ""
     code: str | None = None
     longest: int = 0
+    drawn: bool = False
 
     @property
     def free_image(self) -> bool:
@@ -111,11 +117,7 @@ class Entry:
         if not self.written:
             return self._captured(batch, precision, sequence, image, fused, whole)
         if self.image:
-            channels, height, width = self.image
-            if image is not None:
-                side = self._count("image", image)
-                height, width = side, side * width // height
-            net = Picture(batch, (channels, height, width), precision, fused, self.normalised, whole)
+            net = Picture(batch, self._picture(image), precision, fused, self.normalised, whole)
             assert self.draw is not None
             self.draw(net)
             return Network(self.title, tuple(net.operators))
@@ -124,6 +126,33 @@ class Entry:
         tokens = self._count("sequence", self.sequence if sequence is None else sequence) if self.sequence else 0
         self.write(tape, batch, tokens)
         return Network(self.title, tuple(tape.operators))
+
+    def drawing(
+        self, *, batch: int = 1, precision: str = "fp32", sequence: int | None = None, image: int | None = None
+    ) -> DrawnTape:
+        """Return its graph, drawn by the same lines that count its products."""
+        from mlsys.workloads.drawn import DrawnTape
+
+        if self.draw is not None:
+            net = DrawnTape(self.name, batch, self._picture(image), precision, self.normalised)
+            self.draw(net)
+            return net
+        tokens = self._count("sequence", self.sequence if sequence is None else sequence)
+        net = DrawnTape(self.name, batch, tokens, precision)
+        if self.model:
+            self.model.write(net, batch, tokens)
+        else:
+            assert self.write is not None
+            self.write(net, batch, tokens)
+        return net
+
+    def _picture(self, image: int | None) -> Shape:
+        assert self.image is not None
+        channels, height, width = self.image
+        if image is not None:
+            side = self._count("image", image)
+            height, width = side, side * width // height
+        return channels, height, width
 
     def _captured(
         self, batch: int, precision: str, sequence: int | None, image: int | None, fused: bool, whole: bool

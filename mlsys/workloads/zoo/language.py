@@ -270,42 +270,53 @@ class LanguageModel:
         self._write(tape, batch, 1, context, True, batch)
         return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators))
 
+    def write(self, tape: Tape, batch: int, prompt: int) -> None:
+        """Append one pass over prompts that are all of one length, every score counted."""
+        self._write(tape, batch, prompt, prompt, False, batch * prompt)
+
     def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool) -> Tape:
         return Tape(precision, fused, None if weight_format is None else weight_bits(weight_format), cache, whole)
 
     def _write(self, tape: Tape, batch: int, queries: int, keys: int, causal: bool, judged: int) -> None:
         rows = batch * queries
         parameters = (self.vocabulary + self.positions) * self.hidden
-        tape.embedding("embedding", rows, self.hidden, parameters, tables=2 if self.positions else 1)
+        lengths = [length for length in (self.vocabulary, self.positions) if length]
+        tape.embedding("embedding", rows, self.hidden, parameters, len(lengths), lengths)
+        if not self.positions:
+            tape.rotary_positions(queries, self.head_dim)
         plain, local = _pairs(queries, keys, 0, causal), _pairs(queries, keys, self.window, causal)
         blocks = {}
         for layer in range(self.layers):
             full = not self.window or (self.full_every > 0 and (layer + 1) % self.full_every == 0)
             chosen = full, layer < self.dense_layers
-            if chosen not in blocks:
+            if chosen not in blocks or tape.draws:
+                tape.scope(f"layer {layer + 1}")
                 first = len(tape.operators)
                 seen = keys if full else min(keys, self.window + queries - 1)
                 self._block(tape, batch, queries, seen, plain if full else local, dense=chosen[1])
                 blocks[chosen] = tape.operators[first:]
             else:
                 tape.operators += blocks[chosen]
-        tape.norm("last norm", rows, self.hidden)
+        tape.scope("")
+        tape.norm("last norm", rows, self.hidden, centred=self.norm_size > 1)
         norms = self.other_norms * self.norm_size * self.hidden
-        tape.dense("logits", judged, self.hidden, self.vocabulary, "head" in self.biases, norms)
-        if self.tied:
-            held = norms + (self.vocabulary if "head" in self.biases else 0)
-            tape.operators[-1] = replace(tape.operators[-1], parameters=held)
+        tape.dense("logits", judged, self.hidden, self.vocabulary, "head" in self.biases, norms, tied=self.tied)
 
     def _block(self, tape: Tape, batch: int, queries: int, keys: int, pairs: int, dense: bool) -> None:
         rows, hidden, wide = batch * queries, self.hidden, self.heads * self.head_dim
-        tape.norm("attention norm", rows, hidden)
-        fused_width = wide + 2 * self.kv_heads * self.head_dim
-        tape.dense("query, key, value", rows, hidden, fused_width, "qkv" in self.biases, self._small)
-        tape.attention("attention", batch, self.heads, queries, keys, self.head_dim, self.kv_heads, pairs)
+        centred, start, shared = self.norm_size > 1, tape.here, self.kv_heads * self.head_dim
+        tape.norm("attention norm", rows, hidden, centred=centred)
+        parts = None if self.positions else {"query": wide, "key": shared, "value": shared}
+        tape.dense("query, key, value", rows, hidden, wide + 2 * shared, "qkv" in self.biases, self._small, parts=parts)
+        tape.attention(
+            "attention", batch, self.heads, queries, keys, self.head_dim, self.kv_heads, pairs,
+            causal=True, rotary=not self.positions,
+        )  # fmt: skip
         tape.dense("attention output", rows, wide, hidden, "output" in self.biases)
-        tape.add("attention add", rows * hidden)
+        tape.add("attention add", rows * hidden, start, tape.here)
+        start = tape.here
         if self.norms > 1:
-            tape.norm("feed-forward norm", rows, hidden)
+            tape.norm("feed-forward norm", rows, hidden, centred=centred)
         if self.experts and not dense:
             tape.dense("router", rows, hidden, self.experts, "ffn" in self.biases)
             if self.shared_ffn:
@@ -313,11 +324,12 @@ class LanguageModel:
             self._experts(tape, rows)
         else:
             self._feed_forward(tape, "feed-forward", rows, self.dense_ffn if dense else self.ffn)
-        tape.add("feed-forward add", rows * hidden)
+        tape.add("feed-forward add", rows * hidden, start, tape.here)
 
     def _feed_forward(self, tape: Tape, name: str, rows: int, inner: int) -> None:
         width, bias = inner * (2 if self.gated else 1), "ffn" in self.biases
-        tape.dense(f"{name} gate and up" if self.gated else f"{name} up", rows, self.hidden, width, bias)
+        parts = {f"{name} gate": inner, f"{name} up": inner} if self.gated else None
+        tape.dense(f"{name} gate and up" if self.gated else f"{name} up", rows, self.hidden, width, bias, parts=parts)
         tape.activation(f"{name} {self.act}", rows * inner, self.act, 2 if self.gated else 1)
         tape.dense(f"{name} down", rows, inner, self.hidden, bias)
 

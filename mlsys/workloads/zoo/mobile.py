@@ -15,20 +15,20 @@ MOBILENET_V1 = (
 )  # fmt: skip
 
 
-def mobilenet_v1(net: Picture, width: float = 1.0) -> None:
-    """Howard et al., arXiv:1704.04861, table 1."""
-    mobilenet_v1_stages(net, width)
-    net.classify(1000)
+def mobilenet_v1(net: Picture, width: float = 1.0, classes: int = 1000, bias: bool = False) -> None:
+    """Howard et al., arXiv:1704.04861, table 1; ReLU as in figure 3."""
+    mobilenet_v1_stages(net, width, bias)
+    net.classify(classes)
 
 
-def mobilenet_v1_stages(net: Picture, width: float = 1.0) -> list[tuple[int, int, int]]:
+def mobilenet_v1_stages(net: Picture, width: float = 1.0, bias: bool = False) -> list[tuple[int, int, int]]:
     """Append all but the classifier; return the shape after each separable convolution."""
-    net.conv("conv1", divisible(32 * width), 3, 2, "same", act="relu6")
+    net.conv("conv1", divisible(32 * width), 3, 2, "same", bias=bias)
     after = []
     for place, (out, stride) in enumerate(MOBILENET_V1, start=2):
         into = net.channels
-        net.conv(f"conv{place} depthwise", into, 3, stride, "same", groups=into, act="relu6")
-        net.conv(f"conv{place} pointwise", divisible(out * width), 1, act="relu6")
+        net.conv(f"conv{place} depthwise", into, 3, stride, "same", groups=into, bias=bias)
+        net.conv(f"conv{place} pointwise", divisible(out * width), 1, bias=bias)
         after.append(net.shape)
     return after
 
@@ -44,15 +44,15 @@ def _inverted(
     squeezed: int = 0,
 ) -> None:
     """Append an inverted residual: expand, depthwise, (squeeze and excite,) project; a shortcut where it fits."""
-    start = net.shape
+    start, before = net.here, net.shape
     if expanded != net.channels:
         net.conv(f"{label} expand", expanded, 1, act=act)
     net.conv(f"{label} depthwise", expanded, kernel, stride, "same", groups=expanded, act=act)
     if squeezed:
         net.excite(label, squeezed, "relu", "hard sigmoid")
     net.conv(f"{label} project", out, 1, act=None)
-    if net.shape == start:
-        net.shortcut(label)
+    if net.shape == before:
+        net.shortcut(label, None, start, net.here)
 
 
 # expansion, channels, repeats, stride: Sandler et al. 2018, table 2.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads.zoo.tape import Tape
@@ -78,16 +78,35 @@ class Picture(Tape):
         """
         normed = self.norm_by_default if norm is None else norm
         biased = not normed if bias is None else bias
-        into, height, width = self.shape
+        _, height, width = self.shape
         kh, kw = _pair(kernel)
-        ph, pw = (dilation * (kh // 2), dilation * (kw // 2)) if padding is None else (0, 0)
         if isinstance(padding, str):
             oh, ow = -(-height // stride), -(-width // stride)
         else:
-            ph, pw = (ph, pw) if padding is None else _pair(padding)
+            ph, pw = (dilation * (kh // 2), dilation * (kw // 2)) if padding is None else _pair(padding)
             oh = (height + 2 * ph - dilation * (kh - 1) - 1) // stride + 1
             ow = (width + 2 * pw - dilation * (kw - 1) - 1) // stride + 1
         self._must_fit(name, oh, ow)
+        self._convolve(name, (out, oh, ow), (kh, kw), stride, padding, dilation, groups, biased, extra)
+        if normed:
+            self.batch_norm(f"{name} norm")
+        if act:
+            self.activation(f"{name} {act}", self.elements, act)
+
+    def _convolve(
+        self,
+        name: str,
+        made: Shape,
+        kernel: tuple[int, int],
+        stride: int,
+        padding: Pair | str | None,
+        dilation: int,
+        groups: int,
+        bias: bool,
+        extra: int,
+    ) -> None:
+        """Append the convolution itself, which makes a picture of the shape ``made``."""
+        (into, height, width), (out, oh, ow), (kh, kw) = self.shape, made, kernel
         stored = out * (into // groups) * kh * kw
         shape = {"batch": self.batch, "in_channels": into, "out_channels": out}
         if height == width and kh == kw and oh == ow:
@@ -101,14 +120,14 @@ class Picture(Tape):
             2 * self.batch * oh * ow * stored,
             (self.batch * (into * height * width + out * oh * ow) + stored) * self.size,
             stored * self.size,
-            stored + (out if biased else 0) + extra,
+            stored + (out if bias else 0) + extra,
             shape,
         )
-        self.shape = (out, oh, ow)
-        if normed:
-            self.ride_along(f"{name} norm", self.elements, 2, parameters=2 * out)
-        if act:
-            self.activation(f"{name} {act}", self.elements, act)
+        self.shape = made
+
+    def batch_norm(self, name: str) -> None:
+        """Append a normalisation of each channel."""
+        self.ride_along(name, self.elements, 2, parameters=2 * self.channels)
 
     def _must_fit(self, name: str, height: int, width: int) -> None:
         if height < 1 or width < 1:
@@ -137,9 +156,12 @@ class Picture(Tape):
                 steps -= 1
             return steps + 1
 
-        before, after = self.elements, (out(height), out(width))
+        after = out(height), out(width)
         self._must_fit(name, *after)
-        self.shape = (channels, *after)
+        self._pool(name, (channels, *after), kernel, stride, padding, ceil)
+
+    def _pool(self, name: str, made: Shape, kernel: int, stride: int, padding: int | str, ceil: bool) -> None:
+        before, self.shape = self.elements, made
         self._reduce(name, before, self.elements * kernel * kernel)
 
     def global_pool(self) -> None:
@@ -160,9 +182,18 @@ class Picture(Tape):
         channels, height, width = self.shape
         self.shape = (channels, height * factor, width * factor)
 
-    def shortcut(self, name: str, act: str | None = None) -> None:
-        """Add the input of a block to its output."""
-        self.ride_along(f"{name} add", self.elements, 1, inputs=2)
+    @property
+    def here(self) -> Any:
+        """The picture as it is now, for :meth:`go_to` to come back to."""
+        return self.shape
+
+    def go_to(self, here: Any) -> None:
+        """Go on from a picture that was there before."""
+        self.shape = here
+
+    def shortcut(self, name: str, act: str | None = None, start: Any = None, body: Any = None) -> None:
+        """Add the input of a block, ``start`` or the picture as it is now, to its output, ``body`` or the picture."""
+        self.add(f"{name} add", self.elements, start, body)
         if act:
             self.activation(f"{name} {act}", self.elements, act)
 
@@ -176,6 +207,10 @@ class Picture(Tape):
         self.activation(f"{name} excite {gate}", self.batch * channels, gate)
         self.shape = shape
         self.ride_along(f"{name} scale", self.elements, 1)
+
+    def as_tokens(self, tokens: int, width: int) -> None:
+        """Read the pixels as tokens, put one of their class before them and add learned positions."""
+        self.ride_along("positions", self.batch * tokens * width, 1, parameters=width + tokens * width)
 
     def classify(self, classes: int) -> None:
         """Average the picture and append a dense layer."""

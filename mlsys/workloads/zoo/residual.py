@@ -41,7 +41,7 @@ def resnet_stages(
         inner = base * width // 64 * groups if bottleneck else base
         out = 4 * base if bottleneck else base
         for block in range(1, count + 1):
-            label, start = f"conv{stage}_{block}", net.shape
+            label, start, before = f"conv{stage}_{block}", net.here, net.shape
             stride = 2 if block == 1 and stage > 2 else 1
             if bottleneck:
                 net.conv(f"{label}a", inner, 1, stride if early_stride else 1)
@@ -50,10 +50,11 @@ def resnet_stages(
             else:
                 net.conv(f"{label}a", out, 3, stride)
                 net.conv(f"{label}b", out, 3, act=None)
-            if start != net.shape:
-                net.shape = start
+            body, changed = net.here, net.shape != before
+            net.go_to(start)
+            if changed:
                 net.conv(f"{label} shortcut", out, 1, stride, act=None)
-            net.shortcut(label, "relu")
+            net.shortcut(label, "relu", body, net.here)
         after.append(net.shape)
     return after
 

@@ -15,7 +15,9 @@ bytes do not count as traffic.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mlsys.frozen import FrozenDict
 from mlsys.precision import PRECISIONS, precision_name
@@ -39,6 +41,7 @@ ACTIVATION_OPERATIONS = FrozenDict(
         "tanh": 5,  # two exponentials' worth: scale, exponential, add, subtract, divide
         "hard swish": 5,
         "silu": 5,
+        "exact gelu": 5,  # scale, error function, add one, product, halve
         "gelu": 10,  # of the tanh form: cube and scale (4), tanh (4), add, multiply
     }
 )
@@ -102,17 +105,44 @@ class Tape:
             )
         )
 
-    def repeat(self, first: int, times: int) -> None:
-        """Let everything from the operator at ``first`` on run ``times`` times in all, as the same objects."""
+    draws = False  # whether it follows every tensor: layers that are alike must then be appended one by one
+
+    def scope(self, name: str) -> None:
+        """Say which part of the network what follows belongs to."""
+
+    def repeated(self, times: int) -> Iterator[int]:
+        """Yield once, and let everything appended meanwhile run ``times`` times in all, as the same objects."""
+        first = len(self.operators)
+        yield 0
         self.operators += self.operators[first:] * (times - 1)
+
+    @property
+    def here(self) -> Any:
+        """The tensor as it is now, which a tape that counts does not follow."""
+        return None
 
     @staticmethod
     def without_parameters(operator: Operator) -> Operator:
         """Return the same operator with weights that another one holds."""
         return replace(operator, parameters=0)
 
-    def dense(self, name: str, rows: int, inputs: int, outputs: int, bias: bool = True, extra: int = 0) -> None:
-        """Append rows × inputs by inputs × outputs, the second a weight; ``extra`` parameters fold into it."""
+    def dense(
+        self,
+        name: str,
+        rows: int,
+        inputs: int,
+        outputs: int,
+        bias: bool = True,
+        extra: int = 0,
+        *,
+        parts: Mapping[str, int] | None = None,
+        tied: bool = False,
+    ) -> None:
+        """Append rows × inputs by inputs × outputs, the second a weight; ``extra`` parameters fold into it.
+
+        ``parts`` are the outputs of the layers that it is made of, where code has several; the matrix of a ``tied``
+        layer is the table of an earlier look-up.
+        """
         stored = inputs * outputs
         weights = stored * self.weight_size
         self.write(
@@ -121,7 +151,7 @@ class Tape:
             2 * rows * stored,
             weights + rows * (inputs + outputs) * self.size,
             weights,
-            stored + (outputs if bias else 0) + extra,
+            (0 if tied else stored) + (outputs if bias else 0) + extra,
             {"m": rows, "n": outputs, "k": inputs},
         )
 
@@ -146,10 +176,14 @@ class Tape:
         kv_heads: int | None = None,
         pairs: int | None = None,
         extra: int = 0,
+        *,
+        causal: bool = False,
+        rotary: bool = False,
     ) -> None:
         """Append scaled-dot-product attention.
 
-        ``pairs`` is how many of the queries × keys scores are computed (a causal mask halves them).
+        ``pairs`` is how many of the queries × keys scores are computed (a causal mask halves them); ``causal`` and
+        ``rotary`` positions say what code does, and count nothing here.
         """
         shared = heads if kv_heads is None else kv_heads
         scores = batch * heads * (queries * keys if pairs is None else pairs)
@@ -168,8 +202,10 @@ class Tape:
             last = self.operators[-1]
             self.operators[-1] = replace(last, shape=FrozenDict({**last.shape, "pairs": pairs}))
 
-    def embedding(self, name: str, rows: int, width: int, parameters: int, tables: int = 1) -> None:
-        """Append ``rows`` look-ups in each of ``tables`` tables, whose rows are summed."""
+    def embedding(
+        self, name: str, rows: int, width: int, parameters: int, tables: int = 1, lengths: Sequence[int] = ()
+    ) -> None:
+        """Append ``rows`` look-ups in each of ``tables`` tables, of these ``lengths``, whose rows are summed."""
         read = rows * width * tables * self.weight_size
         self.write(
             name,
@@ -181,20 +217,29 @@ class Tape:
             {"rows": rows, "width": width, "tables": tables},
         )
 
-    def norm(self, name: str, rows: int, width: int) -> None:
+    def norm(self, name: str, rows: int, width: int, *, centred: bool = True) -> None:
         """Append a layer normalisation, whose parameters the product that reads it counts as ``extra``."""
         if self.fused and self.whole:  # it is done by whoever reads it
             self._waiting += rows * width * _LAYER_NORM
         else:
             self.ride_along(name, rows * width, _LAYER_NORM)
 
-    def add(self, name: str, elements: int) -> None:
-        """Add a shortcut."""
+    def add(self, name: str, elements: int, start: Any = None, body: Any = None) -> None:
+        """Add a shortcut; what is added is said where the edges are drawn too."""
         self.ride_along(name, elements, 1, inputs=2)
 
     def activation(self, name: str, elements: int, kind: str, inputs: int = 1) -> None:
         """Append an activation; a gate multiplies it with a second input."""
         self.ride_along(name, elements, ACTIVATION_OPERATIONS[kind] + inputs - 1, inputs)
+
+    def rotary_positions(self, tokens: int, head_dim: int) -> None:
+        """Make what turns queries and keys, once for all layers: a few numbers for each token."""
+
+    def first_token(self) -> None:
+        """Go on with the first token of each sequence alone."""
+
+    def hand_back(self) -> None:
+        """Return the tensor as it is now, and go on."""
 
     def norm_after(self, name: str, rows: int, width: int) -> None:
         """Append a layer normalisation that whoever makes its input does."""
