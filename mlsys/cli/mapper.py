@@ -150,7 +150,7 @@ def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[lis
     work = asked_network(kind, options, precision)
     layers = [operator for operator in work if operator.products is not None]
     known: dict[str, Any] = {}
-    for names in (_names(kind, layers), (one.name for one in layers), map(str, range(1, len(layers) + 1))):
+    for names in ((one.name for one in layers), map(str, range(1, len(layers) + 1))):
         for name, operator in zip(names, layers, strict=False):
             known.setdefault(name.replace(" ", "_"), operator)
     if which == "all":
@@ -163,22 +163,6 @@ def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[lis
         f"{kind} has no layer {which!r}.{did_you_mean(which, known)} It has: {', '.join(shown[:_SHOWN])}{more}, all; "
         f"or give a number, 1 to {len(layers)}"
     )
-
-
-def _names(kind: str, layers: list[Any]) -> list[str]:
-    """Return the names that the catalogue gives the layers of a network, where it lists the same products."""
-    from mlsys.workloads import zoo
-
-    entry = None if ":" in kind else zoo.resolve(kind)
-    if entry is None or not entry.code or not entry.written or entry.model:
-        return []
-    written = [operator for operator in entry.build(batch=1) if operator.products is not None]
-    same = list(map(_widths, written)) == list(map(_widths, layers))
-    return [operator.name for operator in written] if same else []
-
-
-def _widths(operator: Any) -> tuple[int, int] | None:
-    return None if operator.products is None else (operator.products.n, operator.products.k)
 
 
 def _layers(

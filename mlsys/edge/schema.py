@@ -286,8 +286,8 @@ def _network_faults(name: str) -> list[str]:
     entry = zoo.resolve(name)
     if entry is None:
         return [str(unknown_network(name))]
-    if entry.code is None:
-        return [f"{name!r} is written down without PyTorch code and cannot be trained. Give package.module:factory"]
+    if not entry.has_graph:
+        return [f"{name!r} is only counted, not drawn, and cannot be trained. Give package.module:factory"]
     return []
 
 

@@ -190,7 +190,7 @@ def _source(name: str, phase: Phase | None) -> str:
     from mlsys.workloads import zoo
 
     entry = None if ":" in name else zoo.resolve(name)
-    return "catalogue" if entry is not None and (entry.code is None or phase == "decode") else "captured"
+    return "catalogue" if entry is not None and (not entry.has_graph or phase == "decode") else "captured"
 
 
 def _too_many(spec: SweepSpec) -> str:

@@ -78,6 +78,11 @@ class Entry:
         return self.image is not None and self.image[1] == self.image[2] and self.image[1] > SMALLEST_FREE
 
     @property
+    def has_graph(self) -> bool:
+        """Whether it is known what reads what, by its recipe or by its PyTorch code: then it can be run, too."""
+        return self.drawn or self.code is not None
+
+    @property
     def written(self) -> bool:
         """Whether it is written down operator by operator; the others are known by their PyTorch code."""
         return bool(self.draw or self.write or self.model)
