@@ -165,7 +165,9 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
         return type(value)({name: _marked(part, step, room, own) for name, part in value.items()})
     elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
         origin = origin_of(value)
-        if origin is not None and value is not own.told:  # another model's answer, which knows its own facts
+        if (
+            origin is not None and origin is not step and value is not own.told
+        ):  # another model's answer, which knows its own facts
             own.origins[id(origin)] = origin
             return value
         for name in _names_of(type(value)):

@@ -153,6 +153,11 @@ def _law(runs: Sequence[CardRun]) -> list[float]:
 
 
 @remembered
+def _law_of_cards() -> tuple[float, ...]:
+    return tuple(_law([run for run in card_runs() if not run.wall]))
+
+
+@remembered
 def left_out() -> dict[str, tuple[CardRun, float]]:
     """Return, by id of its row, every run and its power as predicted without its machine, W for each card.
 
@@ -170,7 +175,7 @@ def left_out() -> dict[str, tuple[CardRun, float]]:
         own = [run for run in cards if run.twin == twin]
         law = _law([run for run in cards if run.twin != twin])
         found |= {run.row.id: (run, value) for run, value in zip(own, _predicted(law, own).tolist(), strict=True)}
-    whole = _law(cards)
+    whole = _law_of_cards()
     ratios = [(run, run.watts / value) for run, value in zip(walls, _predicted(whole, walls).tolist(), strict=True)]
     for run, ratio in ratios:
         factor = _middle([(other, each) for other, each in ratios if other.twin != run.twin])
@@ -189,7 +194,7 @@ def _middle(ratios: Sequence[tuple[CardRun, float]]) -> float:
 def wall_factor() -> float:
     """Return what a server draws at the wall over what its cards are predicted to, in the median of machines."""
     walls = [run for run in card_runs() if run.wall]
-    whole = _predicted(_law([run for run in card_runs() if not run.wall]), walls)
+    whole = _predicted(_law_of_cards(), walls)
     return _middle([(run, run.watts / value) for run, value in zip(walls, whole.tolist(), strict=True)])
 
 
@@ -199,7 +204,7 @@ def fit_cards() -> dict[str, Any]:
     Its range holds four in five of the runs left out with their machine, servers among them.
     """
     cards = [run for run in card_runs() if not run.wall]
-    static, of_byte, of_operation = _law(cards)
+    static, of_byte, of_operation = _law_of_cards()
     apart = [run.watts / predicted for run, predicted in left_out().values()]
     low, high = (float(np.quantile(apart, part)) for part in _INNER)
     return {

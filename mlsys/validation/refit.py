@@ -8,7 +8,7 @@ import multiprocessing
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -253,5 +253,5 @@ def _scores(_written: int) -> dict[str, Score]:
         for each in held_out_predictions(which):
             groups.setdefault(f"{which} unseen, {each.row.device_class}: {each.kind}", []).append(each)
             groups.setdefault(f"{which} unseen, all", []).append(each)
-        scores |= {name: replace(score(groups[name])) for name in sorted(groups)}
+        scores |= {name: score(groups[name]) for name in sorted(groups)}
     return scores

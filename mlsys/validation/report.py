@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.frozen import FrozenDict
+from mlsys.frozen import FrozenDict, Same
 from mlsys.models.calibrated import Parameters, Stack, bound, holding
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
@@ -116,7 +116,11 @@ class Score:
 @traced
 def score(predictions: Iterable[Prediction]) -> Score:
     """Return the errors of a set of predictions; None where no row is expressible."""
-    chosen = list(predictions)
+    return replace(_score(Same(predictions)))
+
+
+@functools.lru_cache(maxsize=512)
+def _score(chosen: Same) -> Score:
     done = [each for each in chosen if each.case is not None]
     beaten = [each for each in done if each.excuse]
     counts = (len(beaten), sum(each.excuse.startswith("not explained") for each in beaten))
