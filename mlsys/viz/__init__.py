@@ -22,7 +22,7 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_bars, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
-from mlsys.viz.validation import error_bars, measured_against_predicted, validation_panels
+from mlsys.viz.validation import bounds_by_kind, error_bars, measured_against_predicted, validation_panels
 
 __all__ = [
     "COLORS",
@@ -31,6 +31,7 @@ __all__ = [
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
+    "bounds_by_kind",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",

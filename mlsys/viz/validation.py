@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mlsys.validation import Prediction, Score, Validation
 
-__all__ = ["error_bars", "measured_against_predicted", "save_all", "validation_panels"]
+__all__ = ["bounds_by_kind", "error_bars", "measured_against_predicted", "save_all", "validation_panels"]
 
 
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
@@ -69,7 +69,7 @@ def _look(device_class: str) -> tuple[str, str]:
 
 @drawn
 def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
-    """Return a figure with one panel of measured against predicted for each kind.
+    """Return a figure with one panel of measured against predicted for each kind, and one of all other kinds.
 
     Parameters
     ----------
@@ -80,19 +80,52 @@ def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3)
     columns
         Panels side by side.
     """
-    fig, first, _, _ = setup_plot(figsize=(3.1 * columns, 3.0 * -(-len(kinds) // columns)))
+    done = [each for each in found.predictions if each.case is not None]
+    panels = {kind: [each for each in done if each.kind == kind] for kind in kinds}
+    panels["other kinds"] = [each for each in done if each.kind not in kinds]
+    panels = {kind: chosen for kind, chosen in panels.items() if chosen}
+    rows = -(-len(panels) // columns)
+    fig, first, _, _ = setup_plot(figsize=(3.1 * columns, 3.0 * rows))
     first.remove()
-    axes = fig.subplots(-(-len(kinds) // columns), columns, squeeze=False)
+    axes = fig.subplots(rows, columns, squeeze=False)
     handles: dict[str, Artist] = {}
-    for ax, kind in zip(axes.flat, kinds, strict=False):
-        chosen = [each for each in found.predictions if each.kind == kind]
+    for ax, (kind, chosen) in zip(axes.flat, panels.items(), strict=False):
         measured_against_predicted(ax, chosen, legend=False)
-        ax.set_title(f"{kind} ({sum(each.case is not None for each in chosen)})")
+        ax.set_title(f"{kind} ({len(chosen)})")
         handles.update(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    for ax in list(axes.flat)[len(kinds) :]:
+    for ax in list(axes.flat)[len(panels) :]:
         ax.remove()
     fig.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, fontsize=9)
     return fig
+
+
+@drawn
+def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
+    """Draw the lower bound over the measured time of each row, a strip for each kind of workload, and the medians.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    predictions
+        Rows that are not expressible, or have no bound, are left out.
+    """
+    apply_style(ax)
+    shares: dict[str, list[float]] = {}
+    for each in predictions:
+        if each.case is not None and each.bound > 0:
+            shares.setdefault(each.kind, []).append(each.bound / each.case.seconds)
+    names = sorted(shares, key=lambda name: float(np.median(shares[name])))
+    xs = [share for name in names for share in shares[name]]
+    ys = [place for place, name in enumerate(names) for _ in shares[name]]
+    ax.scatter(xs, ys, s=14, marker="|", linewidth=0.6, color=COLORS["BlueLine"], alpha=0.6, zorder=2)
+    middles = [float(np.median(shares[name])) for name in names]
+    ax.scatter(middles, range(len(names)), s=42, marker="D", color=COLORS["OrangeLine"], edgecolor="white", zorder=4)
+    ax.axvline(1, color=COLORS["primary"], linewidth=1.2, zorder=3)
+    ax.set(xscale="log", xlabel="lower bound over measured time")
+    ax.set_yticks(range(len(names)), names)
+    ax.grid(False, axis="y")
+    return ax
 
 
 @drawn
