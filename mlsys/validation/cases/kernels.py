@@ -146,11 +146,23 @@ def gemm_kernel(row: Row) -> Case:
     if narrow:
         kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * (2 + fmt.value)))
     scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
-    scheme += " blocks" if "block" in row.precision else ""
+    if "block" in row.precision:
+        scheme += f" blocks{_generation(row, stack)}"
     if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
         stack = "vLLM 0.14" if "0.14" in row.software else stack
     setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
     return case_of(row, "gemm", setting, Work.of(kernels), fmt)
+
+
+# Stacks whose products of blocks, each with a scale of its own, are other kernels on Blackwell: there the matrix units
+# take the scales, where Hopper's kernels multiply each part of a sum on the vector units. Of vLLM there is one sweep.
+_SCALED_BY_UNITS = ("SGLang", "TensorRT-LLM")
+
+
+def _generation(row: Row, stack: str) -> str:
+    """Return the generation of a machine whose kernels for blocks of one scale are its own, or an empty string."""
+    twin, _ = twin_of(row.device)
+    return " Blackwell" if stack in _SCALED_BY_UNITS and twin.architecture.startswith("Blackwell") else ""
 
 
 def convolution(row: Row) -> Case:
