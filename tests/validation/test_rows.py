@@ -85,7 +85,7 @@ def test_noise_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_energy_over_latency_is_a_power_that_the_board_can_draw() -> None:
-    """Boards that MLPerf metered: energy of a query over its time lies between a phone's watts and the power supply's."""
+    """Boards that MLPerf metered: energy of a query over its time is above a phone's and below the power supply's."""
     supplies = {"Raspberry Pi 4": 15.3, "NVIDIA Jetson AGX Xavier": 65, "NVIDIA Jetson AGX Orin": 90, "Rockchip": 24}
     rows = [row for row in shipped_rows() if row.source == "mlcommons/cm4mlperf-results"]
     times = {row.source_path: row.value for row in rows if row.unit == "ms"}
