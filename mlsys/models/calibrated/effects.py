@@ -84,6 +84,8 @@ POOLS: dict[str, Pool] = {
         r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime", _VERSION)
     ),
     "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION)),
+    # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
+    "eager products": Pool(r"^eager( ROCm)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _SHAPE),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
