@@ -57,6 +57,22 @@ def test_a_graph_is_timed_as_the_products_that_are_written_down(name: str, batch
     assert len(kernels(name, batch)) == len(written)
 
 
+PICTURES = [name for name in NAMES if zoo.entry(name).image and not name.startswith("vit")]
+
+
+@pytest.mark.parametrize("name", drawn(PICTURES, 3, "kernels of pictures"))
+def test_kernels_of_a_graph_are_those_that_are_written_down(name: str) -> None:
+    """Found along the edges, or counted as the recipe appends them: one by one the same work, bytes and weights."""
+    found, written = kernels(name, 3), zoo.entry(name).build(batch=3, whole=True)
+    for one, other in zip(found, written, strict=True):
+        assert (one.kind, one.flops, one.parameters) == (other.kind, other.flops, other.parameters)
+        assert (one.data.m_as("byte"), one.weights.m_as("byte")) == (
+            other.data.m_as("byte"),
+            other.weights.m_as("byte"),
+        )
+        assert one.products == other.products
+
+
 @pytest.mark.parametrize("name", drawn(list(FACTORIES), 3, "factories"))
 def test_a_factory_is_timed_as_the_catalogue_times_it(name: str) -> None:
     image = zoo.entry(name).image

@@ -117,7 +117,7 @@ class Picture(Tape):
         self.write(
             name,
             "conv2d",
-            2 * self.batch * oh * ow * stored,
+            self.batch * oh * ow * (2 * stored + (out if bias and self.counts_all else 0)),
             (self.batch * (into * height * width + out * oh * ow) + stored) * self.size,
             stored * self.size,
             stored + (out if bias else 0) + extra,
@@ -162,13 +162,13 @@ class Picture(Tape):
 
     def _pool(self, name: str, made: Shape, kernel: int, stride: int, padding: int | str, ceil: bool) -> None:
         before, self.shape = self.elements, made
-        self._reduce(name, before, self.elements * kernel * kernel)
+        self._reduce(name, before, self.elements * (kernel * kernel - 1))
 
     def global_pool(self) -> None:
         """Average each channel."""
         before = self.elements
         self.shape = (self.channels, 1, 1)
-        self._reduce("global pool", before, before)
+        self._reduce("global pool", before, before + self.elements)
 
     def _reduce(self, name: str, before: int, operations: int) -> None:
         if not self.fused:

@@ -117,6 +117,11 @@ class Tape:
         self.operators += self.operators[first:] * (times - 1)
 
     @property
+    def counts_all(self) -> bool:
+        """Whether work beside the products counts: additions of biases, say."""
+        return self.whole or not self.fused
+
+    @property
     def here(self) -> Any:
         """The tensor as it is now, which a tape that counts does not follow."""
         return None
@@ -148,7 +153,7 @@ class Tape:
         self.write(
             name,
             "gemm",
-            2 * rows * stored,
+            2 * rows * stored + (rows * outputs if bias and self.counts_all else 0),
             weights + rows * (inputs + outputs) * self.size,
             weights,
             (0 if tied else stored) + (outputs if bias else 0) + extra,
