@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,19 @@ ROWS = 4096
 _CAUSES = ("compute", "memory", "launch")
 
 
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Hold back the collector of cycles: networks are thousands of small objects, none of them garbage in a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_no_collection()
 def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[str, list[Any]]:
     """Return the rows of the points, as columns.
 
@@ -104,11 +119,11 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
     least = np.maximum(computing, moving)
     bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1))
     held_by = _largest(stack, seconds, _held(times))
-    bound, estimate = stack.total(least), stack.total(seconds)
-    flops, moved, weights = (stack.total(kernels[name]) for name in ("flops", "moved", "weights"))
+    bound, estimate = stack.total(least).tolist(), stack.total(seconds).tolist()
+    flops, moved, weights = (stack.total(kernels[name]).tolist() for name in ("flops", "moved", "weights"))
     rows = []
     for index, (network, point, timing) in enumerate(able):
-        target, time, least_time = point.target, float(estimate[index]), float(bound[index])
+        target, time, least_time = point.target, estimate[index], bound[index]
         low, high = _range(target.setting or "", target.device, network.name)
         rows.append(
             _row(
@@ -121,11 +136,11 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
                 high_seconds=max(high * time, least_time),
                 held_by=_CAUSES[held_by[index]],
                 samples_per_second=point.case.batch / time,
-                flops=float(flops[index]),
-                bytes=float(moved[index]),
-                weight_bytes=float(weights[index]),
+                flops=flops[index],
+                bytes=moved[index],
+                weight_bytes=weights[index],
                 operators=network.operators,
-                utilisation=float(flops[index]) / time / timing.peak,
+                utilisation=flops[index] / time / timing.peak,
                 needed_bytes=network.needed,
                 fits=None if target.capacity is None else network.needed <= target.capacity,
                 design_energy_joules=None if target.power is None else target.power * time,
@@ -173,22 +188,31 @@ def _without(point: Point, reason: str, source: str | None = None) -> SweepRow:
 def _row(point: Point, source: str, **answers: Any) -> SweepRow:
     case, target = point.case, point.target
     variant = case.variant
-    asked = {
-        "id": point.id,
-        "model": variant.model,
-        "source": source,
-        "sequence": variant.sequence,
-        "image": variant.image,
-        "phase": variant.phase,
-        "fusion": "on" if variant.fused else "off",
-        "precision": case.precision,
-        "batch": case.batch,
-        "device": target.device,
-        "device_class": target.device_class,
-        "kind": target.kind,
-        "setting": target.setting,
-        "calibration": target.calibration,
-        "capacity_bytes": target.capacity,
-        "price_usd": target.price,
-    }
-    return SweepRow(**{**dict.fromkeys(SweepRow._fields), **asked, **answers})
+    return SweepRow(
+        id=point.id,
+        model=variant.model,
+        source=source,
+        sequence=variant.sequence,
+        image=variant.image,
+        phase=variant.phase,
+        fusion="on" if variant.fused else "off",
+        precision=case.precision,
+        batch=case.batch,
+        device=target.device,
+        device_class=target.device_class,
+        kind=target.kind,
+        setting=target.setting,
+        calibration=target.calibration,
+        capacity_bytes=target.capacity,
+        price_usd=target.price,
+        **{**_UNANSWERED, **answers},
+    )
+
+
+_UNANSWERED: dict[str, Any] = dict.fromkeys(
+    (
+        *("bound_seconds", "bound_by", "estimate_seconds", "low_seconds", "high_seconds", "held_by"),
+        *("samples_per_second", "flops", "bytes", "weight_bytes", "operators", "utilisation", "needed_bytes", "fits"),
+        *("design_energy_joules", "error"),
+    )
+)

@@ -135,23 +135,24 @@ class OperatorGraph:
         if len({value.name for value in self.values}) < values:
             yield "has two values of one name. Give each its own"
         for value in self.values:
-            label = f"value {value.name!r}"
+            named = f"{value.name!r}"
             if value.role not in ROLES:
-                yield f"{label} has the role {value.role!r}. Roles: {', '.join(ROLES)}"
+                yield f"value {named} has the role {value.role!r}. Roles: {', '.join(ROLES)}"
             if (value.role == "made") != (value.producer is not None):
-                yield f"{label} has the role {value.role!r} and the producer {value.producer}: what is made has one"
+                yield f"value {named} has the role {value.role!r} and the producer {value.producer}: what is made has one"
             first = -1 if value.producer is None else value.producer
-            if not -1 <= first < operators or any(not 0 <= user < operators for user in value.consumers):
-                yield f"{label} names an operator that is not there; they are 0 to {operators - 1}"
-            if any(user <= first for user in value.consumers):
-                yield f"{label} is read by an operator that runs before {first}, which makes it"
-            if any(left >= right for left, right in zip(value.consumers, value.consumers[1:], strict=False)):
-                yield f"{label} lists its consumers {value.consumers} out of order or twice"
+            users = value.consumers
+            if not -1 <= first < operators or (users and (min(users) < 0 or max(users) >= operators)):
+                yield f"value {named} names an operator that is not there; they are 0 to {operators - 1}"
+            if users and min(users) <= first:
+                yield f"value {named} is read by an operator that runs before {first}, which makes it"
+            if len(users) > 1 and users != tuple(sorted(set(users))):
+                yield f"value {named} lists its consumers {users} out of order or twice"
             if value.overwrites is not None:
                 if value.producer is None or not 0 <= value.overwrites < values:
-                    yield f"{label} overwrites {value.overwrites}, which is no value it can take the memory of"
+                    yield f"value {named} overwrites {value.overwrites}, which is no value it can take the memory of"
                 elif any(user > value.producer for user in self.values[value.overwrites].consumers):
-                    yield f"{label} overwrites {self.values[value.overwrites].name!r}, which is read later"
+                    yield f"value {named} overwrites {self.values[value.overwrites].name!r}, which is read later"
 
     @cached_property
     def inputs_of(self) -> tuple[tuple[int, ...], ...]:

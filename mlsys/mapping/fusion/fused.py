@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlsys.errors import ArgumentError
@@ -339,18 +339,21 @@ def _fused_graph(graph: OperatorGraph, groups: Sequence[FusionGroup], kernels: S
         value, memory = graph.values[old], _memory(graph, old, gone)
         producer = None if value.producer is None else home[value.producer]
         users = {home[user] for user in value.consumers} - {producer}
-        return replace(
-            value,
-            producer=producer,
-            consumers=tuple(sorted(user for user in users if user is not None)),
-            overwrites=None if memory is None else number[memory],
+        return Value(
+            value.name,
+            value.role,
+            value.bytes,
+            value.shape,
+            value.dtype,
+            producer,
+            tuple(sorted(user for user in users if user is not None)),
+            value.output,
+            None if memory is None else number[memory],
         )
 
     def row(kernel: int) -> tuple[Access, ...]:
         if len(groups[kernel].members) == 1:
-            return tuple(
-                access._replace(value=number[access.value]) for access in graph.reads[groups[kernel].members[0]]
-            )
+            return tuple(Access(number[old], *look) for old, *look in graph.reads[groups[kernel].members[0]])
         return tuple(Access(number[value], size) for value, size in crossing[kernel].reads.items())
 
     return OperatorGraph(

@@ -68,6 +68,14 @@ def traffic_of(graph: OperatorGraph, members: Sequence[int]) -> GroupTraffic:
 
     Two looks at different parts of a tensor add up, to no more than the tensor.
     """
+    known: dict[tuple[int, ...], GroupTraffic] = vars(graph).setdefault("_traffic_of", {})
+    group = tuple(members)
+    if group not in known:
+        known[group] = _traffic(graph, group)
+    return known[group]
+
+
+def _traffic(graph: OperatorGraph, members: tuple[int, ...]) -> GroupTraffic:
     inside = set(members)
     made = {place for member in members for place in graph.outputs_of[member]}
     swallowed = {place for place in made if len(members) > 1 and _is_swallowed(graph, place, inside)}

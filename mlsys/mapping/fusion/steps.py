@@ -69,7 +69,8 @@ def kept_with_graph(ask: Callable[[OperatorGraph, int], Answer]) -> Callable[[Op
 
     @functools.wraps(ask)
     def answered(graph: OperatorGraph, place: int) -> Answer:
-        known: dict[int, Answer] = vars(graph).setdefault(name, {})
+        kept: dict[str, dict[int, Answer]] = graph.__dict__
+        known = kept[name] if name in kept else kept.setdefault(name, {})
         if place not in known:
             known[place] = ask(graph, place)
         return known[place]

@@ -147,8 +147,13 @@ class Stack:
         machines = [one if isinstance(one, Snapshot) else snapshot(one) for one, _, _ in pairs]
         read: dict[tuple[int, frozenset[str]], list[float]] = {}
         rows = []
+        asks: dict[tuple[int, bool], frozenset[str]] = {}  # one work may run on hundreds of machines
+        held: dict[int, float] = {}
         for machine, (_, work, kept) in zip(machines, pairs, strict=True):
-            key = id(machine), _needed(work, kept)
+            asked = id(work), kept
+            if asked not in asks:
+                asks[asked], held[id(work)] = _needed(work, kept), work.weights
+            key = id(machine), asks[asked]
             if key not in read:
                 read[key] = _rates(machine, key[1])
             rows.append(read[key])
@@ -156,7 +161,7 @@ class Stack:
         engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
         kernels = Work(columns)
         stays = np.array([kept for _, _, kept in pairs], dtype=bool)[case]
-        totals = np.array([work.weights for _, work, _ in pairs])[case]
+        totals = np.array([held[id(work)] for _, work, _ in pairs])[case]
         room = HOLDS * engines["cache"]
         weights = kernels["weights"]
         other = kernels["moved"] - weights
