@@ -139,7 +139,9 @@ class OperatorGraph:
             if value.role not in ROLES:
                 yield f"value {named} has the role {value.role!r}. Roles: {', '.join(ROLES)}"
             if (value.role == "made") != (value.producer is not None):
-                yield f"value {named} has the role {value.role!r} and the producer {value.producer}: what is made has one"
+                yield (
+                    f"value {named} has the role {value.role!r} and the producer {value.producer}: what is made has one"
+                )
             first = -1 if value.producer is None else value.producer
             users = value.consumers
             if not -1 <= first < operators or (users and (min(users) < 0 or max(users) >= operators)):

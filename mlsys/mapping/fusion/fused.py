@@ -353,7 +353,10 @@ def _fused_graph(graph: OperatorGraph, groups: Sequence[FusionGroup], kernels: S
 
     def row(kernel: int) -> tuple[Access, ...]:
         if len(groups[kernel].members) == 1:
-            return tuple(Access(number[old], *look) for old, *look in graph.reads[groups[kernel].members[0]])
+            return tuple(
+                Access(number[one.value], one.bytes, one.view, one.turned)
+                for one in graph.reads[groups[kernel].members[0]]
+            )
         return tuple(Access(number[value], size) for value, size in crossing[kernel].reads.items())
 
     return OperatorGraph(

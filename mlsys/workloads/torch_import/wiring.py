@@ -90,9 +90,9 @@ def operator_graph(
         name,
         tuple(operators),
         values,
-        tuple(tuple(Access(number[wire], *look) for wire, *look in row) for row in reads),
+        tuple(tuple(Access(number[one.value], one.bytes, one.view, one.turned) for one in row) for row in reads),
         tuple(
-            tuple(Access(number[wire], *look) for wire, *look in _writes(ends, counts, wires, source))
+            tuple(Access(number[one.value], one.bytes) for one in _writes(ends, counts, wires, source))
             for ends, _, counts in moving
         ),
     )
