@@ -157,3 +157,13 @@ def test_products_of_scaled_blocks_are_other_kernels_on_blackwell() -> None:
     assert len(large) >= 5
     parts = [case.work.flops / left[case.row.id] / case.engine.matmul for case in large if case.row.id in left]
     assert 0.4 < np.median(parts) < 0.7, "a whole sweep left out, they are still told near the published half"
+
+
+def test_a_product_takes_as_long_among_hundreds_as_alone() -> None:
+    rng = random.Random(5)
+    works = [_product(*(rng.randrange(1, 5000) for _ in "mnk")) for _ in range(600)]
+    engine = snapshot(view(Hardware["H100"], "fp16")).settled()
+    together = kernel_times(Stack.of([(engine, work, True) for work in works]), QUIET.vectorised())
+    for at in (0, 255, 256, 300, 511, 512, 599):
+        alone = _times(engine, works[at])
+        assert (together.seconds[at], together.fed[at]) == (alone.seconds[0], alone.fed[0])
