@@ -9,6 +9,10 @@ import uuid
 import pytest
 from hypothesis import settings
 
+from mlsys.faults import json_schema
+
+json_schema()  # before nbformat loads it, in each process for a second (see there)
+
 # `make torture` sets MLSYS_TIMES, and looks at so many times as many examples of each law.
 TIMES = int(os.environ.get("MLSYS_TIMES") or 1)
 settings.register_profile("everywhere", deadline=None, print_blob=True, max_examples=50 * TIMES)
