@@ -75,7 +75,7 @@ def test_model_of_one_operator(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="model")
 def test_model_of_a_network(benchmark: Any) -> None:
     note(benchmark, "roofline, ResNet-50 layer by layer", 54)
-    chip, network = Hardware.Cloud.A100, zoo.network("resnet50", batch=32)
+    chip, network = Hardware.Cloud.A100, zoo.network("resnet50", batch=32, precision="fp16")
     assert len(benchmark(roofline, chip, network).children) == 54
 
 

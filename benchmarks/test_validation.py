@@ -35,11 +35,11 @@ def test_resnet_calibrated(benchmark):
     from mlsys.models.calibrated import snapshot
 
     engine = snapshot(view(Hardware.Cloud.A100, "fp16"))
-    work = kernels_of(zoo.network("resnet50", batch=32), number_format("fp16"))
+    work = kernels_of(zoo.network("resnet50", batch=32, precision="fp16"), number_format("fp16"))
     stack = Stack.of([(engine, work, True)])
     benchmark(calibrated_times, stack, Parameters().vectorised())
 
 
 def test_resnet_roofline_for_comparison(benchmark):
-    network = zoo.network("resnet50", batch=32)
+    network = zoo.network("resnet50", batch=32, precision="fp16")
     benchmark(roofline, Hardware.Cloud.A100, network)

@@ -28,7 +28,9 @@ def roofline_questions() -> tuple[Question, ...]:
 
 def compute_bound_convolutions() -> tuple[list[int], int]:
     """Return how many convolutions of ResNet-50 at batch 32 are compute-bound on A100 and H100, and of how many."""
-    convolutions = [operator for operator in zoo.network("resnet50", batch=32) if operator.kind == "conv2d"]
+    convolutions = [
+        operator for operator in zoo.network("resnet50", batch=32, precision="fp16") if operator.kind == "conv2d"
+    ]
     counts = [
         sum(roofline(chip, operator).bound_by == "compute" for operator in convolutions)
         for chip in (Hardware.Cloud.A100, Hardware.Cloud.H100)

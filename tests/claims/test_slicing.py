@@ -18,7 +18,7 @@ from mlsys.registry import start_chapter
 from mlsys.workloads import zoo
 start_chapter("demo")
 a100, v100 = Hardware.Cloud.A100, Hardware.Cloud.V100
-found = analyse(a100, zoo.network("resnet50", batch=8))
+found = analyse(a100, zoo.network("resnet50", batch=8, precision="fp16"))
 """
 
 

@@ -52,7 +52,7 @@ def named(name: str, network: Network) -> Network:
 @pytest.mark.parametrize(("name", "batch"), drawn([(name, batch) for name in NAMES for batch in (1, 16)], 8, "routes"))
 def test_a_graph_is_timed_as_the_products_that_are_written_down(name: str, batch: int) -> None:
     """One recipe, read in two ways: products of the tape, and a graph brought to products."""
-    written = named(zoo.entry(name).title, zoo.entry(name).build(batch=batch, whole=True))
+    written = named(zoo.entry(name).title, zoo.entry(name).build(batch=batch, precision="fp16", whole=True))
     assert times(kernels(name, batch)) == pytest.approx(times(written), rel=0.02)
     assert len(kernels(name, batch)) == len(written)
 
@@ -63,7 +63,7 @@ PICTURES = [name for name in NAMES if zoo.entry(name).image and not name.startsw
 @pytest.mark.parametrize("name", drawn(PICTURES, 3, "kernels of pictures"))
 def test_kernels_of_a_graph_are_those_that_are_written_down(name: str) -> None:
     """Found along the edges, or counted as the recipe appends them: one by one the same work, bytes and weights."""
-    found, written = kernels(name, 3), zoo.entry(name).build(batch=3, whole=True)
+    found, written = kernels(name, 3), zoo.entry(name).build(batch=3, precision="fp16", whole=True)
     for one, other in zip(found, written, strict=True):
         assert (one.kind, one.flops, one.parameters) == (other.kind, other.flops, other.parameters)
         assert (one.data.m_as("byte"), one.weights.m_as("byte")) == (

@@ -41,7 +41,9 @@ def usual(device: str) -> str:
 @pytest.fixture(scope="module", params=[(name, device) for name in NETWORKS for device in DEVICES], ids="-".join)
 def found(request: pytest.FixtureRequest) -> Analysis:
     name, device = request.param
-    return analyse(Hardware[device], network(name, **NETWORKS[name]), precision=usual(device), stays=False)
+    return analyse(
+        Hardware[device], network(name, **NETWORKS[name], precision="fp16"), precision=usual(device), stays=False
+    )
 
 
 def test_the_parts_sum_to_the_whole(found: Analysis) -> None:
@@ -84,7 +86,7 @@ def test_half_the_weights_and_the_compute_peak_gain_no_more_than_no_time_at_all(
 
 
 def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> None:
-    device, net = Hardware.Cloud.A100, network("resnet50", batch=16)
+    device, net = Hardware.Cloud.A100, network("resnet50", batch=16, precision="fp16")
     found = analyse(device, net)
     assert found.bound == roofline(device, net).time
     assert found.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
@@ -104,14 +106,14 @@ def test_an_estimate_is_never_below_its_bound_whatever_the_cache_holds() -> None
     for device, name in (("EdgeTPU", "mobilenet-v2"), ("L40S", "resnet50"), ("CloudAI100", "mobilenet-v2")):
         twin = Hardware[device]
         for batch in (1, 32):
-            found = analyse(twin, network(name, batch=batch), precision=twin.headline)
+            found = analyse(twin, network(name, batch=batch, precision="fp16"), precision=twin.headline)
             assert found.estimate >= found.bound
             assert all(operator.estimate >= operator.bound for operator in found.operators)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_order_of_operators_changes_nothing(name: str) -> None:
-    net = network(name, **NETWORKS[name])
+    net = network(name, **NETWORKS[name], precision="fp16")
     shuffled = np.random.default_rng(1).permutation(len(net))
     one = analyse(Hardware.Cloud.A100, net)
     other = analyse(Hardware.Cloud.A100, Network(net.name, tuple(net.operators[place] for place in shuffled)))
@@ -124,8 +126,8 @@ def test_the_order_of_operators_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("batch", [1, 6])
 def test_kernels_at_twice_the_batch_are_those_of_the_network_at_twice_the_batch(name: str, batch: int) -> None:
     shape = {**NETWORKS.get(name, {}), "batch": batch}
-    net = network(name, **shape)
-    large = kernels_of(network(name, **{**shape, "batch": 2 * batch}), None)
+    net = network(name, **shape, precision="fp16")
+    large = kernels_of(network(name, **{**shape, "batch": 2 * batch}, precision="fp16"), None)
     kinds = dict(zip(net.arrays.order, (operator.kind for operator in net), strict=True))
     gathered = np.array([kinds[row] == "embedding" for row in range(len(kinds))])
     np.testing.assert_allclose(doubled(kernels_of(net, None), gathered).columns, large.columns, rtol=1e-12)
@@ -134,7 +136,7 @@ def test_kernels_at_twice_the_batch_are_those_of_the_network_at_twice_the_batch(
 @pytest.mark.parametrize("device", DEVICES)
 def test_half_the_bits_are_never_slower(device: str) -> None:
     twin, chosen = Hardware[device], usual(device)
-    work = kernels_of(network("mobilenet-v2", batch=4), None)
+    work = kernels_of(network("mobilenet-v2", batch=4, precision="fp16"), None)
     engine, parameters = snapshot(view(twin, chosen)), parameters_of(f"compiled network on {twin.kind}")[0].vectorised()
     rng = np.random.default_rng(2)
     for stays in (True, False):
@@ -149,7 +151,7 @@ def test_half_the_bits_are_never_slower(device: str) -> None:
 
 
 def test_scaling_by_one_changes_nothing_and_half_the_weights_halve_only_them() -> None:
-    work = kernels_of(network("resnet50", batch=2), None)
+    work = kernels_of(network("resnet50", batch=2, precision="fp16"), None)
     everywhere = np.ones(len(work["count"]), dtype=bool)
     assert np.array_equal(scaled_traffic(work, everywhere).columns, work.columns)
     half = scaled_traffic(work, everywhere, weights=0.5)
@@ -176,13 +178,13 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
 
 
 def test_equal_layers_are_listed_once_with_their_number() -> None:
-    found = analyse(Hardware.Cloud.A100, network("bert-base"))
+    found = analyse(Hardware.Cloud.A100, network("bert-base", precision="fp16"))
     assert {entry.times for entry in found.costliest(3)} == {12}
     assert "and 14 more" in found.explain(4)
 
 
 def test_depthwise_convolutions_stand_by_themselves() -> None:
-    kinds = {group.kind for group in analyse(Hardware.Cloud.A100, network("mobilenet-v2")).groups}
+    kinds = {group.kind for group in analyse(Hardware.Cloud.A100, network("mobilenet-v2", precision="fp16")).groups}
     assert kinds == {"conv2d", "depthwise conv2d", "gemm"}
 
 
@@ -197,7 +199,7 @@ def test_a_precision_recounts_every_byte() -> None:
 
 
 def test_a_captured_workload_counts_all_its_work() -> None:
-    net = network("resnet50", fused=False)
+    net = network("resnet50", fused=False, precision="fp16")
     workload = Workload.from_network(net)
     assert [operator.products for operator in workload] == [operator.products for operator in net]
     found = analyse(Hardware.Cloud.A100, workload)
@@ -206,7 +208,7 @@ def test_a_captured_workload_counts_all_its_work() -> None:
 
 
 def test_the_rate_counts_samples_and_nothing_else_does() -> None:
-    net = network("resnet50", batch=8)
+    net = network("resnet50", batch=8, precision="fp16")
     one, eight = (analyse(Hardware.Cloud.A100, net, samples=samples) for samples in (1, 8))
     assert eight.rate.m_as("1/s") == pytest.approx(8 / eight.estimate.m_as("s"))
     assert one.estimate == eight.estimate
@@ -215,9 +217,9 @@ def test_the_rate_counts_samples_and_nothing_else_does() -> None:
 def test_parameters_of_another_machine_are_named() -> None:
     found = analyse(Hardware["STM32H743"], network("resnet8", precision="int8"))
     assert found.setting == "microcontroller runtime on MCU"
-    eager = analyse(Hardware.Cloud.A100, network("resnet50"), setting="eager network on GPU")
+    eager = analyse(Hardware.Cloud.A100, network("resnet50", precision="fp16"), setting="eager network on GPU")
     assert eager.calibration == "eager network on GPU"
-    assert eager.estimate != analyse(Hardware.Cloud.A100, network("resnet50")).estimate
+    assert eager.estimate != analyse(Hardware.Cloud.A100, network("resnet50", precision="fp16")).estimate
 
 
 def test_recurrent_layers_say_how_they_are_timed() -> None:
@@ -227,7 +229,7 @@ def test_recurrent_layers_say_how_they_are_timed() -> None:
 
 
 def test_the_text_says_what_counts() -> None:
-    text = analyse(Hardware.Cloud.A100, network("resnet50", batch=32), precision="fp16").explain(3)
+    text = analyse(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="fp16").explain(3)
     for part in ("at least", "estimate", "above the ridge", "Fix first: ", "What if:", "Assumptions:", "and 51 more"):
         assert part in text
 
@@ -253,7 +255,7 @@ def test_the_text_says_what_counts() -> None:
     ],
 )
 def test_bad_input_is_refused_in_words(change: dict[str, object], error: type[Exception], text: str) -> None:
-    wanted = {"network": network("resnet50"), **change}
+    wanted = {"network": network("resnet50", precision="fp16"), **change}
     with pytest.raises(error, match=text):
         analyse(Hardware.Cloud.A100, **wanted)  # type: ignore[arg-type]
 
@@ -266,7 +268,7 @@ def test_operators_in_other_formats_are_refused_by_name_not_mixed() -> None:
 
 
 def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
-    net = network("bert-base")
+    net = network("bert-base", precision="fp16")
     work = kernels_of(net, None)
     assert isinstance(work, Work)
     assert work.launches == len(net)
@@ -274,7 +276,7 @@ def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
 
 def test_a_network_on_one_device_leans_on_no_link() -> None:
     """What is sent nowhere is not named, and a link of half the speed changes nothing."""
-    device, net = Hardware.Cloud.A100, network("resnet50", batch=2)
+    device, net = Hardware.Cloud.A100, network("resnet50", batch=2, precision="fp16")
     found = analyse(device, net)
     assert not [fact.name for fact in found.facts if "/links/" in fact.name]
     with perturbed("A100_80GB/links/NVLink/per_direction", 0.5):

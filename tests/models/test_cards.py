@@ -37,7 +37,7 @@ def test_an_operation_is_half_a_multiply_accumulate_of_the_list() -> None:
 
 
 def test_the_energy_of_a_pass_is_static_and_dynamic_and_under_the_limit() -> None:
-    found = analyse(Hardware.Cloud.A100, network("resnet50", batch=32), precision="bf16")
+    found = analyse(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="bf16")
     assert found.energy is not None
     joules, seconds = found.energy.energy.m_as("J"), found.estimate.m_as("s")
     assert 0.2 * 400 < joules / seconds <= 400

@@ -18,10 +18,10 @@ from mlsys.workloads import gemm, zoo
 
 A100 = Hardware.Cloud.A100
 MADE = {
-    "roofline": lambda: roofline(A100, zoo.network("resnet50", batch=2)),
+    "roofline": lambda: roofline(A100, zoo.network("resnet50", batch=2, precision="fp16")),
     "tiling": lambda: tiled_gemm(A100, gemm(1024, 1024, 1024), Tiling(96, "L1", buffers=2)),
-    "architecture": lambda: architecture(A100, zoo.network("resnet50", batch=2)),
-    "analysis": lambda: analyse(A100, zoo.network("resnet50", batch=2)),
+    "architecture": lambda: architecture(A100, zoo.network("resnet50", batch=2, precision="fp16")),
+    "analysis": lambda: analyse(A100, zoo.network("resnet50", batch=2, precision="fp16")),
 }
 NEEDED = {"A100_80GB/memory/HBM/bandwidth", "A100_80GB/peaks/fp16/matrix/dense"}
 

@@ -138,7 +138,7 @@ def weighted(network: nn.Module) -> Iterator[nn.Module]:
 
 @pytest.mark.parametrize("batch", [1, 32])
 def test_resnet50_as_a_whole_and_layer_by_layer(network: nn.Sequential, batch: int) -> None:
-    ours = zoo.network("resnet50", batch=batch)
+    ours = zoo.network("resnet50", batch=batch, precision="fp16")
     assert ours.flops.m_as("FLOP") == counted(lambda: network(empty(batch, 3, 224, 224)))
 
     def observe(module: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
@@ -161,7 +161,7 @@ def test_resnet50_has_the_weights_that_torch_holds(network: nn.Sequential) -> No
             return shape["out_channels"] * shape["in_channels"] // shape["groups"] * shape["kernel"] ** 2
         return shape["n"] * shape["k"]
 
-    ours = [weights(dict(layer.shape)) for layer in zoo.network("resnet50")]
+    ours = [weights(dict(layer.shape)) for layer in zoo.network("resnet50", precision="fp16")]
     assert ours == [module.weight.numel() for module in weighted(network)]
     norms = sum(p.numel() for m in network.modules() if isinstance(m, nn.BatchNorm2d) for p in m.parameters())
     assert sum(p.numel() for p in network.parameters()) == sum(ours) + norms + 1000 == 25_557_032

@@ -205,7 +205,7 @@ def test_names_of_two_makers_are_not_mixed_up() -> None:
 def test_the_range_of_an_estimate_holds_it_and_keeps_above_the_bound() -> None:
     for device in ("A100", "T4", "EdgeTPU", "RaspberryPi5"):
         twin = Hardware[device]
-        found = analyse(twin, network("mobilenet-v2", batch=1), precision=twin.headline)
+        found = analyse(twin, network("mobilenet-v2", batch=1, precision="fp16"), precision=twin.headline)
         low, high = found.range
         assert found.bound <= low <= found.estimate <= high
         assert found.interval.why

@@ -132,7 +132,7 @@ def test_parts_multiply_to_the_factor_and_are_told() -> None:
         parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0],
     )
     assert own.launch / plain.launch == pytest.approx(found.factor)
-    told = analyse(Hardware["A100"], zoo.network("resnet50", batch=8)).explain()
+    told = analyse(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
     assert "as measurements of like things say" in told
 
 

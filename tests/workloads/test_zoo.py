@@ -87,7 +87,7 @@ def test_no_two_entries_share_a_spelling() -> None:
 
 def test_a_typing_error_is_met_with_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match=r"no network 'resnet5O' in the catalogue of \d+.*Did you mean 'resnet"):
-        zoo.network("resnet5O")
+        zoo.network("resnet5O", precision="fp16")
     with pytest.raises(UnknownNameError, match=r"`family` must be one of .* got 'pictures'\. Did you mean 'picture'\?"):
         zoo.networks("pictures")
     with pytest.raises(UnknownNameError, match=r"`cell` must be one of .* got 'lstn'\. Did you mean 'lstm'\?"):
@@ -133,7 +133,7 @@ def test_arguments_that_make_no_sense(name: str, arguments: dict[str, object], c
 
 def test_more_arguments_that_make_no_sense() -> None:
     with pytest.raises(ArgumentUnitError, match=r"network\(\): `batch`"):
-        zoo.network("resnet50", batch=Q_(2, "byte"))  # type: ignore[arg-type]
+        zoo.network("resnet50", batch=Q_(2, "byte"), precision="fp16")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="unknown precision 'fp61'"):
         zoo.network("resnet50", precision="fp61")
     with pytest.raises(ArgumentError, match=r"decode\(\): `context`"):
@@ -152,7 +152,7 @@ def test_more_arguments_that_make_no_sense() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", drawn(NAMES, 40, "laws of networks"))
 def test_laws_of_every_network(name: str) -> None:
-    one, many = zoo.network(name), zoo.network(name, batch=7)
+    one, many = zoo.network(name, precision="fp16"), zoo.network(name, batch=7, precision="fp16")
     rows, more = one.arrays, many.arrays
     assert (rows.flops >= 0).all()
     assert (rows.data > rows.weights).all()
@@ -177,7 +177,7 @@ def test_laws_of_every_network(name: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", drawn(NAMES, 40, "laws of networks"))
 def test_fusing_saves_traffic_and_leaves_products_and_parameters(name: str) -> None:
-    fused, apart = zoo.network(name), zoo.network(name, fused=False)
+    fused, apart = zoo.network(name, precision="fp16"), zoo.network(name, fused=False, precision="fp16")
     assert fused.macs == apart.macs
     assert fused.parameters == apart.parameters
     assert fused.flops <= apart.flops
@@ -215,7 +215,7 @@ def test_the_tape_counts_as_the_makers_do() -> None:
 
 
 def test_arrays_have_a_row_for_each_distinct_operator() -> None:
-    network = zoo.network("llama-2-7b")
+    network = zoo.network("llama-2-7b", precision="fp16")
     rows = network.arrays
     assert rows is network.arrays
     assert len(rows) < 12
@@ -381,7 +381,9 @@ def test_block_formats_are_the_bytes_of_their_blocks() -> None:
 
 
 def test_quantised_weights_shrink_and_activations_stay() -> None:
-    plain, packed = (zoo.network("llama-2-7b", phase="decode", weight_format=form) for form in (None, "q8_0"))
+    plain, packed = (
+        zoo.network("llama-2-7b", phase="decode", weight_format=form, precision="fp16") for form in (None, "q8_0")
+    )
     assert_quantity_close(packed.weights, plain.weights * 8.5 / 16)
     assert_quantity_close(packed.data - packed.weights, plain.data - plain.weights)
     assert packed.flops == plain.flops
@@ -424,12 +426,12 @@ MILLIONS = [
 
 @pytest.mark.parametrize(("name", "millions", "tolerance"), MILLIONS)
 def test_published_work(name: str, millions: float, tolerance: float) -> None:
-    assert zoo.network(name).macs.m_as("MMAC") == pytest.approx(millions, abs=tolerance)
+    assert zoo.network(name, precision="fp16").macs.m_as("MMAC") == pytest.approx(millions, abs=tolerance)
 
 
 def test_layers_of_alexnet_in_two_towers() -> None:
     """Chen et al., JSSC 2017, table V: 0.9 and 0.3 GMAC in layers 2 and 5 for a batch of four."""
-    layers = {operator.name: operator for operator in zoo.network("alexnet_convolutions", batch=4)}
+    layers = {operator.name: operator for operator in zoo.network("alexnet_convolutions", batch=4, precision="fp16")}
     assert layers["conv2"].flops.m_as("GFLOP") / 2 == pytest.approx(0.9, abs=0.05)
     assert layers["conv5"].flops.m_as("GFLOP") / 2 == pytest.approx(0.3, abs=0.05)
 
@@ -446,7 +448,7 @@ def test_uses_of_a_weight_on_the_first_tpu(name: str, batch: int, uses: float) -
 
 def test_tables_of_the_recommender() -> None:
     """MLPerf Training v1: 26 tables, 128 wide, 24 billion parameters; 479 features reach the top network."""
-    network = zoo.network("dlrm", batch=4)
+    network = zoo.network("dlrm", batch=4, precision="fp16")
     tables = [operator for operator in network if operator.kind == "embedding"]
     assert len(tables) == 26
     assert network.parameters.m_as("Gparam") == pytest.approx(24.04, abs=0.01)
@@ -456,7 +458,7 @@ def test_tables_of_the_recommender() -> None:
 
 def test_the_volume_of_mlperf() -> None:
     """nnU-Net's network for KiTS has 31.2 million parameters; its first layer sees one channel."""
-    network = zoo.network("unet3d_kits19")
+    network = zoo.network("unet3d_kits19", precision="fp16")
     assert network.parameters.m_as("Mparam") == pytest.approx(31.2, abs=0.05)
     first = network.operators[0]
     assert first.products is not None

@@ -90,7 +90,7 @@ def analyse(
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import zoo
-    >>> found = analyse(Hardware.Cloud.A100, zoo.network("resnet50", batch=32))
+    >>> found = analyse(Hardware.Cloud.A100, zoo.network("resnet50", batch=32, precision="fp16"))
     >>> print(f"at least {found.bound.to('ms'):.2f}, held by {found.held_by}, {len(found.operators)} operators")
     at least 1.05 ms, held by compute, 54 operators
     """

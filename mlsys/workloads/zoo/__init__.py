@@ -106,7 +106,7 @@ def network(
     name: str,
     *,
     batch: int = 1,
-    precision: str = "fp16",
+    precision: str = "fp32",
     image: int | None = None,
     sequence: int | None = None,
     phase: Phase | None = None,
@@ -146,7 +146,7 @@ def network(
     --------
     >>> print(f"{network('resnet50', batch=32).macs.to('GMAC'):.1f}")
     130.9 GMAC
-    >>> print(f"{network('llama-2-7b', phase='decode', sequence=1024).data.to('GB'):.2f}")
+    >>> print(f"{network('llama-2-7b', phase='decode', sequence=1024, precision='fp16').data.to('GB'):.2f}")
     13.76 GB
     """
     return entry(name).build(

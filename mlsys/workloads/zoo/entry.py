@@ -96,7 +96,7 @@ class Entry:
         self,
         *,
         batch: int = 1,
-        precision: str = "fp16",
+        precision: str = "fp32",
         sequence: int | None = None,
         image: int | None = None,
         phase: Phase | None = None,
