@@ -27,7 +27,7 @@ def has_capture(recipe: str) -> bool:
 
     Examples
     --------
-    >>> has_capture("resnet50"), has_capture("resnet51")
+    >>> has_capture("densenet121"), has_capture("resnet50")
     (True, False)
     """
     return bool(file_of(recipe).is_file())
