@@ -37,7 +37,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mlsys._facts import DERIVED, PUBLISHED
-from mlsys._facts import fact as fact
+from mlsys._facts import fact as _fact
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.provenance import read
 from mlsys.units import Q_ as Q_
@@ -142,6 +142,12 @@ _FLAT = {
     for prefix, device in _DEVICES.items()
     for suffix in itertools.chain(_RATES, _FIELDS)
 }
+
+
+@functools.wraps(_fact)
+def fact(*args: Any, **named: Any) -> Quantity:  # noqa: D103 - the docstring is the wrapped one
+    quantity: Quantity = read(_fact(*args, **named))
+    return quantity
 
 
 def facts() -> dict[str, Quantity]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from mlsys.escaping import markdown_table, markdown_text
+from mlsys.provenance import recording
 from mlsys.provenance.shown import announce
 
-__all__ = ["Table", "html_table"]
+__all__ = ["Table", "html_table", "tabled"]
 
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
@@ -35,6 +38,40 @@ def _cell(text: str, to_right: bool, tag: str = "td") -> str:
     # Long names may break after a slash or an underscore, and nowhere else.
     shown = html.escape(text).replace("/", "/<wbr>").replace("_", "_<wbr>") if tag == "td" else html.escape(text)
     return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_read: ContextVar[Iterable[str]] = ContextVar("read", default=())
+
+
+def tabled(function: Callable[P, T]) -> Callable[P, T]:
+    """Let an open page hear which facts the tables lean on that ``function`` makes of what it asks models for.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.provenance.shown import hear
+    >>> @tabled
+    ... def powers(name):
+    ...     return Table("Power", ("Device", "W"), [(name, str(Hardware[name].tdp.m_as("W")))])
+    >>> stop = hear(lambda shown: print(shown.name, *shown.facts))
+    >>> _ = powers("A100")
+    Power A100_80GB/power/tdp
+    >>> stop()
+    """
+
+    @functools.wraps(function)
+    def make(*args: P.args, **named: P.kwargs) -> T:
+        with recording() as seen:
+            token = _read.set(seen)
+            try:
+                return function(*args, **named)
+            finally:
+                _read.reset(token)
+
+    return make
 
 
 @dataclass(frozen=True)
@@ -67,7 +104,7 @@ class Table:
     printed: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
-        announce("table", self.caption, lambda: hashlib.sha256(repr(self).encode()).hexdigest()[:12])
+        announce("table", self.caption, lambda: hashlib.sha256(repr(self).encode()).hexdigest()[:12], _read.get())
 
     def __repr__(self) -> str:
         texts = [[str(cell) for cell in row] for row in self.rows]

@@ -49,7 +49,7 @@ class Basis:
     """
 
     text: str
-    origins: dict[str, Origin] = field(default_factory=dict)
+    origins: dict[int, Origin] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
     constants: dict[str, None] = field(default_factory=dict)
     computed: bool = False
@@ -58,7 +58,7 @@ class Basis:
     def add(self, origins: Iterable[Origin]) -> None:
         """Note origins, each once."""
         for origin in origins:
-            self.origins.setdefault(origin.expression(), origin)
+            self.origins.setdefault(id(origin), origin)  # two groups of as many rows read alike in words
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Basis:
         given
             What a value is called that the page itself sets.
         """
-        known = list(self.origins)
+        known = list(dict.fromkeys(origin.expression() for origin in self.origins.values()))
         known += [f"{name}()" for name in self.functions if not any(text.startswith(f"{name}(") for text in known)]
         known += self.constants
         if known:

@@ -74,7 +74,6 @@ def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
 @remembered
 def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
     found: list[ArchitectureCheck] = []
-    results: dict[tuple[object, ...], ArchitectureResult] = {}
     for row in shipped_rows():
         if kind_of(row) != "network inference" or "thread" in row.workload:
             continue
@@ -87,14 +86,20 @@ def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
                 continue
             batch = _batch(row, "CPU" if device.kind == "CPU" else device.kind)
             shape = shape_of(row)
-            key = (device.id, name.name, fmt.computes, batch, *sorted(shape.items()))
-            if key not in results:
-                network = zoo.network(name.name, precision=fmt.computes, batch=batch, **shape)  # type: ignore[arg-type]
-                results[key] = architecture(device, network)
+            modelled = _modelled(device.id, name.name, fmt.computes, batch, tuple(sorted(shape.items())))
         except (ArgumentError, UnknownNameError, Inexpressible):
             continue
-        found.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), results[key]))
+        found.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), modelled))
     return tuple(found)
+
+
+@remembered
+def _modelled(
+    device: str, name: str, precision: str, batch: int, shape: tuple[tuple[str, int], ...]
+) -> ArchitectureResult:
+    """Return a network on a machine: under a what-if only those machines are asked again that read the changed fact."""
+    network = zoo.network(name, precision=precision, batch=batch, **dict(shape))  # type: ignore[arg-type]
+    return architecture(Hardware[device], network)
 
 
 def median_ratio(checks: tuple[ArchitectureCheck, ...]) -> float:

@@ -26,7 +26,7 @@ from mlsys.models.calibrated.work import COLLECTIVE
 from mlsys.models.energy.cards import demands, watts_drawn
 from mlsys.precision import precision_name
 from mlsys.provenance import remembered
-from mlsys.tables import Table
+from mlsys.tables import Table, tabled
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row, read_rows
 
@@ -218,6 +218,7 @@ def fit_cards() -> dict[str, Any]:
     }
 
 
+@tabled
 def card_table() -> Table:
     """Return the error of the power, and so of the energy at a known time, of each card left out."""
     by: dict[tuple[bool, str], list[tuple[CardRun, float]]] = {}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlsys.provenance import remembered
-from mlsys.tables import Table
+from mlsys.provenance import remembered, traced
+from mlsys.tables import Table, tabled
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction, validate
 
@@ -58,6 +58,7 @@ def _matches(each: Prediction, words: str) -> bool:
 
 
 @remembered
+@traced
 def comparisons() -> tuple[Comparison, ...]:
     """Return the comparison of each kind of work.
 
@@ -79,6 +80,7 @@ def comparisons() -> tuple[Comparison, ...]:
     return tuple(found)
 
 
+@tabled
 def predictor_table() -> Table:
     """Return the comparisons as a table."""
     heads = ("work", "rows", "statistic", "plain roofline", "ours, machine unseen", "NeuSight, as published")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.provenance import remembered
-from mlsys.tables import Table
+from mlsys.provenance import remembered, traced
+from mlsys.tables import Table, tabled
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction
 
@@ -77,6 +77,7 @@ def _parted(group: str, chosen: Sequence[Prediction]) -> Parted | None:
 
 
 @remembered
+@traced
 def parted() -> tuple[Parted, ...]:
     """Return every class of machine and kind of work with rows enough to part its error.
 
@@ -92,6 +93,7 @@ def parted() -> tuple[Parted, ...]:
     return tuple(one for one in found if one is not None)
 
 
+@tabled
 def scale_table() -> Table:
     """Return the parted errors as a table."""
     heads = ("group", "rows", "sweeps", "sweep unseen", "its scale known")

@@ -19,7 +19,7 @@ from mlsys.models.calibrated.library import plain_of
 from mlsys.models.calibrated.ranges import after_ten, range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import comparing, remembered, traced
-from mlsys.tables import Table
+from mlsys.tables import Table, tabled
 from mlsys.validation.cases import Case
 from mlsys.validation.learning import learn
 from mlsys.validation.refit import held_out_predictions
@@ -221,6 +221,7 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
     )
 
 
+@tabled
 def ten_table() -> Table:
     """Return what ten rows do, as a table."""
     heads = (
