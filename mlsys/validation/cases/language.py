@@ -103,10 +103,7 @@ def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: i
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    software = program(row)
-    # The same graphs generate, whether the prompt counts or not.
-    what = "llm generation" if software == "HPU graphs" else kind
-    return Case(row, kind, f"{software} {what} on {group}", twin, engine, joined(*works), seconds, inverse)
+    return Case(row, kind, f"{program(row)} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
 def prefill(row: Row) -> Case:
