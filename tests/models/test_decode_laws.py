@@ -164,3 +164,20 @@ def test_experts_are_products_of_their_own_with_the_same_work() -> None:
             product = (case.work["kind"] == MATMUL) & (case.work["weights"] > 0)
             assert 2 * shape[product] == pytest.approx(case.work["flops"][product])
             assert case.work["batch"].max() >= model.active_experts
+
+
+def test_a_recurrent_layer_stored_in_fp16_on_a_p100_takes_longer_than_in_fp32() -> None:
+    """DeepBench's own two rows of one shape are the opinion: 212 ms and 92 ms."""
+    shape = "hidden=1536,batch=32,timesteps=375"
+    found = {}
+    for row in shipped_rows():
+        if "P100" in row.device and row.seq_or_shape.startswith(shape):
+            case = interpret(row)
+            stack = Stack.of([(case.engine, case.work, case.stays)])
+            found[row.precision.split()[0]] = (
+                case.seconds,
+                float(stack.total(kernel_times(stack, Parameters().vectorised()).seconds)[0]),
+            )
+    (measured, predicted), (plain, wide) = found["pseudo-fp16"], found["fp32"]
+    assert measured > 2 * plain
+    assert 1.4 < predicted / wide < measured / plain * 1.2
