@@ -247,8 +247,8 @@ def recurrence(row: Row) -> Case:
         product(gates * hidden, batch, hidden, fmt, count=steps, weights=True),
     ]
     if "pseudo" in row.precision:
-        # On P100 a layer whose weights are stored in FP16 takes 2.3 times as long as the same layer in FP32 (1,536 wide,
-        # 32 at a time, 375 steps): as if each step first wrote them out in FP32.
+        # On P100 a layer whose weights are stored in FP16 takes 2.3 times as long as the same layer in FP32 (1,536
+        # wide, 32 at a time, 375 steps): as if each step first wrote them out in FP32.
         kernels[1] = product(gates * hidden, batch, hidden, replace(fmt, weight=4, value=4), count=steps, weights=True)
         kernels.append(Kernel(VECTOR, 0.0, (2.0 + 4.0) * gates * hidden**2, count=steps))
     return case_of(row, "recurrent layer", _software(row), Work.of(kernels), fmt)
