@@ -1,4 +1,4 @@
-"""Laws of tokens decoded one by one: narrow weights are unpacked, links, hosts and files as their sources have them."""
+"""Laws of whole things, most of tokens decoded one by one: narrow weights are unpacked, links, hosts and files as their sources have them."""
 
 from __future__ import annotations
 
