@@ -1,4 +1,4 @@
-"""Laws of whole things, most of tokens decoded one by one: narrow weights are unpacked, links, hosts and files as their sources have them."""
+"""Laws of whole things: narrow weights, links and hosts of tokens decoded one by one, recurrent layers."""
 
 from __future__ import annotations
 
