@@ -22,6 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _FEW = 4
+_PLAIN = frozenset({int, float, str, bool, type(None)})  # which have no name and no origin
 _LONGEST = 60  # characters of an argument in words
 
 
@@ -34,6 +35,8 @@ def label_of(value: Any) -> str:
     >>> label_of(Hardware.Cloud.T4), label_of(3), label_of((1, 2)), label_of(len)
     ('NVIDIA T4', '3', '(1, 2)', 'len')
     """
+    if type(value) in _PLAIN:
+        return str(value)
     name = getattr(value, "name", None) or getattr(value, "__name__", None)
     if isinstance(name, str) and name:
         return name
@@ -182,6 +185,8 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
 
 def origins_within(value: object, depth: int = 2) -> Iterator[Origin]:
     """Yield the origins of a value, or of what a container holds, up to a few levels deep."""
+    if type(value) in _PLAIN:
+        return
     origin = origin_of(value)
     if origin is not None:
         yield origin
