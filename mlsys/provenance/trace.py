@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -129,6 +129,7 @@ class _Owned:
         lists = (entry for given in arguments if isinstance(given, (tuple, list)) for entry in given)
         self.arguments = {id(given) for given in (*arguments, *lists) if is_dataclass(given)}
         self.origins: dict[int, Origin] = {}
+        self.marked: dict[int, tuple[object, Any]] = {}  # what was gone through, and what became of it: layers share
         self.without = self.plain = False
 
     def sets(self) -> Iterator[Fact]:
@@ -162,16 +163,18 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
         own.plain = True
         value = TracedInt(value) if type(value) is int else TracedFloat(value)
         value._origin = step
+    elif id(value) in own.marked:
+        return own.marked[id(value)][1]
     elif isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(_marked(part, step, room, own) for part in value)
+        parts = [_marked(part, step, room, own) for part in value]
+        return _became(value, parts, value, tuple, own)
     elif isinstance(value, (dict, FrozenDict)):
-        return type(value)({name: _marked(part, step, room, own) for name, part in value.items()})
+        pairs = {name: _marked(part, step, room, own) for name, part in value.items()}
+        return _became(value, pairs.values(), value.values(), lambda _: type(value)(pairs), own)
     elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
         origin = origin_of(value)
-        if (
-            origin is not None and origin is not step and value is not own.told
-        ):  # another model's answer, which knows its own facts
-            own.origins[id(origin)] = origin
+        if origin is not None and origin is not step and value is not own.told:
+            own.origins[id(origin)] = origin  # another model's answer, which knows its own facts
             return value
         for name in _names_of(type(value)):
             part = getattr(value, name)
@@ -181,6 +184,16 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
         if hasattr(value, "__dict__") and value is not own.told:
             object.__setattr__(value, "_origin", step)
     return value
+
+
+def _became(
+    value: Any, parts: Collection[Any], before: Iterable[Any], make: Callable[[Collection[Any]], Any], own: _Owned
+) -> Any:
+    """Return a container with its marked parts: itself, where none of them changed."""
+    same = all(part is old for part, old in zip(parts, before, strict=True))
+    result = value if same else make(parts)
+    own.marked[id(value)] = value, result
+    return result
 
 
 def origins_within(value: object, depth: int = 2) -> Iterator[Origin]:
