@@ -41,13 +41,8 @@ def test_a_public_class_has_one_home() -> None:
 
 
 def test_a_public_function_has_one_home() -> None:
-    """Commands aside, and networks whose PyTorch code checks the operators that the zoo lists for them."""
+    """Commands aside."""
     homes = _homes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     assert {"load", "sweep", "roofline", "Device"} <= homes.keys(), "the functions were found"
-    one_home = "workloads/torch_models/"
-    twice = {
-        name: places
-        for name, places in homes.items()
-        if len(places) > 1 and not (len(places) == 2 and places[0].startswith(one_home) and "/zoo/" in places[1])
-    }
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
     assert not twice, f"one name, one meaning; rename one of: {twice}"

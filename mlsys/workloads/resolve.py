@@ -46,8 +46,8 @@ def load(
 ) -> Workload:
     """Return a network as a workload; nothing is computed, and no weight is loaded.
 
-    A network of the catalogue that has PyTorch code was captured from it, and comes from a stored
-    file, without torch; the others are written down operator by operator.
+    A network of the catalogue is drawn from the recipe that counts its products, or comes from a stored
+    capture of its PyTorch code, both without torch; the others are written down operator by operator.
 
     Parameters
     ----------

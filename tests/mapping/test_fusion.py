@@ -364,7 +364,7 @@ def test_explain() -> None:
         "ResNet-50: 174 operators in 56 kernels",
         "moved one by one 213 MB, fused 108 MB (50.7%); 118 tensors are not written",
     ]
-    assert lines[4].split() == ["conv-bn-add-act", "16", "64", "48", "106.5", "MB", "40.23", "MB"]
+    assert lines[4].split() == ["conv-bn-add-act", "16", "64", "48", "101.3", "MB", "35.02", "MB"]
     assert len({len(line) for line in lines[3:]}) == 1, "columns are aligned"
 
 

@@ -2,247 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
-from mlsys.errors import ArgumentError
-from mlsys.workloads.drawn.sketch import Sheet, Sketch
-from mlsys.workloads.torch_import.assemble import Template
-from mlsys.workloads.zoo.picture import Pair, Picture, Shape
+from mlsys.workloads.drawn.pictures import DrawnPictures
+from mlsys.workloads.drawn.sketch import Sheet
 
 __all__ = ["DrawnTape"]
 
-# The operator of each activation, and what it is told beside its tensor.
-_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "relu": ("relu.default", {}),
-    "relu6": ("hardtanh.default", {"min_val": 0.0, "max_val": 6.0}),
-    "silu": ("silu.default", {}),
-    "tanh": ("tanh.default", {}),
-    "exact gelu": ("gelu.default", {"approximate": "none"}),
-    "gelu": ("gelu.default", {"approximate": "tanh"}),
-}
 _ROTATION = 10000.0  # Su et al. 2021, section 3.3
 
 
-class _Parts(NamedTuple):
-    """Dense layers that read one tensor and are drawn where each is needed."""
+class DrawnTape(DrawnPictures):
+    """Draws any network whose recipe says what reads what; arguments as of :class:`mlsys.workloads.drawn.DrawnRows`.
 
-    sheet: Sheet
-    widths: dict[str, int]
-    bias: bool
-
-
-class DrawnTape(Picture):
-    """Appends calls and edges where a :class:`Picture` appends counts; arguments as there.
-
-    Parameters
-    ----------
-    name
-        Of the network.
-    shape
-        Channels, height and width of its pictures; or the tokens of a sequence.
+    Examples
+    --------
+    >>> net = DrawnTape("two layers", 4, (3, 32, 32), "fp32")
+    >>> net.conv("first", 16, 3)
+    >>> net.classify(10)
+    >>> print(net.finished().at({}).macs)
+    1770112 MAC
     """
-
-    draws = True
-
-    def __init__(self, name: str, batch: int, shape: Shape | int, precision: str, norm: bool = True) -> None:
-        pixels = shape if isinstance(shape, tuple) else (1, 1, 1)
-        super().__init__(batch, pixels, precision, fused=False, norm=norm)
-        self.sketch, self._prefix = Sketch(name, precision), ""
-        self._returned: list[Sheet] = []
-        self._tables: list[Sheet] = []
-        self._turns: tuple[Sheet, Sheet] | None = None
-        self._parts: _Parts | None = None
-        self.at = (
-            self.sketch.given("input", (batch, *shape))
-            if isinstance(shape, tuple)
-            else self.sketch.given("tokens", (batch, shape), "int64")
-        )
-
-    # --- where we are ------------------------------------------------------------------------
-
-    @property
-    def returned(self) -> tuple[Sheet, ...]:
-        """What the network hands back: the tensors of :meth:`hand_back`, and the one as it is now."""
-        return (*self._returned, self.at)
-
-    def finished(self) -> Template:
-        """Return the graph."""
-        return self.sketch.finished(*self.returned)
-
-    def hand_back(self) -> None:
-        """Return the tensor as it is now, and go on."""
-        self._returned.append(self.at)
-
-    @property
-    def here(self) -> Sheet:
-        """The tensor as it is now."""
-        return self.at
-
-    def go_to(self, here: Sheet) -> None:
-        """Go on from a picture that was there before."""
-        _, *shape = here.shape
-        self.at, self.shape = here, (shape[0], shape[1], shape[2])
-
-    def scope(self, name: str) -> None:
-        """Put ``name`` before the names of what follows."""
-        self._prefix = f"{name} " if name else ""
-
-    def repeated(self, times: int) -> Iterator[int]:
-        """Yield as often as what is appended meanwhile runs: each time it has weights of its own."""
-        for place in range(times):
-            self.scope(f"layer {place + 1}")
-            yield place
-        self.scope("")
-
-    def _call(self, name: str, target: str, shape: tuple[int, ...], arguments: Mapping[str, Any], **more: Any) -> Sheet:
-        return self.sketch.call(f"{self._prefix}{name}", target, shape, arguments, **more)
-
-    def _weight(self, layer: str, name: str, *shape: int) -> Sheet:
-        return self.sketch.weight(f"{self._prefix}{layer}.{name}", *shape)
-
-    def _pointwise(self, name: str, target: str, *sheets: Sheet, **told: Any) -> Sheet:
-        """Append an operator on single elements of one tensor or two, the second no larger than the first."""
-        arguments = dict(zip(("self", "other"), sheets, strict=False)) | told
-        return self._call(name, target, sheets[0].shape, arguments, pointwise=True)
-
-    # --- pictures ----------------------------------------------------------------------------
-
-    def _convolve(
-        self,
-        name: str,
-        made: Shape,
-        kernel: tuple[int, int],
-        stride: int,
-        padding: Pair | str | None,
-        dilation: int,
-        groups: int,
-        bias: bool,
-        extra: int,
-    ) -> None:
-        into, (out, *_) = self.channels, made
-        if padding is None or isinstance(padding, str):  # on both sides alike, as torch pads
-            padding = (dilation * (kernel[0] // 2), dilation * (kernel[1] // 2))
-        arguments = {
-            "input": self.at,
-            "weight": self._weight(name, "weight", out, into // groups, *kernel),
-            "bias": self._weight(name, "bias", out) if bias else None,
-            "stride": (stride, stride),
-            "padding": padding if isinstance(padding, tuple) else (padding, padding),
-            "dilation": (dilation, dilation),
-            "groups": groups,
-        }
-        self.at, self.shape = self._call(name, "conv2d.default", (self.batch, *made), arguments), made
-
-    def batch_norm(self, name: str) -> None:
-        """Append a normalisation of each channel by its stored mean and variance."""
-        arguments = {
-            "input": self.at,
-            **{label: self._weight(name, label, self.channels) for label in ("weight", "bias")},
-            **{
-                label: self.sketch.statistic(f"{self._prefix}{name}.{label}", self.channels)
-                for label in ("running_mean", "running_var")
-            },
-            **{"training": False, "momentum": 0.1, "eps": 1e-05, "cudnn_enabled": False},
-        }
-        self.sketch.counts_batches()
-        self.at = self._call(name, "batch_norm.default", self.at.shape, arguments)
-
-    def _pool(self, name: str, made: Shape, kernel: int, stride: int, padding: int | str, ceil: bool) -> None:
-        if isinstance(padding, str):
-            raise ArgumentError(f"{name!r} cannot be drawn: torch pads both sides alike. Give its padding as a number")
-        pairs = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": 1}
-        told = {label: (size, size) for label, size in pairs.items()}
-        arguments = {"self": self.at, **told, "ceil_mode": ceil}
-        self.at, self.shape = self._call(name, "max_pool2d.default", (self.batch, *made), arguments), made
-
-    def global_pool(self) -> None:
-        """Average each channel."""
-        self.shape = (self.channels, 1, 1)
-        arguments = {"self": self.at, "output_size": (1, 1)}
-        self.at = self._call("global pool", "adaptive_avg_pool2d.default", (self.batch, *self.shape), arguments)
-
-    def as_tokens(self, tokens: int, width: int) -> None:
-        """Read the pixels as tokens, put one of their class before them and add learned positions."""
-        pixels = tokens - 1
-        first = self.sketch.weight("class token", 1, 1, width)
-        places = self.sketch.weight("positions", 1, tokens, width)
-        flat = ((self.batch, width, pixels), (width * pixels, pixels, 1), 0)
-        (rows,) = self.sketch.look("flatten.using_ints", self.at, [flat], {"start_dim": 2, "end_dim": -1})
-        rows = self._transposed(rows)
-        size = (self.batch, -1, -1)
-        wide = ((self.batch, 1, width), (0, width, 1), 0)
-        (first,) = self.sketch.look("expand.default", first, [wide], {"size": size, "implicit": False})
-        arguments = {"tensors": (first, rows), "dim": 1}
-        self.at = self._call("class token and patches", "cat.default", (self.batch, tokens, width), arguments)
-        self.at = self._pointwise("positions", "add.Tensor", self.at, places, alpha=1)
-
-    # --- rows --------------------------------------------------------------------------------
-
-    def dense(
-        self,
-        name: str,
-        rows: int,
-        inputs: int,
-        outputs: int,
-        bias: bool = True,
-        extra: int = 0,
-        *,
-        parts: Mapping[str, int] | None = None,
-        tied: bool = False,
-    ) -> None:
-        """Append a dense layer over the last axis; of a pooled picture it sees the channels."""
-        if len(self.at.shape) == 4:
-            flat = ((self.batch, inputs), (inputs, 1), 0)
-            (self.at,) = self.sketch.look("flatten.using_ints", self.at, [flat], {"start_dim": 1, "end_dim": -1})
-        if parts:
-            self._parts = _Parts(self.at, dict(parts), bias)
-        else:
-            self.at = self._linear(name, self.at, outputs, bias, self._tables[0] if tied else None)
-
-    def _linear(self, name: str, given: Sheet, outputs: int, bias: bool, weight: Sheet | None = None) -> Sheet:
-        arguments = {
-            "input": given,
-            "weight": weight or self._weight(name, "weight", outputs, given.shape[-1]),
-            "bias": self._weight(name, "bias", outputs) if bias else None,
-        }
-        return self._call(name, "linear.default", (*given.shape[:-1], outputs), arguments)
-
-    def norm(self, name: str, rows: int, width: int, *, centred: bool = True) -> None:
-        """Append a normalisation over the last axis: of mean and variance, or of the mean square alone."""
-        arguments: dict[str, Any] = {"input": self.at, "normalized_shape": (width,)}
-        arguments["weight"] = self._weight(name, "weight", width)
-        if centred:
-            arguments |= {"bias": self._weight(name, "bias", width), "eps": 1e-05, "cudnn_enable": False}
-        else:
-            arguments["eps"] = None
-        target = "layer_norm.default" if centred else "rms_norm.default"
-        self.at = self._call(name, target, self.at.shape, arguments)
-
-    def norm_after(self, name: str, rows: int, width: int) -> None:
-        """Append a normalisation over the last axis."""
-        self.norm(name, rows, width)
-
-    def activation(self, name: str, elements: int, kind: str, inputs: int = 1) -> None:
-        """Append an activation; a gate multiplies it with a second layer of the same input."""
-        target, told = _ACTIVATIONS[kind]
-        if inputs == 1:
-            self.at = self._pointwise(name, target, self.at, **told)
-            return
-        (gate, width), (up, _) = self._taken_apart().items()
-        given, bias = self.at, bool(self._parts and self._parts.bias)
-        gated = self._pointwise(name, target, self._linear(gate, given, width, bias), **told)
-        self.at = self._pointwise(f"{name} gate", "mul.Tensor", gated, self._linear(up, given, width, bias))
-
-    def _taken_apart(self) -> dict[str, int]:
-        assert self._parts is not None
-        return self._parts.widths
-
-    def add(self, name: str, elements: int, start: Any = None, body: Any = None) -> None:
-        """Add the tensor ``body`` to ``start``."""
-        self.at = self._pointwise(name, "add.Tensor", start, body, alpha=1)
-
-    # --- sequences ---------------------------------------------------------------------------
 
     def embedding(
         self, name: str, rows: int, width: int, parameters: int, tables: int = 1, lengths: Sequence[int] = ()
@@ -323,14 +103,6 @@ class DrawnTape(Picture):
         strides = (*rows.strides[:2], width // heads, 1)
         (split,) = self.sketch.look("view.default", rows, [(shape, strides, rows.offset)], {"size": shape})
         return self._transposed(split)
-
-    def _transposed(self, sheet: Sheet) -> Sheet:
-        """Return a look in which the second and the third axis have changed places."""
-        shape, strides = ((first, third, second, *rest) for first, second, third, *rest in (sheet.shape, sheet.strides))
-        (turned,) = self.sketch.look(
-            "transpose.int", sheet, [(tuple(shape), tuple(strides), sheet.offset)], {"dim0": 1, "dim1": 2}
-        )
-        return turned
 
     def rotary_positions(self, tokens: int, head_dim: int) -> None:
         """Append the cosine and the sine of each place and pair of features, in FP32 until they are used."""

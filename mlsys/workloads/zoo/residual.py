@@ -53,7 +53,7 @@ def resnet_stages(
             body, changed = net.here, net.shape != before
             net.go_to(start)
             if changed:
-                net.conv(f"{label} shortcut", out, 1, stride, act=None)
+                net.conv(f"{label}proj", out, 1, stride, act=None)
             net.shortcut(label, "relu", body, net.here)
         after.append(net.shape)
     return after

@@ -1,0 +1,82 @@
+"""Layers of pictures, drawn: convolutions, pooling, and pixels read as tokens."""
+
+from __future__ import annotations
+
+from mlsys.errors import ArgumentError
+from mlsys.workloads.drawn.rows import DrawnRows
+from mlsys.workloads.zoo.picture import Pair, Shape
+
+__all__ = ["DrawnPictures"]
+
+
+class DrawnPictures(DrawnRows):
+    """Appends calls and edges where a picture's tape appends counts; arguments as there."""
+
+    def _convolve(
+        self,
+        name: str,
+        made: Shape,
+        kernel: tuple[int, int],
+        stride: int,
+        padding: Pair | str | None,
+        dilation: int,
+        groups: int,
+        bias: bool,
+        extra: int,
+    ) -> None:
+        into, (out, *_) = self.channels, made
+        if padding is None or isinstance(padding, str):  # on both sides alike, as torch pads
+            padding = (dilation * (kernel[0] // 2), dilation * (kernel[1] // 2))
+        arguments = {
+            "input": self.at,
+            "weight": self._weight(name, "weight", out, into // groups, *kernel),
+            "bias": self._weight(name, "bias", out) if bias else None,
+            "stride": (stride, stride),
+            "padding": padding if isinstance(padding, tuple) else (padding, padding),
+            "dilation": (dilation, dilation),
+            "groups": groups,
+        }
+        self.at, self.shape = self._call(name, "conv2d.default", (self.batch, *made), arguments), made
+
+    def batch_norm(self, name: str) -> None:
+        """Append a normalisation of each channel by its stored mean and variance."""
+        arguments = {
+            "input": self.at,
+            **{label: self._weight(name, label, self.channels) for label in ("weight", "bias")},
+            **{
+                label: self.sketch.statistic(f"{self._prefix}{name}.{label}", self.channels)
+                for label in ("running_mean", "running_var")
+            },
+            **{"training": False, "momentum": 0.1, "eps": 1e-05, "cudnn_enabled": False},
+        }
+        self.sketch.counts_batches()
+        self.at = self._call(name, "batch_norm.default", self.at.shape, arguments)
+
+    def _pool(self, name: str, made: Shape, kernel: int, stride: int, padding: int | str, ceil: bool) -> None:
+        if isinstance(padding, str):
+            raise ArgumentError(f"{name!r} cannot be drawn: torch pads both sides alike. Give its padding as a number")
+        pairs = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": 1}
+        told = {label: (size, size) for label, size in pairs.items()}
+        arguments = {"self": self.at, **told, "ceil_mode": ceil}
+        self.at, self.shape = self._call(name, "max_pool2d.default", (self.batch, *made), arguments), made
+
+    def global_pool(self) -> None:
+        """Average each channel."""
+        self.shape = (self.channels, 1, 1)
+        arguments = {"self": self.at, "output_size": (1, 1)}
+        self.at = self._call("global pool", "adaptive_avg_pool2d.default", (self.batch, *self.shape), arguments)
+
+    def as_tokens(self, tokens: int, width: int) -> None:
+        """Read the pixels as tokens, put one of their class before them and add learned positions."""
+        pixels = tokens - 1
+        first = self.sketch.weight("class token", 1, 1, width)
+        places = self.sketch.weight("positions", 1, tokens, width)
+        flat = ((self.batch, width, pixels), (width * pixels, pixels, 1), 0)
+        (rows,) = self.sketch.look("flatten.using_ints", self.at, [flat], {"start_dim": 2, "end_dim": -1})
+        rows = self._transposed(rows)
+        size = (self.batch, -1, -1)
+        wide = ((self.batch, 1, width), (0, width, 1), 0)
+        (first,) = self.sketch.look("expand.default", first, [wide], {"size": size, "implicit": False})
+        arguments = {"tensors": (first, rows), "dim": 1}
+        self.at = self._call("class token and patches", "cat.default", (self.batch, tokens, width), arguments)
+        self.at = self._pointwise("positions", "add.Tensor", self.at, places, alpha=1)

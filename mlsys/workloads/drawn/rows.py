@@ -1,0 +1,174 @@
+"""Layers over rows, drawn: where a drawing is, dense layers, normalisations, activations, additions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from mlsys.workloads.drawn.sketch import Sheet, Sketch
+from mlsys.workloads.torch_import.assemble import Template
+from mlsys.workloads.zoo.picture import Picture, Shape
+
+__all__ = ["DrawnRows"]
+
+# The operator of each activation, and what it is told beside its tensor.
+_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "relu": ("relu.default", {}),
+    "relu6": ("hardtanh.default", {"min_val": 0.0, "max_val": 6.0}),
+    "silu": ("silu.default", {}),
+    "tanh": ("tanh.default", {}),
+    "exact gelu": ("gelu.default", {"approximate": "none"}),
+    "gelu": ("gelu.default", {"approximate": "tanh"}),
+}
+
+
+class _Parts(NamedTuple):
+    """Dense layers that read one tensor and are drawn where each is needed."""
+
+    sheet: Sheet
+    widths: dict[str, int]
+    bias: bool
+
+
+class DrawnRows(Picture):
+    """Appends calls and edges where a :class:`Picture` appends counts; arguments as there.
+
+    Parameters
+    ----------
+    name
+        Of the network.
+    shape
+        Channels, height and width of its pictures; or the tokens of a sequence.
+    """
+
+    draws = True
+
+    def __init__(self, name: str, batch: int, shape: Shape | int, precision: str, norm: bool = True) -> None:
+        pixels = shape if isinstance(shape, tuple) else (1, 1, 1)
+        super().__init__(batch, pixels, precision, fused=False, norm=norm)
+        self.sketch, self._prefix = Sketch(name, precision), ""
+        self._returned: list[Sheet] = []
+        self._tables: list[Sheet] = []
+        self._turns: tuple[Sheet, Sheet] | None = None
+        self._parts: _Parts | None = None
+        self.at = (
+            self.sketch.given("input", (batch, *shape))
+            if isinstance(shape, tuple)
+            else self.sketch.given("tokens", (batch, shape), "int64")
+        )
+
+    @property
+    def returned(self) -> tuple[Sheet, ...]:
+        """What the network hands back: the tensors of :meth:`hand_back`, and the one as it is now."""
+        return (*self._returned, self.at)
+
+    def finished(self) -> Template:
+        """Return the graph."""
+        return self.sketch.finished(*self.returned)
+
+    def hand_back(self) -> None:
+        """Return the tensor as it is now, and go on."""
+        self._returned.append(self.at)
+
+    @property
+    def here(self) -> Sheet:
+        """The tensor as it is now."""
+        return self.at
+
+    def go_to(self, here: Sheet) -> None:
+        """Go on from a picture that was there before."""
+        _, *shape = here.shape
+        self.at, self.shape = here, (shape[0], shape[1], shape[2])
+
+    def scope(self, name: str) -> None:
+        """Put ``name`` before the names of what follows."""
+        self._prefix = f"{name} " if name else ""
+
+    def repeated(self, times: int) -> Iterator[int]:
+        """Yield as often as what is appended meanwhile runs: each time it has weights of its own."""
+        for place in range(times):
+            self.scope(f"layer {place + 1}")
+            yield place
+        self.scope("")
+
+    def _call(self, name: str, target: str, shape: tuple[int, ...], arguments: Mapping[str, Any], **more: Any) -> Sheet:
+        return self.sketch.call(f"{self._prefix}{name}", target, shape, arguments, **more)
+
+    def _weight(self, layer: str, name: str, *shape: int) -> Sheet:
+        return self.sketch.weight(f"{self._prefix}{layer}.{name}", *shape)
+
+    def _pointwise(self, name: str, target: str, *sheets: Sheet, **told: Any) -> Sheet:
+        """Append an operator on single elements of one tensor or two, the second no larger than the first."""
+        arguments = dict(zip(("self", "other"), sheets, strict=False)) | told
+        return self._call(name, target, sheets[0].shape, arguments, pointwise=True)
+
+    def dense(
+        self,
+        name: str,
+        rows: int,
+        inputs: int,
+        outputs: int,
+        bias: bool = True,
+        extra: int = 0,
+        *,
+        parts: Mapping[str, int] | None = None,
+        tied: bool = False,
+    ) -> None:
+        """Append a dense layer over the last axis; of a pooled picture it sees the channels."""
+        if len(self.at.shape) == 4:
+            flat = ((self.batch, inputs), (inputs, 1), 0)
+            (self.at,) = self.sketch.look("flatten.using_ints", self.at, [flat], {"start_dim": 1, "end_dim": -1})
+        if parts:
+            self._parts = _Parts(self.at, dict(parts), bias)
+        else:
+            self.at = self._linear(name, self.at, outputs, bias, self._tables[0] if tied else None)
+
+    def _linear(self, name: str, given: Sheet, outputs: int, bias: bool, weight: Sheet | None = None) -> Sheet:
+        arguments = {
+            "input": given,
+            "weight": weight or self._weight(name, "weight", outputs, given.shape[-1]),
+            "bias": self._weight(name, "bias", outputs) if bias else None,
+        }
+        return self._call(name, "linear.default", (*given.shape[:-1], outputs), arguments)
+
+    def norm(self, name: str, rows: int, width: int, *, centred: bool = True) -> None:
+        """Append a normalisation over the last axis: of mean and variance, or of the mean square alone."""
+        arguments: dict[str, Any] = {"input": self.at, "normalized_shape": (width,)}
+        arguments["weight"] = self._weight(name, "weight", width)
+        if centred:
+            arguments |= {"bias": self._weight(name, "bias", width), "eps": 1e-05, "cudnn_enable": False}
+        else:
+            arguments["eps"] = None
+        target = "layer_norm.default" if centred else "rms_norm.default"
+        self.at = self._call(name, target, self.at.shape, arguments)
+
+    def norm_after(self, name: str, rows: int, width: int) -> None:
+        """Append a normalisation over the last axis."""
+        self.norm(name, rows, width)
+
+    def activation(self, name: str, elements: int, kind: str, inputs: int = 1) -> None:
+        """Append an activation; a gate multiplies it with a second layer of the same input."""
+        target, told = _ACTIVATIONS[kind]
+        if inputs == 1:
+            self.at = self._pointwise(name, target, self.at, **told)
+            return
+        (gate, width), (up, _) = self._taken_apart().items()
+        given, bias = self.at, bool(self._parts and self._parts.bias)
+        gated = self._pointwise(name, target, self._linear(gate, given, width, bias), **told)
+        self.at = self._pointwise(f"{name} gate", "mul.Tensor", gated, self._linear(up, given, width, bias))
+
+    def _taken_apart(self) -> dict[str, int]:
+        assert self._parts is not None
+        return self._parts.widths
+
+    def add(self, name: str, elements: int, start: Any = None, body: Any = None) -> None:
+        """Add the tensor ``body`` to ``start``."""
+        self.at = self._pointwise(name, "add.Tensor", start, body, alpha=1)
+
+    def _transposed(self, sheet: Sheet) -> Sheet:
+        """Return a look in which the second and the third axis have changed places."""
+        shape, strides = ((first, third, second, *rest) for first, second, third, *rest in (sheet.shape, sheet.strides))
+        (turned,) = self.sketch.look(
+            "transpose.int", sheet, [(tuple(shape), tuple(strides), sheet.offset)], {"dim0": 1, "dim1": 2}
+        )
+        return turned
