@@ -30,7 +30,7 @@ __all__ = [
     "linked",
     "on_vulkan",
     "program",
-    "stored",
+    "stored_format",
     "visits_every_expert",
 ]
 
@@ -60,7 +60,7 @@ def on_vulkan(row: Row) -> bool:
     return "llama.cpp" in row.software and re.search(r"265K Custom PC|Pi CM5", row.note) is not None
 
 
-def stored(row: Row, fmt: Format) -> Format:
+def stored_format(row: Row, fmt: Format) -> Format:
     """Return the format with the bits that the row's file holds, where its name does not say them."""
     return replace(fmt, weight=MIXED_BITS / 8) if on_vulkan(row) and "gpt-oss" in row.model else fmt
 

@@ -20,7 +20,7 @@ from mlsys.validation.cases.decoding import (
     linked,
     on_vulkan,
     program,
-    stored,
+    stored_format,
     visits_every_expert,
 )
 from mlsys.validation.cases.reading import (
@@ -122,7 +122,7 @@ def prefill(row: Row) -> Case:
 
 def decode(row: Row) -> Case:
     """Return the case of one step, at the middle of the stretch of tokens that was timed."""
-    fmt, model = stored(row, number_format(row.precision)), language_model_of(row)
+    fmt, model = stored_format(row, number_format(row.precision)), language_model_of(row)
     tensor, _ = _ways(row)
     text = row.seq_or_shape
     if re.search(r"input (\d+), output (\d+)", text):
