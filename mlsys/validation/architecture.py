@@ -12,7 +12,7 @@ from mlsys.models.architecture import ArchitectureResult, architecture
 from mlsys.provenance import remembered, unrecorded
 from mlsys.units import Quantity, ureg
 from mlsys.validation.cases import Inexpressible, interpret, kind_of
-from mlsys.validation.cases.networks import _batch, shape_of
+from mlsys.validation.cases.networks import _batch, settled, shape_of
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
@@ -75,7 +75,7 @@ def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
 def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
     found: list[ArchitectureCheck] = []
     for row in shipped_rows():
-        if kind_of(row) != "network inference" or "thread" in row.workload:
+        if kind_of(row) != "network inference" or "thread" in row.workload or not _may_be(row, settings):
             continue
         try:
             case = interpret(row)
@@ -100,6 +100,12 @@ def _modelled(
     """Return a network on a machine: under a what-if only those machines are asked again that read the changed fact."""
     network = zoo.network(name, precision=precision, batch=batch, **dict(shape))  # type: ignore[arg-type]
     return architecture(Hardware[device], network)
+
+
+def _may_be(row: Row, settings: tuple[str, ...]) -> bool:
+    """Return whether a row may be of one of the settings, before its network is made: they begin with its software."""
+    software = settled(row)  # of Vulkan's rows, some turn out to be of the runtime that calls it
+    return not settings or software == "vulkan" or any(setting.startswith(software) for setting in settings)
 
 
 def median_ratio(checks: tuple[ArchitectureCheck, ...]) -> float:
