@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from mlsys.cli.analyze import analyze, compare
@@ -23,6 +25,8 @@ from mlsys.cli.validate import validate
 
 __all__ = ["main"]
 
+_SELDOM = 20_000, 20, 20  # a command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it
+
 
 @click.group(cls=Commands)
 @click.version_option(package_name="mlsys")
@@ -38,6 +42,7 @@ def main() -> None:
     Exit codes: 0 answered, 1 refused, 2 wrong usage, 3 the answer is no, 4 not known, 130 stopped;
     `mlsys COMMAND --help` says where a command has its own meaning for one.
     """  # noqa: D301
+    gc.set_threshold(*_SELDOM)
 
 
 for command in (
