@@ -83,12 +83,12 @@ def test_a_product_by_a_vector_on_vector_units_streams_its_weights() -> None:
     """An M1 Max decodes at two thirds of its 400 GB/s and more (llama.cpp, Metal), which no chain of sums allows."""
     engine = _engine("Apple_M1Max_32core")
     stack = _stack(engine, 16.0)
-    assert _seconds(stack) < 1.5 * float(stack.main[0]) / engine.bandwidth
+    assert _seconds(stack) < 1.05 * float(stack.main[0]) / engine.bandwidth
 
 
 def _all_reduce(link: float, peers: int) -> float:
     engine = _engine("A100_80GB", link=link)
-    work = Work.of([Kernel(COLLECTIVE, 0.0, 16384.0, peers=peers)])
+    work = Work.of([Kernel(COLLECTIVE, 0.0, 64.0, peers=peers)])
     return _seconds(Stack.of([(engine, work, False)]))
 
 
