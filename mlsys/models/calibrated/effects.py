@@ -85,7 +85,7 @@ POOLS: dict[str, Pool] = {
     ),
     "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION)),
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
-    "eager products": Pool(r"^eager( ROCm)? gemm on ", _MACHINE, _SHAPE),
+    "eager products": Pool(r"^eager( ROCm| batched)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _SHAPE),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
