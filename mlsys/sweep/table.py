@@ -175,8 +175,8 @@ class SweepTable:
         --------
         >>> from mlsys.sweep import SweepSpec, sweep
         >>> found = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
-        >>> print(f"{found.quantity('estimate_seconds')[0].to('ms'):.2f}")
-        1.75 ms
+        >>> print(f"{found.quantity('bound_seconds')[0].to('ms'):.2f}")
+        1.05 ms
         """
         unit = next((column.unit for column in COLUMNS if column.name == name and column.type in (int, float)), None)
         values = self.column(name)
