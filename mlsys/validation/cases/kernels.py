@@ -271,9 +271,10 @@ def recurrence(row: Row) -> Case:
         # wide, 32 at a time, 375 steps): as if each step first wrote them out in FP32.
         kernels[1] = product(gates * hidden, batch, hidden, replace(fmt, weight=4, value=4), count=steps, weights=True)
         kernels.append(Kernel(VECTOR, 0.0, (2.0 + 4.0) * gates * hidden**2, count=steps))
-    # cuDNN before version 7 fuses less of a step, and starts it otherwise.
-    early = "CUDA 8 " if "CUDA 8" in row.software else ""
-    return case_of(row, "recurrent layer", early + _software(row), Work.of(kernels), fmt)
+    if "CUDA 8" in row.software:
+        # cuDNN before version 7: a step's gates are a kernel of their own, of which its start is what is felt.
+        kernels.append(Kernel(VECTOR, 0.0, 0.0, count=steps))
+    return case_of(row, "recurrent layer", _software(row), Work.of(kernels), fmt)
 
 
 def layer_of_gpt3(row: Row) -> Case:
