@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.frozen import FrozenDict, Same
-from mlsys.models.calibrated import Parameters, Stack, bound, holding
+from mlsys.models.calibrated import Parameters, Stack, bound, calibrated_times, holding
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import comparing, remembered, traced
@@ -227,9 +227,24 @@ class Validation:
         ]
 
 
+# One percent of a rate that moves an estimate by less than this is not felt in its six digits.
+FELT = 1e-5
+
+
+def _felt(stack: Stack, parameters: Array, rate: str) -> NDArray[np.bool_]:
+    """Return the cases whose time follows one percent of a rate: what it holds of many kernels may be too little."""
+    more = replace(stack, engines={**stack.engines, rate: stack.engines[rate] * 1.01})
+    moved = calibrated_times(more, parameters) / calibrated_times(stack, parameters)
+    found: NDArray[np.bool_] = np.abs(moved - 1) > FELT
+    return found
+
+
 def _read_what_holds(cases: Sequence[Case], stack: Stack, parameters: Array, bounded: Array) -> None:
     """Read the rates that hold an estimate, which then are more than compared; ``bounded`` above zero by arithmetic."""
-    held = {name: here & (bounded == 0) for name, here in holding(stack, parameters).items()}
+    held = {
+        name: _felt(stack, parameters, name) & here & (bounded == 0) if here.any() else here
+        for name, here in holding(stack, parameters).items()
+    }
     held["bandwidth"] |= bounded < 0
     for side, other in (("matmul", "vector"), ("vector", "matmul")):
         faster = np.bincount(stack.case, stack.engines[side] > stack.engines[other], stack.cases) > 0
