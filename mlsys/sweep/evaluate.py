@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.sweep.collector import no_collection
 from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
 from mlsys.sweep.spec import Variant
@@ -30,19 +29,7 @@ ROWS = 4096
 _CAUSES = ("compute", "memory", "launch")
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Hold back the collector of cycles: networks are thousands of small objects, none of them garbage in a cycle."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_no_collection()
+@no_collection()
 def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[str, list[Any]]:
     """Return the rows of the points, as columns.
 

@@ -91,6 +91,8 @@ def _captured(variant: Variant, batch: int) -> Workload:
     """Return a captured network at a batch, captured once where its batch can be left free."""
     free = _with_free_batch(variant)
     if free is not None:
+        if free.sizes.get("batch") == batch:
+            return free
         try:
             return free.at(batch=batch)
         except ValueError:

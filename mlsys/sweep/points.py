@@ -12,6 +12,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mlsys.sweep.collector import no_collection
 from mlsys.sweep.spec import SweepSpec, Variant
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
     )
 
 
+@no_collection()
 def enumerate_points(spec: SweepSpec) -> list[Point]:
     """Return every point in order: networks, then fusion, precisions, batches, devices, settings."""
     from mlsys.precision import precision_name

@@ -12,6 +12,7 @@ from typing import Any
 from mlsys.door import checked_count, checked_number, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.provenance import unrecorded
+from mlsys.sweep.collector import no_collection
 from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
 from mlsys.sweep.spec import SweepSpec
 from mlsys.sweep.table import SweepRow, SweepTable
@@ -118,13 +119,15 @@ def _completed(
     answers = evaluated(pending, workers, scheduler, patience) if pending else nothing()
     with contextlib.closing(answers):  # also where a piece cannot be kept: nobody goes on computing
         for _, columns in answers:
-            rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
+            with no_collection():
+                rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
+                done.update((row[0], row) for row in rows)
             if keep:
                 keep.folder.write(rows, provenance)
-            done.update((row[0], row) for row in rows)
             tell(len(done), len(points))
-    ordered = [done[point.id] for point in points]
-    found = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
+    with no_collection():
+        ordered = [done[point.id] for point in points]
+        found = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
     if keep:
         keep.folder.finish(found)
     return found

@@ -204,9 +204,14 @@ def held_out_predictions(which: str) -> list[Prediction]:
     """Return the shipped rows predicted from fits that never saw their ``device`` or ``sweep``."""
     written = _PLACE.stat().st_mtime_ns  # a new fit writes the file anew
     found: dict[int, Prediction] = {}
-    for machine in by_machine(shipped_rows()):
+    for machine in _shipped_by_machine():
         found |= _left_out(machine, which, written, in_force())
     return [found[place] for place in sorted(found)]
+
+
+@lru_cache(maxsize=1)
+def _shipped_by_machine() -> FrozenDict[str, tuple[int, ...]]:
+    return by_machine(shipped_rows())  # kept here: to look it up by its rows, all of them are hashed
 
 
 @remembered
@@ -219,7 +224,7 @@ def held_out_on(machine: str, which: str) -> dict[int, Prediction]:
     """Return the predictions of one machine, by the places of its rows among the shipped ones."""
     kept, rows = _kept(_PLACE.stat().st_mtime_ns), shipped_rows()
     found = {}
-    for place in by_machine(rows)[machine]:
+    for place in _shipped_by_machine()[machine]:
         row = rows[place]
         if row.id not in kept:
             continue
