@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.validation import cited_rows, read_rows, shipped_rows, sources
+from mlsys.validation.cases.language import language_model_of
 
 HEADS = "id,device,device_class,n_devices,workload,model,precision,batch,seq_or_shape,metric,value,unit,software"
 GOOD = 'r1,NVIDIA T4,datacenter GPU,1,GEMM,,fp16,1,"M=8,N=8,K=8",time,0.01,ms,cuBLAS'
@@ -93,3 +94,12 @@ def test_energy_over_latency_is_a_power_that_the_board_can_draw() -> None:
     assert len(powers) == 12 and powers.keys() == times.keys()
     for row, watts in powers.values():
         assert 2 < watts < next(most for name, most in supplies.items() if row.device.startswith(name)), row.device
+
+
+def test_the_gpt3_xl_of_neusight_is_wider_than_the_published_one() -> None:
+    """Its gpt3_xl.json: n_embd 3072, n_head 24, n_layer 24; a block of GPT has 12 width^2 weights, and some biases."""
+    rows = [row for row in shipped_rows() if row.model == "gpt3-1.3b" and row.source == "sitar-lab/NeuSight"]
+    assert rows
+    for model in map(language_model_of, rows):
+        weights = (12 * 3072**2) * 24 + (50257 + 2048) * 3072
+        assert model.parameters().m_as("param") == pytest.approx(weights, rel=0.01)

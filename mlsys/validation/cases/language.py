@@ -60,6 +60,9 @@ def language_model_of(row: Row) -> LanguageModel:
         model = zoo.language_model(entry.name)
     except ValueError as error:
         raise Inexpressible(f"{row.model} is no language model of the catalogue") from error
+    if entry.name == "gpt3-1.3b" and row.source == "sitar-lab/NeuSight":
+        # Its gpt3_xl.json has 24 heads of 128 and therefore a width of 3,072, not the 2,048 that GPT-3's table states.
+        model = replace(model, hidden=3072, heads=24, kv_heads=24, ffn=4 * 3072)
     every = model.experts > 0 and visits_every_expert(row)
     return replace(model, active_experts=model.experts) if every else model
 
