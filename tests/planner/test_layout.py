@@ -151,7 +151,7 @@ def test_convolutions_on_matrix_units_prefer_nhwc() -> None:
     assert plan.method == "solver"
     assert {layout for layout in plan.layouts if layout} == {"NHWC"}
     image = 32 * 3 * 224 * 224 * 2
-    assert [(one.value, one.moved.m_as("byte")) for one in plan.transposes] == [("x", 2 * image)]
+    assert [(one.value, one.moved.m_as("byte")) for one in plan.transposes] == [("input", 2 * image)]
     assert plan.uniform["NCHW"] > 100 * plan.moved
     assert "resnet50: 173 operators in NHWC" in plan.explain() and "All in NCHW: 2.787 GB" in plan.explain()
 
