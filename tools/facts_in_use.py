@@ -18,6 +18,7 @@ import contextlib
 import io
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from mlsys.claims.ledger import ledger
@@ -28,15 +29,27 @@ from mlsys.provenance import recording
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("book", "labs")
 MOST = 40
+JUDGE = "validation"
 
 
 def claimed(folders: tuple[str, ...] = FOLDERS) -> list[str]:
     """Return the names of the facts that claims lean on, in order of the pages.
 
     A claim over the whole catalogue, such as a median error, leans on so many that naming them says nothing.
+    The page that sets models beside measurements names every machine that somebody measured: its facts are `judged`.
     """
-    claims = ledger(ROOT / folder for folder in folders).values()
-    return list(dict.fromkeys(name for claim in claims if len(claim["facts"]) <= MOST for name in claim["facts"]))
+    return _names(folders, lambda page: page != JUDGE)
+
+
+def judged() -> list[str]:
+    """Return the names of the facts that claims about our errors lean on, over few machines each."""
+    return _names(("book",), lambda page: page == JUDGE)
+
+
+def _names(folders: tuple[str, ...], wanted: Callable[[str], bool]) -> list[str]:
+    claims = ledger(ROOT / folder for folder in folders).items()
+    few = (claim["facts"] for (page, _), claim in claims if wanted(page) and len(claim["facts"]) <= MOST)
+    return list(dict.fromkeys(name for facts in few for name in facts))
 
 
 def shown(page: Path) -> list[str]:
@@ -80,7 +93,8 @@ def main() -> None:
     parser.add_argument("--run", action="store_true", help="run the code of the pages to see what figures use")
     parser.add_argument("--tests", action="store_true", help="run tests to see what they use")
     chosen = parser.parse_args()
-    sys.stdout.write(f"{in_use(chosen.run, chosen.tests).table()}\n")
+    sys.stdout.write(f"{in_use(chosen.run, chosen.tests).table()}\n\n")
+    sys.stdout.write(f"Of those that claims about our errors lean on, {evidence(judged(), Hardware).table()}\n")
 
 
 if __name__ == "__main__":

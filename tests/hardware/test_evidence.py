@@ -22,8 +22,12 @@ def facts_in_use():
 
 
 # Raise the floor with the share, and lower it for no page: find a primary source instead, or another machine.
-# `python tools/facts_in_use.py` lists what is lacking: of 76 values in use, four prices, a latency and two more.
+# `python tools/facts_in_use.py` lists what is lacking: of 73 values in use, four prices, a latency and two more.
 FLOOR = 0.90
+
+# The machines that other people measured are not ours to choose, and makers of small chips publish little: what our
+# errors on them lean on is counted apart. A wrong value there is an error that the validation page shows.
+FLOOR_JUDGED = 0.35
 
 
 def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> None:
@@ -32,6 +36,12 @@ def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> Non
     found = facts_in_use.in_use()
     assert len(found.used) >= 20
     assert found.share >= FLOOR, str(found.table())
+
+
+def test_what_claims_about_our_errors_lean_on_is_counted_too(facts_in_use) -> None:
+    found = evidence(facts_in_use.judged(), Hardware)
+    assert len(found.used) >= 20
+    assert found.share >= FLOOR_JUDGED, str(found.table())
 
 
 TOY = """\
