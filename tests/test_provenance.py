@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import dataclasses
 import operator
 import os
 import pickle
@@ -22,6 +23,7 @@ from mlsys.provenance import (
     perturbed,
     recording,
     remembered,
+    traced,
     unrecorded,
     used_facts,
 )
@@ -332,3 +334,29 @@ def test_a_malformed_switch_says_how_to_write_it(switch: str) -> None:
 def test_names_of_facts_are_unique_over_all_devices() -> None:
     names = [quantity.origin.name for device in Hardware for quantity in device.recorded()]
     assert len(names) == len(set(names)) > 100
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Answered:
+    asked: _Asked
+    watts: float
+
+
+_KEPT = _Asked("power")
+
+
+@traced
+def _powered(name: str) -> tuple[_Answered, ...]:
+    return (_Answered(_KEPT, float(Hardware[name].tdp.m_as("W"))),)
+
+
+def test_what_two_answers_share_takes_no_fact_from_the_sum_of_either() -> None:
+    """A question that is kept goes into many answers; which model was asked first must not matter."""
+    (first,), (second,) = (_powered(name) for name in ("A100", "T4"))
+    for answer, fact in ((first, "A100_80GB/power/tdp"), (second, "T4/power/tdp")):
+        assert [one.name for one in answer._origin.sets()] == [fact]  # type: ignore[attr-defined]
