@@ -7,10 +7,12 @@ import importlib.util
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
 from types import ModuleType
 from typing import Any
 
 from mlsys.errors import did_you_mean
+from mlsys.inputs import yaml_of
 
 __all__ = [
     "MOST",
@@ -22,6 +24,7 @@ __all__ = [
     "is_number",
     "json_schema",
     "numbers",
+    "schema_file",
     "short",
     "told",
 ]
@@ -134,6 +137,17 @@ def json_schema() -> Any:
     import jsonschema
 
     return jsonschema
+
+
+def schema_file(package: str) -> Any:
+    """Return what ``schema.yaml`` of a package says: ``schema``, and in ``kinds`` the parts that it is made of.
+
+    Examples
+    --------
+    >>> schema_file("mlsys.edge")["schema"]["title"]
+    'Configuration of mlsys edge'
+    """
+    return yaml_of((resources.files(package) / "schema.yaml").read_text("utf-8"))
 
 
 def _is_address(rule: str, text: str) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from mlsys.faults import dotted, endless, json_schema, short, told
+from mlsys.faults import dotted, endless, json_schema, schema_file, short, told
 
 __all__ = ["SCHEMA", "VERSION", "line_faults", "whole_faults"]
 
@@ -15,101 +14,7 @@ VERSION = "mlsys-explain/1"
 """Stands in the first line of every log. A reader of another version is told so."""
 
 Fault = tuple[int, str]
-_MOST = 1e12
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 400}
-_POSITIVE = {"type": "number", "exclusiveMinimum": 0, "maximum": _MOST}
-_FROM_ZERO = {"type": "number", "minimum": 0, "maximum": _MOST}
-_COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53}
-_SOME = {"type": "integer", "minimum": 1, "maximum": 2**53}
-
-
-def _record(kind: str, required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["kind", *required],
-        "properties": {"kind": {"const": kind}, **required, **(optional or {})},
-    }
-
-
-def _or_null(rule: Mapping[str, Any]) -> dict[str, Any]:
-    return {**rule, "type": [rule["type"], "null"]}
-
-
-_COUNTERS = {
-    "type": ["object", "null"],
-    "additionalProperties": _or_null(_FROM_ZERO),
-    "description": "Events of this iteration by name; null where the machine counts none, and why is in the header.",
-}
-_SOURCE = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["source", "reason"],
-    "properties": {"source": _or_null(_TEXT), "reason": {"type": "string", "maxLength": 1000}, "rate_hz": _POSITIVE},
-    "description": "What measured it, or null and the reason why nothing did.",
-}
-_LAYER = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["name", "kind", "macs", "weight_bytes", "read_bytes", "write_bytes"],
-    "properties": {
-        "name": _TEXT, "kind": _TEXT, "macs": _COUNT, "weight_bytes": _COUNT, "read_bytes": _COUNT,
-        "write_bytes": _COUNT,
-    },
-}  # fmt: skip
-_RATES = {
-    "type": ["object", "null"],
-    "additionalProperties": False,
-    "required": ["ops_per_s", "bytes_per_s", "launch_s", "how"],
-    "properties": {
-        "ops_per_s": {**_POSITIVE, "maximum": 1e18},
-        "bytes_per_s": {**_POSITIVE, "maximum": 1e18},
-        "launch_s": _FROM_ZERO,
-        "entry_s": _FROM_ZERO,
-        "how": _TEXT,
-        "sizes": {"type": "array", "items": _SOME, "minItems": 1},
-        "bandwidths": {"type": "array", "items": {**_POSITIVE, "maximum": 1e18}, "minItems": 1},
-    },
-    "description": "What the machine attains in this number format: operations (two a MAC), bytes, and one launch.",
-}
-_PROTOCOL = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["warmup", "iterations", "runs", "threads", "affinity"],
-    "properties": {
-        "warmup": _COUNT, "iterations": _SOME, "runs": _SOME, "threads": _or_null(_SOME),
-        "affinity": {"type": ["array", "null"], "items": _COUNT},
-        "clock": _TEXT,
-    },
-}  # fmt: skip
-
-SCHEMA: dict[str, dict[str, Any]] = {
-    "header": _record(
-        "header",
-        {
-            "schema": {"type": "string"}, "backend": _TEXT, "model": _TEXT, "format": _TEXT, "platform": _TEXT,
-            "day": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}, "protocol": _PROTOCOL,
-            "environment": {"type": "object"}, "rates": _RATES, "rates_reason": {"type": "string"},
-            "energy": _SOURCE, "counters": _SOURCE, "layer_times": _SOURCE,
-            "layers": {"type": "array", "items": _LAYER, "maxItems": 5000},
-        },
-        {"memory": {"type": ["object", "null"], "additionalProperties": _or_null(_FROM_ZERO)},
-         "output": {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 4096},
-         "malformed": {"type": "array", "items": {"type": "string"}}},
-    ),
-    "cold": _record("cold", {"run": _COUNT, "load_ms": _or_null(_FROM_ZERO), "first_ms": _POSITIVE}),
-    "sample": _record(
-        "sample",
-        {"run": _COUNT, "iteration": _COUNT, "latency_ms": _POSITIVE, "energy_mj": _or_null(_FROM_ZERO),
-         "counters": _COUNTERS},
-    ),
-    "layer": _record(
-        "layer",
-        {"run": _COUNT, "iteration": _COUNT, "layer": _TEXT, "latency_ms": _FROM_ZERO,
-         "energy_mj": _or_null(_FROM_ZERO), "counters": _COUNTERS},
-    ),
-    "end": _record("end", {"lines": _COUNT}),
-}  # fmt: skip
+SCHEMA: dict[str, dict[str, Any]] = schema_file("mlsys.explain")["schema"]
 """A JSON Schema for each kind of line: one header, then cold starts, samples and layers, then the end."""
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
-from mlsys.faults import json_schema
+from mlsys.faults import json_schema, schema_file
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place
 from mlsys.hardware.parts import OperandPaths, OperatingPoint
 from mlsys.hardware.technology import node_of, technology_of
-from mlsys.inputs import yaml_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity
@@ -74,7 +72,7 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
 
 @functools.cache
 def _validator() -> Any:
-    schema = yaml_of((resources.files("mlsys.hardware") / "schema.yaml").read_text("utf-8"))
+    schema = schema_file("mlsys.hardware")
     checker = json_schema().FormatChecker(formats=())
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]

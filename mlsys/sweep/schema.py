@@ -8,59 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
-from mlsys.faults import Place, json_schema, told
+from mlsys.faults import Place, json_schema, schema_file, told
 from mlsys.precision import PRECISIONS
 from mlsys.sweep.devices import matching
 
-__all__ = ["CLASSES", "FILTERS", "listed", "spec_faults"]
+__all__ = ["CLASSES", "listed", "spec_faults"]
 
 
 CLASSES = ("Cloud", "CPU", "Edge", "Mobile", "Tiny", "Generic", "User")
-FILTERS = ("class", "text", "kind", "vendor", "precision", "since", "until")
 _KINDS = ("GPU", "TPU", "NPU", "CPU", "MCU", "SoC")
-
-
-def _one_or_many(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
-
-
-_TEXT = {"type": "string", "minLength": 1}
-_WHOLE = {"type": "integer", "minimum": 1, "maximum": 2**31}
-_YEAR = {"type": "integer", "minimum": 1950, "maximum": 2100}
-_MODEL = {
-    "type": "object",
-    "required": ["model"],
-    "additionalProperties": False,
-    "properties": {
-        "model": _TEXT,
-        "sequence": _one_or_many(_WHOLE),
-        "image": _one_or_many(_WHOLE),
-        "phase": _one_or_many({"enum": ["prefill", "decode"]}),
-    },
-}
-_FILTER = {
-    "type": "object",
-    "minProperties": 1,
-    "additionalProperties": False,
-    "properties": {
-        **{name: _TEXT for name in ("class", "text", "kind", "vendor", "precision")},
-        "since": _YEAR,
-        "until": _YEAR,
-    },
-}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["models", "devices"],
-    "additionalProperties": False,
-    "properties": {
-        "models": {"anyOf": [_TEXT, _MODEL, {"type": "array", "minItems": 1}]},
-        "devices": {"anyOf": [_TEXT, _FILTER, {"type": "array", "minItems": 1}]},
-        "batches": _one_or_many(_WHOLE),
-        "precisions": _one_or_many(_TEXT),
-        "fusion": _one_or_many({"enum": ["on", "off"]}),
-        "settings": _one_or_many(_TEXT),
-    },
-}
 
 
 def listed(value: object) -> list[Any]:
@@ -70,8 +26,8 @@ def listed(value: object) -> list[Any]:
 
 @functools.cache
 def _validators() -> tuple[Any, Any, Any]:
-    whole, model, chosen = (json_schema().Draft202012Validator(schema) for schema in (SCHEMA, _MODEL, _FILTER))
-    return whole, model, chosen
+    rules, checker = schema_file("mlsys.sweep"), json_schema().Draft202012Validator
+    return checker(rules["schema"]), checker(rules["kinds"]["model"]), checker(rules["kinds"]["filter"])
 
 
 def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
