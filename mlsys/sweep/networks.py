@@ -79,7 +79,7 @@ def network_of(variant: Variant, batch: int, precision: str = "fp32") -> Network
         network = load(variant.place, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
         return as_kernels(network) if variant.fused else network
     network = _captured(replace(variant, fused=False), batch)
-    return as_kernels(network) if variant.fused else network
+    return as_kernels(network) if variant.fused else network.with_layers()
 
 
 def _sizes(variant: Variant) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _with_free_batch(variant: Variant) -> Workload | None:
         return Workload.from_hf_config(variant.place, dynamic=True, **sizes)
     if path.suffix == ".onnx" or ":" in variant.place:
         return None
-    return load(variant.place, **_sizes(variant), option="`{}`")
+    return load(variant.place, **_sizes(variant), option="`{}`").abridged()
 
 
 @functools.lru_cache(maxsize=16)

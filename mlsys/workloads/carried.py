@@ -78,6 +78,7 @@ def carried(network: Workload, *, whole: bool = True) -> Workload:
         source=network.source,
         recipe=network.recipe,
         sizes=network.sizes,
+        left_out=network.left_out,
     )
 
 

@@ -208,7 +208,9 @@ def _from_factory(
     return workload if precision in (None, given.get("precision")) else _stored(workload, precision)
 
 
-def _from_catalogue(name: str, given: dict[str, int], precision: str, phase: Phase | None, option: str) -> Workload:
+def _from_catalogue(
+    name: str, given: dict[str, int], precision: str, phase: Phase | None, option: str, abridged: bool = False
+) -> Workload:
     from mlsys.workloads import zoo
 
     entry = zoo.resolve(name)
@@ -226,7 +228,7 @@ def _from_catalogue(name: str, given: dict[str, int], precision: str, phase: Pha
             f"learned, got {given['sequence']}"
         )
     if entry.drawn and phase != "decode":
-        return _drawn(entry, {"batch": 1, **given}, precision, phase)
+        return _drawn(entry, {"batch": 1, **given}, precision, phase, abridged)
     if entry.code:
         return _captured(entry, given, precision, option)
     return _written_down(entry, {"batch": 1, **given}, precision, phase)
@@ -279,16 +281,19 @@ def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stu
     return workload if precision == captured_in else workload.stored_as(precision)
 
 
-def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
+def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None, abridged: bool) -> Workload:
     """Return a network with its graph, both drawn from the recipe that counts its products."""
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision}
+    drawing = entry.drawing(**given, abridged=abridged)
     return replace(
-        entry.drawing(**given).finished().at({}),
+        drawing.finished().at({}),
         name=entry.title,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down layer by layer, with its edges",
-        _again=partial(_changed, entry.name, sizes, precision, phase),
+        left_out=drawing.alike if abridged else 0,
+        _abridged=partial(_drawn, entry, sizes, precision, phase, True) if drawing.alike else None,
+        _again=partial(_changed, entry.name, sizes, precision, phase, abridged=abridged),
         _stored=partial(_in_format, entry.name, sizes, phase),
     )
 
@@ -318,15 +323,20 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
 
 
 def _changed(
-    name: str, sizes: Mapping[str, int], precision: str, phase: Phase | None, changes: Mapping[str, int]
+    name: str,
+    sizes: Mapping[str, int],
+    precision: str,
+    phase: Phase | None,
+    changes: Mapping[str, int],
+    abridged: bool = False,
 ) -> Workload:
     for size in changes:
         if size not in sizes:
             raise UnknownNameError(
                 f"at(): {name!r} has no free size {size!r}. Free: {', '.join(sizes)}.{did_you_mean(size, sizes)}"
             )
-    chosen: dict[str, Any] = {**sizes, **changes}
-    return load(name, **chosen, precision=precision, phase=phase)
+    chosen = {size: _checked(f"`{size}`", number) for size, number in {**sizes, **changes}.items()}
+    return _from_catalogue(name, chosen, precision, phase, "`{}`", abridged)
 
 
 def _in_format(name: str, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:

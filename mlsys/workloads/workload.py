@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,6 +75,8 @@ class Workload(Network):
     sizes
         The free sizes and their values; see :meth:`at`. Of a network from
         :func:`mlsys.workloads.load` also those that are not free.
+    left_out
+        Layers like the second that are not among the operators; see :meth:`abridged`.
 
     Examples
     --------
@@ -98,6 +100,8 @@ class Workload(Network):
     )
     _stored: Callable[[str], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
     _kernels: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
+    _abridged: Callable[[], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
+    left_out: int = field(default=0, kw_only=True, compare=False, repr=False)
 
     @classmethod
     def from_torch(
@@ -234,6 +238,31 @@ class Workload(Network):
     def written_kernels(self) -> Network:
         """Return a network that is written down with all that rides along with its products; else itself."""
         return self if self._kernels is None else self._kernels()
+
+    def abridged(self) -> Workload:
+        """Return the network with three layers where more are alike, if its recipe says which are; else itself.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import load
+        >>> short = load("gpt2").abridged()
+        >>> len(short), short.left_out, short.with_layers().operators == load("gpt2").operators
+        (39, 9, True)
+        """
+        return self if self._abridged is None else self._abridged()
+
+    def with_layers(self) -> Workload:
+        """Return the network with the layers that were left out: each is like the second but for its name."""
+        if not self.left_out:
+            return self
+        second = [place for place, one in enumerate(self._traced) if one.path.startswith("layer 2 ")]
+        copies = [
+            replace(one, **{key: getattr(one, key).replace("layer 2 ", f"layer {layer} ") for key in ("name", "path")})
+            for layer in range(3, 3 + self.left_out)
+            for one in self._traced[second[0] : second[-1] + 1]
+        ]
+        end = second[-1] + 1
+        return replace(self, operators=(*self.operators[:end], *copies, *self.operators[end:]), left_out=0)
 
     @cached_property
     def graph(self) -> OperatorGraph:

@@ -13,6 +13,7 @@ from mlsys import Hardware
 from mlsys.mapping.fusion import as_kernels, fuse
 from mlsys.models.analysis import analyse
 from mlsys.workloads import Network, Workload, load, zoo
+from mlsys.workloads.carried import carried
 from mlsys.workloads.torch_models import tiny
 from sampled import drawn
 
@@ -56,6 +57,17 @@ def test_a_graph_is_timed_as_the_products_that_are_written_down(name: str, batch
     written = named(zoo.entry(name).title, zoo.entry(name).build(batch=batch, precision="fp16", whole=True))
     assert times(kernels(name, batch)) == pytest.approx(times(written), rel=0.02)
     assert len(kernels(name, batch)) == len(written)
+
+
+@pytest.mark.parametrize("name", drawn(NAMES, 6, "abridged"))
+def test_layers_that_are_left_out_are_like_the_second(name: str) -> None:
+    """Kernels of three layers, the second of them repeated, are those of the whole graph, one by one and by name."""
+    whole = load(name, batch=3, precision="int4")
+    short = whole.abridged()
+    assert short.with_layers().operators == whole.operators and short.held == whole.held
+    assert short.at(batch=5).with_layers().operators == whole.at(batch=5).operators
+    assert as_kernels(whole) == carried(fuse(whole))
+    assert bool(short.left_out) == name.startswith(("vit", "bert", "gpt", "llama", "mistral"))
 
 
 PICTURES = [name for name in NAMES if zoo.entry(name).image and not name.startswith("vit")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mlsys.errors import ArgumentError
@@ -220,6 +220,7 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
         source=workload.source,
         recipe=workload.recipe,
         sizes=workload.sizes,
+        left_out=workload.left_out,
         unfused=workload,
         groups=groups,
         patterns=wanted,
@@ -242,7 +243,7 @@ def as_kernels(workload: Workload) -> Network:
     if isinstance(workload, FusedWorkload):
         return workload
     if workload.has_graph:
-        return carried(fuse(workload))
+        return replace(carried(fuse(workload.abridged())), views=workload.views).with_layers()
     return workload.written_kernels()
 
 

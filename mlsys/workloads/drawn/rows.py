@@ -39,14 +39,19 @@ class DrawnRows(Picture):
         Of the network.
     shape
         Channels, height and width of its pictures; or the tokens of a sequence.
+    abridged
+        Whether of layers that are repeated only the first, the second and the last are drawn.
     """
 
     draws = True
 
-    def __init__(self, name: str, batch: int, shape: Shape | int, precision: str, norm: bool = True) -> None:
+    def __init__(
+        self, name: str, batch: int, shape: Shape | int, precision: str, norm: bool = True, abridged: bool = False
+    ) -> None:
         pixels = shape if isinstance(shape, tuple) else (1, 1, 1)
         super().__init__(batch, pixels, precision, fused=False, norm=norm)
         self.sketch, self._prefix = Sketch(name, precision), ""
+        self.abridged, self.alike = abridged, 0  # layers between the second and the last, which are alike
         self._returned: list[Sheet] = []
         self._tables: list[Sheet] = []
         self._turns: tuple[Sheet, Sheet] | None = None
@@ -80,16 +85,15 @@ class DrawnRows(Picture):
         _, *shape = here.shape
         self.at, self.shape = here, (shape[0], shape[1], shape[2])
 
-    def scope(self, name: str) -> None:
-        """Put ``name`` before the names of what follows."""
-        self._prefix = f"{name} " if name else ""
-
     def repeated(self, times: int) -> Iterator[int]:
         """Yield as often as what is appended meanwhile runs: each time it has weights of its own."""
-        for place in range(times):
-            self.scope(f"layer {place + 1}")
+        self.alike = max(0, times - 3)
+        for place in (0, 1, times - 1) if self.abridged and self.alike else range(times):
+            self._prefix, before = f"layer {place + 1} ", self.sketch.parameters
             yield place
-        self.scope("")
+            if self.abridged and place == 1:
+                self.sketch.parameters += self.alike * (self.sketch.parameters - before)
+        self._prefix = ""
 
     def _call(self, name: str, target: str, shape: tuple[int, ...], arguments: Mapping[str, Any], **more: Any) -> Sheet:
         return self.sketch.call(f"{self._prefix}{name}", target, shape, arguments, **more)

@@ -66,7 +66,7 @@ class Sketch:
         self.template = Template(name, "hand", Held(), Expressions(), {}, {})
         self.steps: list[DrawnCall] = []
         self.inputs: list[Sheet] = []
-        self._sheets = self._parameters = self._statistics = self._counters = 0
+        self._sheets = self.parameters = self._statistics = self._counters = 0
         self._looks: list[dict[View, int]] = []
 
     def _sheet(self, name: str, shape: tuple[int, ...], role: str, dtype: str | None = None) -> Sheet:
@@ -85,7 +85,7 @@ class Sketch:
 
     def weight(self, name: str, *shape: int) -> Sheet:
         """Return a learned tensor."""
-        self._parameters += math.prod(shape)
+        self.parameters += math.prod(shape)
         return self._sheet(name, shape, "parameter")
 
     def statistic(self, name: str, *shape: int) -> Sheet:
@@ -155,8 +155,8 @@ class Sketch:
         """Return the whole, which hands back ``returned``."""
         size = self.itemsize
         self.template.held = Held(
-            self._parameters,
-            round(self._parameters * size),
+            self.parameters,
+            round(self.parameters * size),
             round(self._statistics * size) + self._counters,
             counters=self._counters,
         )

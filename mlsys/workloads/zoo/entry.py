@@ -133,17 +133,23 @@ class Entry:
         return Network(self.title, tuple(tape.operators))
 
     def drawing(
-        self, *, batch: int = 1, precision: str = "fp32", sequence: int | None = None, image: int | None = None
+        self,
+        *,
+        batch: int = 1,
+        precision: str = "fp32",
+        sequence: int | None = None,
+        image: int | None = None,
+        abridged: bool = False,
     ) -> DrawnTape:
-        """Return its graph, drawn by the same lines that count its products."""
+        """Return its graph, drawn by the same lines that count its products; abridged, of three layers at most."""
         from mlsys.workloads.drawn import DrawnTape
 
         if self.draw is not None:
-            net = DrawnTape(self.name, batch, self._picture(image), precision, self.normalised)
+            net = DrawnTape(self.name, batch, self._picture(image), precision, self.normalised, abridged)
             self.draw(net)
             return net
         tokens = self._count("sequence", self.sequence if sequence is None else sequence)
-        net = DrawnTape(self.name, batch, tokens, precision)
+        net = DrawnTape(self.name, batch, tokens, precision, abridged=abridged)
         if self.model:
             self.model.write(net, batch, tokens)
         else:

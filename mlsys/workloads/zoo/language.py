@@ -286,18 +286,16 @@ class LanguageModel:
             tape.rotary_positions(queries, self.head_dim)
         plain, local = _pairs(queries, keys, 0, causal), _pairs(queries, keys, self.window, causal)
         blocks = {}
-        for layer in range(self.layers):
+        for layer in tape.repeated(self.layers) if tape.draws else range(self.layers):
             full = not self.window or (self.full_every > 0 and (layer + 1) % self.full_every == 0)
             chosen = full, layer < self.dense_layers
             if chosen not in blocks or tape.draws:
-                tape.scope(f"layer {layer + 1}")
                 first = len(tape.operators)
                 seen = keys if full else min(keys, self.window + queries - 1)
                 self._block(tape, batch, queries, seen, plain if full else local, dense=chosen[1])
                 blocks[chosen] = tape.operators[first:]
             else:
                 tape.operators += blocks[chosen]
-        tape.scope("")
         tape.norm("last norm", rows, self.hidden, centred=self.norm_size > 1)
         norms = self.other_norms * self.norm_size * self.hidden
         tape.dense("logits", judged, self.hidden, self.vocabulary, "head" in self.biases, norms, tied=self.tied)

@@ -107,9 +107,6 @@ class Tape:
 
     draws = False  # whether it follows every tensor: layers that are alike must then be appended one by one
 
-    def scope(self, name: str) -> None:
-        """Say which part of the network what follows belongs to."""
-
     def repeated(self, times: int) -> Iterator[int]:
         """Yield once, and let everything appended meanwhile run ``times`` times in all, as the same objects."""
         first = len(self.operators)
