@@ -229,8 +229,10 @@ def read_log(path: Path | str) -> Log:
     return parsed(text, str(path))
 
 
-def parsed(text: str, where: str = "log") -> Log:
-    """Return the log in a text; see :func:`read_log`."""
+def parsed(text: str, where: str = "log", validate: bool = True) -> Log:
+    """Return the log in a text; see :func:`read_log`. Only what the tests have checked may do without ``validate``."""
+    if not validate:
+        return _made([json.loads(line) for line in text.splitlines()])
     records, faults, lines = [], [], text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
@@ -242,11 +244,14 @@ def parsed(text: str, where: str = "log") -> Log:
     faults += whole_faults(records, max(len(lines), 1), broken=bool(faults))
     if faults:
         raise LogFileError(by_line(where, faults))
-    header = records[0][1]
+    return _made([record for _, record in records])
+
+
+def _made(records: list[dict[str, Any]]) -> Log:
+    header, *rest = records
     plain = {
         key: value for key, value in header.items() if key not in ("kind", "schema", "layers", "output", "malformed")
     }
-    rest = [record for _, record in records[1:]]
     return Log(
         **plain,
         works=tuple(LayerWork(**layer) for layer in header["layers"]),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from pathlib import Path
 
 import pytest
 
+import mlsys.explain
 from mlsys.errors import LogFileError
-from mlsys.explain import Log, Sample, read_log, read_logs
+from mlsys.explain import Log, Sample, read_log, read_logs, stored_logs
 from mlsys.explain.log import parsed
 from mlsys.files import write_text
 
@@ -114,6 +116,13 @@ def test_five_hundred_mutations_are_refused_or_mean_a_log(log: Log) -> None:
             assert found.samples and found.median > 0
             assert parsed("\n".join(found.lines()) + "\n") == found
     assert refused > 300
+
+
+def test_the_logs_that_ship_pass_the_check_that_reading_them_leaves_out() -> None:
+    files = sorted((Path(mlsys.explain.__file__).parent / "data").glob("*.jsonl.gz"))
+    logs = [parsed(gzip.decompress(path.read_bytes()).decode("utf-8"), path.name) for path in files]
+    assert {log.name: log for log in logs} == stored_logs()
+    assert len(stored_logs()) == len(files) >= 9
 
 
 def test_statistics_by_hand() -> None:
