@@ -41,7 +41,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--fusion/--no-fusion",
         default=True,
         show_default=True,
-        help="Whether operators share kernels, as a compiler arranges it.",
+        help="Whether operators share kernels, as a compiler arranges it; not under an eager setting of GPUs.",
     )(command)
     return network_options("Of every value and of the arithmetic; by default fp16.")(command)
 
@@ -84,6 +84,7 @@ def analyze(
     multiplied by power at work.
     """
     from mlsys.models.analysis import analyse
+    from mlsys.models.analysis.model import setting_of
     from mlsys.models.analysis.record import operator_rows
     from mlsys.models.own import own_numbers
 
@@ -94,7 +95,8 @@ def analyze(
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
     samples = work.sizes.get("batch", 1)
-    found = analyse(twin, as_kernels_if(fusion, work), precision=precision, setting=setting, samples=samples)
+    kernels = as_kernels_if(fusion, work, setting_of(twin, setting))
+    found = analyse(twin, kernels, precision=precision, setting=setting, samples=samples)
     own = own_numbers([twin], estimates=True)
     with together() as files:
         if page_file is not None:
@@ -149,6 +151,7 @@ def compare(
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
+    from mlsys.models.analysis.model import setting_of
     from mlsys.models.analysis.record import analysis_summary
     from mlsys.models.own import own_numbers
     from mlsys.tables import Table
@@ -162,8 +165,12 @@ def compare(
     precision = _PRECISION if options["precision"] is None else options["precision"]
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
-    kernels, samples = as_kernels_if(fusion, work), work.sizes.get("batch", 1)
-    analyses = [analyse(twin, kernels, precision=precision, setting=setting, samples=samples) for twin in twins]
+    kernels = [as_kernels_if(fusion, work, setting_of(twin, setting)) for twin in twins]
+    samples = work.sizes.get("batch", 1)
+    analyses = [
+        analyse(twin, each, precision=precision, setting=setting, samples=samples)
+        for twin, each in zip(twins, kernels, strict=True)
+    ]
     own = own_numbers(twins, estimates=True)
     if figure is not None:
         from mlsys.viz.analysis import comparison_figure

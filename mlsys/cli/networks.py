@@ -68,9 +68,11 @@ def asked_network(model: str, options: dict[str, Any], precision: str | None = N
     )
 
 
-def as_kernels_if(fusion: bool, work: Any) -> Any:
-    """Return the network with its operators fused into kernels, or as it is."""
-    if not fusion:
+def as_kernels_if(fusion: bool, work: Any, setting: str = "") -> Any:
+    """Return the network with its operators fused into kernels, or as it is, which is how eager software runs it."""
+    from mlsys.models.calibrated.eager import one_by_one
+
+    if not fusion or one_by_one(setting):
         return work
     from mlsys.mapping.fusion import as_kernels
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.hardware import view
 from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
+from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.decoding import (
@@ -118,9 +119,11 @@ def prefill(row: Row) -> Case:
     )
     batch = 1 if "prompt" in row.batch else batch_of(row, 1)
     seconds, inverse = seconds_each(row, prompt * batch)
-    return _case(
-        row, "llm prefill", [_pass(model, fmt, prompt, batch, prompt, tensor, 1)], seconds, inverse, fmt, tensor
-    )
+    work = _pass(model, fmt, prompt, batch, prompt, tensor, 1)
+    if program(row).startswith("eager"):
+        last = "logits of every position" not in row.note
+        work = eager_kernels(model.prefill(batch, prompt, "fp16", last_logits=last, fused=False), fmt)
+    return _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
 
 
 def decode(row: Row) -> Case:

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.eager import eager_kernels, one_by_one
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
@@ -73,17 +74,26 @@ def built(name: str, **shape: object) -> Network:
 
 
 @lru_cache(maxsize=4096)
-def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...]) -> Work:
+def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...], eager: bool) -> Work:
+    if eager:
+        return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, winograd=winograd)
     return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
 
 
-def batched(name: str, fmt: Format, batch: int, winograd: bool = False, shape: Mapping[str, int] | None = None) -> Work:
+def batched(
+    name: str,
+    fmt: Format,
+    batch: int,
+    winograd: bool = False,
+    shape: Mapping[str, int] | None = None,
+    eager: bool = False,
+) -> Work:
     """Return a network's kernels at a batch, scaled from those of one sample, which are kept.
 
     Products with weights get ``batch`` times the rows, those without ``batch`` times the copies;
-    of an embedding each sample reads rows of its own.
+    of an embedding each sample reads rows of its own. ``eager`` networks run operator by operator.
     """
-    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())))
+    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), eager)
     columns = single.columns.copy()
     place = Work.FIELDS.index
     shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
@@ -156,7 +166,8 @@ def inference(row: Row) -> Case:
     batch = _batch(row, kind)
     software = settled(row)
     winograd = "ncnn" in row.software and fmt.computes != "int8"
-    work = batched(row.model, fmt, batch, winograd, shape_of(row))
+    setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
+    work = batched(row.model, fmt, batch, winograd, shape_of(row), one_by_one(setting))
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
@@ -165,8 +176,7 @@ def inference(row: Row) -> Case:
     if software == "Hailo":
         work = _on_chip(work)
     work = joined(work, joining(work, threads_of(row)))
-    way = f"{software}{_format_apart(software, kind, row, fmt)}"
-    return Case(row, "network inference", f"{way} network on {kind}", twin, engine, work, seconds, inverse)
+    return Case(row, "network inference", setting, twin, engine, work, seconds, inverse)
 
 
 # NVIDIA's submissions reach BERT's 99.9 % in FP8 on Hopper and Ada, under metadata that say fp16: `precision = "fp16"`

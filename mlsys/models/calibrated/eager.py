@@ -1,0 +1,86 @@
+"""What a framework that runs one operator after the other adds to a network's products: kernels that only move bytes.
+
+Compiled, activations, additions and normalisations ride along with a product. Eager, each reads its inputs and
+writes its result, and attention writes its scores out. How many kernels that takes is what PyTorch code says:
+huggingface/transformers scales, masks and normalises the scores one after the other (``_attn`` of
+models/gpt2/modeling_gpt2.py), and writes the approximate GELU with eight operators (``NewGELUActivation``).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mlsys.models.calibrated.lowering import Format, joined, kernels_of
+from mlsys.models.calibrated.work import VECTOR, Work
+from mlsys.workloads import Network
+from mlsys.workloads.traced import TracedOperator
+
+__all__ = ["eager_kernels", "one_by_one"]
+
+# Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
+_SETTINGS = re.compile(r"eager( ROCm)? (network|llm prefill) on GPU")
+
+# Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
+SCORE_KERNELS = 3.0
+# The approximate GELU in operators of its own, and tensors that they read and write, over those of one kernel.
+GELU_KERNELS, GELU_PASSES, GELU_OPERATIONS = 8.0, 18.0 / 2.0, 10
+
+
+def one_by_one(setting: str) -> bool:
+    """Return whether the parameters of a setting are those of operators that run one by one.
+
+    Examples
+    --------
+    >>> one_by_one("eager network on GPU"), one_by_one("compiled network on GPU")
+    (True, False)
+    """
+    return _SETTINGS.fullmatch(setting) is not None
+
+
+def eager_kernels(network: Network, fmt: Format, runs: float = 1.0, winograd: bool = False) -> Work:
+    """Return the kernels of a network whose operators run one by one.
+
+    Parameters
+    ----------
+    network
+        Built in FP16 with nothing fused.
+    fmt, runs, winograd
+        As for :func:`mlsys.models.calibrated.lowering.kernels_of`.
+
+    Examples
+    --------
+    >>> from mlsys.models.calibrated.lowering import kernels_of
+    >>> from mlsys.workloads import zoo
+    >>> half = Format("fp16", 2, 2)
+    >>> compiled = kernels_of(zoo.network("gpt2", precision="fp16"), half)
+    >>> eager = eager_kernels(zoo.network("gpt2", precision="fp16", fused=False), half)
+    >>> int(compiled["count"].sum()), int(eager["count"].sum())
+    (62, 243)
+    """
+    plain = kernels_of(network, fmt, runs, winograd)
+    columns = plain.columns.copy()
+    place = Work.FIELDS.index
+    order = network.arrays.order
+    scores = np.zeros(columns.shape[1])
+    for row, operator in zip(order.tolist(), network.operators, strict=True):
+        if operator.kind == "attention" and not isinstance(operator, TracedOperator):
+            shape = operator.shape
+            pairs = shape.get("pairs", shape["queries"] * shape["keys"])
+            scores[row] = shape["batch"] * shape["heads"] * pairs
+        elif operator.kind == "elementwise" and operator.name.endswith(" gelu"):
+            elements = operator.shape["elements"]
+            if columns[place("flops"), row] == GELU_OPERATIONS * elements:
+                columns[place("count"), row] = plain["count"][row] * GELU_KERNELS
+                columns[place("moved"), row] = plain["moved"][row] * GELU_PASSES / GELU_KERNELS
+    here = scores > 0
+    # Counted unfused, the scores cross the memory four times: as the products write and read them, and once between.
+    columns[place("moved")] -= np.where(here, 2 * scores * fmt.value, 0.0)
+    beside = np.zeros((len(Work.FIELDS), int(here.sum())))
+    beside[place("kind")] = VECTOR
+    beside[place("moved")] = 2 * scores[here] * fmt.value
+    for name in ("m", "n", "k", "batch", "peers"):
+        beside[place(name)] = 1.0
+    beside[place("count")] = SCORE_KERNELS * plain["count"][here]
+    return joined(Work(columns), Work(beside))

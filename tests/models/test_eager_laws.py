@@ -1,0 +1,63 @@
+"""Laws of networks whose operators run one by one, counted here by hand from what PyTorch code does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlsys.models.calibrated.eager import eager_kernels
+from mlsys.models.calibrated.lowering import Format, kernels_of
+from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
+from mlsys.workloads import load, zoo
+
+SINGLE = Format("fp32", 4, 4, True)
+BATCH, TOKENS, HIDDEN, HEADS, LAYERS, WORDS = 2, 128, 768, 12, 12, 50257
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> Work:
+    """One prompt of GPT-2, eager: 12 layers of 768, 12 heads."""
+    network = zoo.network("gpt2", batch=BATCH, precision="fp16", sequence=TOKENS, fused=False)
+    return eager_kernels(network, SINGLE)
+
+
+def _total(work: Work, name: str) -> float:
+    return float((work[name] * work["count"]).sum())
+
+
+def test_bytes_of_an_eager_language_model_are_those_of_its_operators(gpt2: Work) -> None:
+    # In values of one layer: rows × width of each tensor that an operator reads or writes, GPT2Block line by line.
+    rows = BATCH * TOKENS
+    scores = BATCH * HEADS * TOKENS * TOKENS
+    norms, adds = 2 * 2 * rows * HIDDEN, 2 * 3 * rows * HIDDEN
+    products = rows * HIDDEN * ((1 + 3) + (1 + 1) + (1 + 4) + (4 + 1)) + 12 * HIDDEN**2
+    attention = 4 * rows * HIDDEN + (1 + 3 * 2 + 1) * scores  # written, scaled, masked, normalised, read
+    gelu = (2 + 2 + 3 + 2 + 2 + 2 + 2 + 3) * rows * 4 * HIDDEN  # power, product, sum, product, tanh, sum, halves, product
+    layer = norms + adds + products + attention + gelu
+    ends = 2 * rows * HIDDEN + rows * (HIDDEN + WORDS) + WORDS * HIDDEN + 3 * rows * HIDDEN
+    assert _total(gpt2, "moved") == pytest.approx(4 * (LAYERS * layer + ends), rel=1e-6)
+
+
+def test_operators_one_by_one_are_more_kernels_with_the_same_products(gpt2: Work) -> None:
+    fused = kernels_of(zoo.network("gpt2", batch=BATCH, precision="fp16", sequence=TOKENS), SINGLE)
+    for one in (gpt2, fused):
+        assert not (one["kind"] == ATTENTION).any()
+    size = [
+        float((w["m"] * w["n"] * w["k"] * w["batch"] * w["count"])[w["kind"] == MATMUL].sum()) for w in (gpt2, fused)
+    ]
+    assert size[0] == pytest.approx(size[1], rel=1e-12)
+    assert _total(gpt2, "weights") == pytest.approx(_total(fused, "weights"), rel=1e-12)
+    # A layer: 4 products, attention, 3 kernels of scores, 2 normalisations, 2 additions, 8 operators of the GELU.
+    assert gpt2["count"].sum() == 1 + LAYERS * 20 + 2
+    assert np.all(gpt2["moved"] >= 0)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2"])
+def test_an_eager_picture_network_normalises_and_activates_apart(name: str) -> None:
+    written = eager_kernels(zoo.network(name, precision="fp16", fused=False), SINGLE)
+    captured = eager_kernels(load(name, precision="fp16"), SINGLE)
+    # What is written down and what PyTorch's code does are two opinions of one network.
+    assert _total(written, "moved") == pytest.approx(_total(captured, "moved"), rel=0.02)
+    fused = kernels_of(zoo.network(name, precision="fp16"), SINGLE)
+    assert _total(written, "moved") > 1.5 * _total(fused, "moved")
+    assert float(written["count"][written["kind"] == VECTOR].sum()) > len(fused["kind"])
