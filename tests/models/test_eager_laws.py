@@ -32,7 +32,7 @@ def test_bytes_of_an_eager_language_model_are_those_of_its_operators(gpt2: Work)
     norms, adds = 2 * 2 * rows * HIDDEN, 2 * 3 * rows * HIDDEN
     products = rows * HIDDEN * ((1 + 3) + (1 + 1) + (1 + 4) + (4 + 1)) + 12 * HIDDEN**2
     attention = 4 * rows * HIDDEN + (1 + 3 * 2 + 1) * scores  # written, scaled, masked, normalised, read
-    gelu = (2 + 2 + 3 + 2 + 2 + 2 + 2 + 3) * rows * 4 * HIDDEN  # power, product, sum, product, tanh, sum, halves, product
+    gelu = (2 + 2 + 3 + 2 + 2 + 2 + 2 + 3) * rows * 4 * HIDDEN  # from the power to the last product
     layer = norms + adds + products + attention + gelu
     ends = 2 * rows * HIDDEN + rows * (HIDDEN + WORDS) + WORDS * HIDDEN + 3 * rows * HIDDEN
     assert _total(gpt2, "moved") == pytest.approx(4 * (LAYERS * layer + ends), rel=1e-6)
