@@ -7,12 +7,11 @@ import importlib.util
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import resources
 from types import ModuleType
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.inputs import yaml_of
+from mlsys.inputs import shipped_text, yaml_of
 
 __all__ = [
     "MOST",
@@ -147,7 +146,7 @@ def schema_file(package: str) -> Any:
     >>> schema_file("mlsys.edge")["schema"]["title"]
     'Configuration of mlsys edge'
     """
-    return yaml_of((resources.files(package) / "schema.yaml").read_text("utf-8"))
+    return yaml_of(shipped_text(package, "schema.yaml"))
 
 
 def _is_address(rule: str, text: str) -> bool:

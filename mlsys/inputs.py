@@ -13,12 +13,13 @@ import stat
 import time
 import zlib
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnreadableError
 
-__all__ = ["MOST_BYTES", "csv_records", "read_bytes", "read_json", "read_text", "unpacked", "yaml_of"]
+__all__ = ["MOST_BYTES", "csv_records", "read_bytes", "read_json", "read_text", "shipped_text", "unpacked", "yaml_of"]
 
 MOST_BYTES = 200_000_000
 """Bytes of a file at most, unless its kind says less."""
@@ -173,6 +174,17 @@ def yaml_of(text: str) -> Any:
     import yaml
 
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def shipped_text(package: str, name: str) -> str:
+    """Return a file of text that ships with a package of ours: a schema, a style, a script.
+
+    Examples
+    --------
+    >>> shipped_text("mlsys.widgets", "lab.css").splitlines()[0]
+    '.mlsys-lab { max-width: 860px; }'
+    """
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def csv_records(path: str | Path, most: int = MOST_BYTES) -> list[tuple[int, list[str]]]:

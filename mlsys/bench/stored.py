@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 from mlsys.bench.passes import PassResult
 from mlsys.bench.result import CompileResult
+from mlsys.inputs import shipped_text
 from mlsys.provenance import traced
 
 __all__ = ["stored_compile_results", "stored_pass_results"]
 
 
 def _rows(file: str) -> list[dict[str, Any]]:
-    text = (resources.files("mlsys.bench") / "data" / file).read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = json.loads(text)
+    found: list[dict[str, Any]] = json.loads(shipped_text("mlsys.bench", f"data/{file}"))
     return found
 
 

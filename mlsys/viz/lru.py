@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import math
-from importlib.resources import files
 from itertools import product
 
+from mlsys.inputs import shipped_text
 from mlsys.models.cache import MissCurve, gemm_trace, miss_curve
 from mlsys.units import Q_
 
@@ -84,7 +84,7 @@ def _simulated(size: int, tile: int, words: int, line_words: int) -> int:
 
 @functools.cache
 def _table() -> dict[tuple[int, int, int], list[int]]:
-    stored = json.loads(files("mlsys").joinpath(_FILE).read_text(encoding="utf-8"))
+    stored = json.loads(shipped_text("mlsys", _FILE))
     table = {}
     for key, moved in stored.items():
         size, words, line_words = map(int, key.split())

@@ -7,12 +7,14 @@ import hashlib
 import html
 import io
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from mlsys.choices import FoldOverlap, Stationary
 from mlsys.files import atomically, write_text
+from mlsys.inputs import shipped_text
 from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
 from mlsys.provenance.shown import announce, unheard
 from mlsys.viz.style import COLORS
@@ -166,11 +168,13 @@ class SystolicAnimation:
             frames.append(f'<img alt="{html.escape(sentence)}" src="data:image/png;base64,{data}"{hidden}>')
         width = self.pictures()[0].size[0] // 1.3
         sentences = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
-        return _PLAYER.format(
+        # Frames are drawn by Python; the script of the page only chooses which one is seen.
+        player = Template(shipped_text("mlsys.viz", "systolic_player.html"))
+        return player.substitute(
             label=html.escape(self.alt), frames="".join(frames), last=len(self) - 1, shown=shown,
             sentence=html.escape(self.sentences[shown]), sentences=sentences, width=f"{width:.0f}",
             line=COLORS["BlueLine"], ink=COLORS["primary"],
-        )  # fmt: skip
+        ).rstrip()  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Show the player where HTML is shown, and a strip of its frames where it is not, as on paper."""
@@ -189,46 +193,3 @@ def _sentence(frame: Frame) -> str:
             listed = values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
             parts.append(f"{listed} {what}{'s' if len(values) == 1 else ''}")
     return f"Cycle {frame.cycle + 1}: {'; '.join(parts)}."
-
-
-# Frames are drawn by Python; the script only chooses which one is seen.
-_PLAYER = """<div class="mlsys-player" role="group" aria-label="{label}" style="max-width:{width}px">
-<style>
-.mlsys-player {{ text-align:left; color:{ink}; background:#fff; padding:.4em; border-radius:4px;
-  font:15px/1.5 sans-serif; }}
-.mlsys-player img {{ width:100%; height:auto; display:block; margin:0; background:#fff; }}
-.mlsys-player img[hidden] {{ display:none; }}
-.mlsys-player .mlsys-keys {{ display:flex; gap:.4em; align-items:center; flex-wrap:wrap; margin:.3em 0; }}
-.mlsys-player button {{ font:inherit; padding:.15em .7em; color:{ink}; background:#f3f6f9; border:1px solid #7b8794;
-  border-radius:4px; cursor:pointer; }}
-.mlsys-player input {{ flex:1 1 8em; accent-color:{line}; }}
-.mlsys-player :focus-visible {{ outline:3px solid {line}; outline-offset:2px; }}
-.mlsys-player p {{ margin:.2em 0; min-height:3em; }}
-</style>
-<div class="mlsys-frames">{frames}</div>
-<div class="mlsys-keys"><button type="button" data-step="-1">Back</button>
-<button type="button" data-play>Play</button><button type="button" data-step="1">Step</button>
-<input type="range" min="0" max="{last}" value="{shown}" aria-label="Cycle; the arrow keys step"></div>
-<p aria-live="polite">{sentence}</p>
-<details><summary>Every cycle in words</summary><ol style="list-style:none;padding:0">{sentences}</ol></details>
-<script>(function () {{
-  const root = document.currentScript.parentElement, frames = [...root.querySelectorAll("img")];
-  const slider = root.querySelector("input"), told = root.querySelector("p"), play = root.querySelector("[data-play]");
-  let timer = null;
-  function show(at) {{
-    frames.forEach((frame, index) => {{ frame.hidden = index !== at; }});
-    slider.value = at; told.textContent = frames[at].alt;
-  }}
-  function stop() {{ clearInterval(timer); timer = null; play.textContent = "Play"; }}
-  function move(by) {{ show((Number(slider.value) + by + frames.length) % frames.length); }}
-  slider.addEventListener("input", () => {{ stop(); show(Number(slider.value)); }});
-  root.querySelectorAll("[data-step]").forEach((button) =>
-    button.addEventListener("click", () => {{ stop(); move(Number(button.dataset.step)); }}));
-  play.addEventListener("click", () => {{
-    if (timer) {{ stop(); return; }}
-    if (Number(slider.value) === frames.length - 1) show(0);
-    play.textContent = "Pause";
-    timer = setInterval(() => {{ move(1); if (Number(slider.value) === frames.length - 1) stop(); }}, 900);
-  }});
-}})();</script>
-</div>"""

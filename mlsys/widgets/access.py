@@ -6,10 +6,11 @@ The script runs where outputs may run scripts (JupyterLab, Colab, Voilà) and ch
 from __future__ import annotations
 
 import hashlib
-from importlib.resources import files
+
+from mlsys.inputs import shipped_text
 
 __all__ = ["SCRIPT"]
 
-_SOURCE = files("mlsys.widgets").joinpath("access.js").read_text(encoding="utf-8")
+_SOURCE = shipped_text("mlsys.widgets", "access.js")
 _VERSION = hashlib.sha256(_SOURCE.encode("utf-8")).hexdigest()[:12]
 SCRIPT = f"<script>\n{_SOURCE.replace('VERSION', _VERSION)}</script>"

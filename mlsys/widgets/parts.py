@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from string import Template
 from typing import Any
 
 import ipywidgets
 
+from mlsys.inputs import shipped_text
 from mlsys.viz.style import COLORS
 
 __all__ = [
@@ -32,46 +34,7 @@ GROUPS = ("Workload", "Mapping", "Hardware", "View")
 _TOOLTIP = "tooltip" if int(ipywidgets.__version__.split(".")[0]) >= 8 else "description_tooltip"
 _LABEL = {"description_width": "initial"}
 
-STYLE = f"""<style>
-.mlsys-lab {{ max-width: 860px; }}
-.mlsys-lab h3.mlsys-stage {{ margin: 1em 0 0.4em; padding-bottom: 0.15em; font-size: 1.2em;
-  border-bottom: 2px solid {COLORS["BlueLine"]}; }}
-.mlsys-lab p {{ line-height: 1.5; margin: 0.25em 0; max-width: 50em; }}
-.mlsys-lab .widget-html-content {{ white-space: normal; line-height: 1.5; }}
-.mlsys-lab .mlsys-group {{ margin: 0.5em 0 0.1em; font-weight: 600; }}
-.mlsys-lab .mlsys-control {{ flex-wrap: wrap; height: auto; margin: 1px 2px 5px; }}
-.mlsys-lab .mlsys-control > .widget-label {{ flex: 1 0 100%; text-align: left; line-height: 1.5; height: auto; }}
-.mlsys-lab .mlsys-control > select {{ max-width: 20em; height: 28px; }}
-.mlsys-picture {{ margin-top: 0.8em; }}
-.mlsys-picture img {{ background: white; border-radius: 4px; }}
-.mlsys-lab .mlsys-check {{ margin-bottom: 1.1em; overflow: visible; }}
-.mlsys-right, .mlsys-wrong, .mlsys-told {{ margin-top: 0.3em; padding: 0.45em 0.8em; border-left: 4px solid;
-  border-radius: 3px; color: {COLORS["primary"]}; }}
-.mlsys-right {{ border-color: {COLORS["GreenLine"]}; background: {COLORS["GreenL"]}; }}
-.mlsys-wrong {{ border-color: {COLORS["OrangeLine"]}; background: {COLORS["OrangeL"]}; }}
-.mlsys-told {{ border-color: {COLORS["BlueLine"]}; background: {COLORS["BlueL"]}; }}
-.mlsys-lab button:focus-visible, .mlsys-lab .noUi-handle:focus, .mlsys-lab .ui-slider-handle:focus,
-.mlsys-lab input:focus-visible, .mlsys-lab select:focus-visible {{
-  outline: 3px solid {COLORS["BlueLine"]} !important; outline-offset: 2px; }}
-.mlsys-lab .widget-radio-box label {{ white-space: normal; height: auto; line-height: 1.45; padding: 0.12em 0; }}
-.mlsys-lab .mlsys-code, .mlsys-lab-static .mlsys-code {{ padding: 0.5em; overflow-x: auto; }}
-.mlsys-lab.jupyter-widgets-disconnected::before {{ content: "This lab has lost its kernel: the sliders are dead. \
-Run all cells again; your work comes back."; display: block; padding: 0.45em 0.8em; margin-bottom: 0.5em;
-  border-left: 4px solid {COLORS["OrangeLine"]}; background: {COLORS["OrangeL"]}; color: {COLORS["primary"]}; }}
-.mlsys-comparison .widget-html-content:focus {{ outline: 3px solid {COLORS["BlueLine"]}; outline-offset: 2px; }}
-.mlsys-lab-static .mlsys-stack {{ position: relative; max-width: 840px; }}
-.mlsys-lab-static .mlsys-stack img {{ display: block; background: white; border-radius: 4px; }}
-.mlsys-lab-static .mlsys-stack img.mlsys-layer {{ position: absolute; inset: 0; width: 100%; max-width: 100%;
-  height: auto; background: none; }}
-.mlsys-lab-static .mlsys-panel {{ display: grid; gap: 0.2em 2em; margin-bottom: 0.6em; }}
-.mlsys-lab-static .mlsys-panel label {{ display: flex; flex-wrap: wrap; gap: 0 0.6em; align-items: center; }}
-.mlsys-lab-static .mlsys-panel input {{ flex: 1 1 12em; max-width: 24em; }}
-.mlsys-lab-static .mlsys-panel output {{ min-width: 6em; font-weight: 600; }}
-.mlsys-lab-static .mlsys-choice {{ display: block; margin: 0.15em 0; }}
-.mlsys-lab-static button {{ margin: 0.3em 0.6em 0.3em 0; padding: 0.3em 0.9em; border: 1px solid; border-radius: 4px;
-  background: none; color: inherit; }}
-.mlsys-lab-static button:disabled {{ opacity: 0.6; }}
-</style>"""
+STYLE = f"<style>\n{Template(shipped_text('mlsys.widgets', 'lab.css')).substitute(COLORS)}</style>"
 
 
 @dataclass(frozen=True)

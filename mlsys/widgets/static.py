@@ -7,10 +7,10 @@ import html
 import json
 import os
 import zlib
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from mlsys.escaping import markdown_text
+from mlsys.inputs import shipped_text
 from mlsys.viz.live import image_tag
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import STYLE
@@ -26,7 +26,7 @@ INVITATION = "Run all cells to start this lab; nothing below gives an answer awa
 _TO_ANSWER = "Run all cells to check your answer."
 _CLOSED = "The wrap-up opens here when the questions of the lab are answered."
 _PRINTED = "The wrap-up opens in the lab."
-_SCRIPT = f"<script>\n{files('mlsys.widgets').joinpath('static_lab.js').read_text(encoding='utf-8')}</script>"
+_SCRIPT = f"<script>\n{shipped_text('mlsys.widgets', 'static_lab.js')}</script>"
 
 
 def in_book() -> bool:
