@@ -13,8 +13,6 @@ from collections import Counter
 
 from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
 
-__all__ = ["amount", "parsed_number", "parsed_whole"]
-
 # Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
 _NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
 _UNIT = re.compile(rf"(?:{_NAME}(?: ?[*/] ?{_NAME})*)?")

@@ -6,18 +6,6 @@ one room offers stands there.
 
 from typing import Literal
 
-__all__ = [
-    "Convention",
-    "FoldOverlap",
-    "Goal",
-    "Objective",
-    "Phase",
-    "Processor",
-    "Stationary",
-    "Strategy",
-    "TimedFormat",
-]
-
 Phase = Literal["prefill", "decode"]
 """Of a decoder language model: reading the prompt, or making one token more."""
 Stationary = Literal["ws", "os", "is"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["njit"]
-
 
 def njit(**options: Any) -> Callable[[Any], Any]:
     """Return Numba's decorator; machine code is kept on disk where there is a folder for it.

@@ -39,21 +39,6 @@ from mlsys.faults import short
 from mlsys.provenance import Step
 from mlsys.units import DimensionalityError, Quantity, ureg
 
-__all__ = [
-    "Argument",
-    "at_least",
-    "checked_choice",
-    "checked_count",
-    "checked_number",
-    "count",
-    "door",
-    "efficiency",
-    "fraction",
-    "nonnegative",
-    "positive",
-    "takes",
-]
-
 _LARGEST = sys.float_info.max
 
 

@@ -9,21 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = [
-    "ArgumentError",
-    "ArgumentUnitError",
-    "DeviceFileError",
-    "EdgeFileError",
-    "LogFileError",
-    "ScenarioFileError",
-    "SweepFileError",
-    "UnknownNameError",
-    "UnreadableError",
-    "UnwrittenError",
-    "did_you_mean",
-    "first_line",
-]
-
 
 class ArgumentError(ValueError):
     """An argument has a value outside the range where the formula makes sense."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["code", "fenced", "harmless", "markdown_table", "markdown_text", "printable"]
-
 # Controls but for the end of a line and the tab, marks that turn the direction of text, halves of a character.
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 _ENDS = re.compile("[\t\n\r\x0b\x0c\x85\u2028\u2029]+")

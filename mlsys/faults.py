@@ -13,21 +13,6 @@ from typing import Any
 from mlsys.errors import did_you_mean
 from mlsys.inputs import shipped_text, yaml_of
 
-__all__ = [
-    "MOST",
-    "Place",
-    "by_line",
-    "dotted",
-    "endless",
-    "in_order",
-    "is_number",
-    "json_schema",
-    "numbers",
-    "schema_file",
-    "short",
-    "told",
-]
-
 MOST = 1e12
 _SHOWN = 40  # faults of one file that are listed; a damaged one may have as many as lines
 Place = tuple[Any, ...]

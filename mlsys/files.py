@@ -21,18 +21,6 @@ from typing import Any
 from mlsys.errors import UnwrittenError
 from mlsys.escaping import harmless
 
-__all__ = [
-    "DRAFTS",
-    "Drafts",
-    "atomically",
-    "check_folder",
-    "check_place",
-    "csv_text",
-    "together",
-    "write_bytes",
-    "write_text",
-]
-
 DRAFTS = ".mlsys-*.part"
 """Names of drafts: what a killed program leaves behind."""
 

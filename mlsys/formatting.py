@@ -10,8 +10,6 @@ import math
 
 from mlsys.units import Quantity, Unit
 
-__all__ = ["check", "compact", "fmt", "fmt_percent", "natural"]
-
 _MOST_DIGITS = 50
 
 

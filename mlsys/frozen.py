@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["FrozenDict", "Same"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

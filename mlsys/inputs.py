@@ -19,8 +19,6 @@ from typing import Any
 
 from mlsys.errors import UnreadableError
 
-__all__ = ["MOST_BYTES", "csv_records", "read_bytes", "read_json", "read_text", "shipped_text", "unpacked", "yaml_of"]
-
 MOST_BYTES = 200_000_000
 """Bytes of a file at most, unless its kind says less."""
 

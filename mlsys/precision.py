@@ -8,8 +8,6 @@ from types import MappingProxyType
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.units import Q_, Quantity
 
-__all__ = ["PRECISIONS", "element_size", "precision_name"]
-
 # Bits per stored value. TF32 is a rate of the matrix unit; its operands are stored as FP32.
 PRECISIONS: Mapping[str, int] = MappingProxyType(
     {

@@ -14,8 +14,6 @@ from mlsys.escaping import markdown_table, markdown_text
 from mlsys.provenance import recording
 from mlsys.provenance.shown import announce
 
-__all__ = ["Table", "html_table", "tabled"]
-
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
     """Return an HTML table with a caption and column headings; ``kind`` is a further class."""

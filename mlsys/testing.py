@@ -21,8 +21,6 @@ import numpy as np
 
 from mlsys.units import Quantity, ureg
 
-__all__ = ["assert_leans_on", "assert_quantity_close", "assert_same_dimension"]
-
 
 def assert_same_dimension(actual: object, desired: object) -> None:
     """Assert that two quantities can be compared at all.

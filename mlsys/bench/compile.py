@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Network
     from mlsys.workloads.workload import Workload
 
-__all__ = ["compile_bench"]
-
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CompileFailedError", "MeasureError", "NoCompilerError", "OutOfMemoryError", "OutputsDifferError"]
-
 
 class MeasureError(ValueError):
     """Something cannot be measured on this machine."""

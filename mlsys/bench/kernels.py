@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-__all__ = ["Launches", "count_launches", "dispatched"]
-
 _NO_KERNELS = ("aten::empty", "aten::new_empty", "aten::empty_like", "aten::empty_strided", "aten::_unsafe_view")
 _LIBRARIES = ("extern_kernels", "torch", "aten")
 _MAKERS = ("cpp_pybinding", "cpp", "triton")

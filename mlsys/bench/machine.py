@@ -11,8 +11,6 @@ from pathlib import Path
 
 from mlsys.bench.errors import NoCompilerError
 
-__all__ = ["Machine", "compiler", "this_machine"]
-
 _CPU_FACTS = Path("/proc/cpuinfo")
 
 

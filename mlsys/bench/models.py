@@ -8,8 +8,6 @@ from typing import Any
 from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 
-__all__ = ["ready_model"]
-
 _SEED = 0
 _WORDS = 1000  # tokens are drawn from so many words; every vocabulary of the catalogue is larger
 

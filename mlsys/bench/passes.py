@@ -18,8 +18,6 @@ from mlsys.bench.timing import Ratio, Timing, measure, ratio_of_medians
 from mlsys.door import checked_count
 from mlsys.units import Quantity
 
-__all__ = ["PASSES", "PassResult", "PassStep", "pass_bench"]
-
 PASSES = ("eager", "normalisation folded", "channels last", "generated code", "weights frozen")
 """The ladder: each rung keeps what the one before it did."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Network, Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["PredictedTimes", "Times", "inductor_kernels", "predict", "predict_workload", "times_of"]
-
 
 @dataclass(frozen=True)
 class PredictedTimes:

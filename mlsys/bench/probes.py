@@ -14,8 +14,6 @@ from mlsys.bench.timing import measure
 from mlsys.door import checked_count
 from mlsys.units import Q_, Quantity
 
-__all__ = ["FRESH", "MachineRates", "machine_rates", "with_threads"]
-
 _EDGE = 1024  # of the matrices: large enough for a full rate, small enough for a few ms
 _SIZES = tuple(4**power for power in range(9, 15))  # 256 KiB to 256 MiB, read and written together
 FRESH = 2**25  # from here on glibc gives every allocation fresh pages (mallopt(3), M_MMAP_THRESHOLD)

@@ -13,8 +13,6 @@ from mlsys.bench.probes import MachineRates
 from mlsys.bench.timing import Ratio, Timing, ratio_of_medians
 from mlsys.units import Q_, Quantity
 
-__all__ = ["CompileResult", "timing_from", "timing_record"]
-
 _DIGITS = 5  # of a sample in a file: finer than any clock here
 
 

@@ -11,8 +11,6 @@ from mlsys.bench.result import CompileResult
 from mlsys.inputs import shipped_text
 from mlsys.provenance import traced
 
-__all__ = ["stored_compile_results", "stored_pass_results"]
-
 
 def _rows(file: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(shipped_text("mlsys.bench", f"data/{file}"))

@@ -10,8 +10,6 @@ from mlsys.bench.timing import Ratio
 from mlsys.formatting import natural
 from mlsys.tables import Table
 
-__all__ = ["compile_table", "pass_table"]
-
 
 def compile_table(results: Sequence[CompileResult], caption: str) -> Table:
     """Return one line for each network and batch: times, kernels, speed-up with its interval, and the prediction.

@@ -12,8 +12,6 @@ from mlsys.choices import Processor, TimedFormat
 from mlsys.door import checked_choice
 from mlsys.units import ureg
 
-__all__ = ["COLUMNS", "ten_measurements"]
-
 COLUMNS = (
     "device", "device_class", "n_devices", "workload", "model", "precision", "batch", "seq_or_shape", "metric", "value",
     "unit", "software", "note",

@@ -18,8 +18,6 @@ from mlsys.door import checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_, Quantity
 
-__all__ = ["Ratio", "Timing", "measure", "ratio_of_medians"]
-
 _LEAST_ROUNDS = 6  # fewer cannot give a 95 % interval for a median
 _NOISY, _RISING, _UNLIKELY = 0.10, 0.05, 0.01
 _SHORTEST = Q_(1.0, "ms")

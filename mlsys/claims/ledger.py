@@ -12,8 +12,6 @@ from typing import Any
 from mlsys.claims.render import MIME, expanded
 from mlsys.inputs import read_text
 
-__all__ = ["Move", "cells_of", "claims_in_notebook", "diff", "files_at", "ledger", "ledger_at"]
-
 Ledger = dict[tuple[str, str], dict[str, Any]]
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from mlsys.claims.ledger import Move, files_at
 from mlsys.inputs import read_text
 
-__all__ = ["FOLDER", "Locks", "compare_locks", "locks", "locks_at"]
-
 FOLDER = "tests/goldens"
 """Where a checkout keeps the locks."""
 

@@ -25,18 +25,6 @@ from mlsys.formatting import natural
 from mlsys.provenance.shown import Shown, hear
 from mlsys.units import Quantity
 
-__all__ = [
-    "Claim",
-    "Page",
-    "claim",
-    "claims_table",
-    "current_page",
-    "end_chapter",
-    "given",
-    "start_chapter",
-    "without_pedigree",
-]
-
 GIVEN, OWN_CODE = "given: this page sets it", "this page's own code"
 _DIGITS = 6  # what the table pins; prose shows fewer
 

@@ -10,8 +10,6 @@ from typing import Any
 from mlsys.escaping import code, markdown_text
 from mlsys.tables import html_table
 
-__all__ = ["MIME", "ClaimsTable", "expanded", "show_claims"]
-
 MIME = "application/vnd.mlsys.claims+json"
 _GLUE = "application/papermill.record/"
 CITED = 8

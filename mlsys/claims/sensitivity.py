@@ -25,8 +25,6 @@ from mlsys.errors import UnreadableError
 from mlsys.inputs import read_text
 from mlsys.provenance import perturbed
 
-__all__ = ["Elasticity", "run_page", "sensitivity"]
-
 Elasticity = dict[str, dict[str, float]]
 
 _MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # lines for the notebook, such as the one that installs the package

@@ -20,8 +20,6 @@ from mlsys.hardware import Device
 from mlsys.hardware.catalogue import Catalogue
 from mlsys.provenance import Origin, origins_within, recording, unrecorded
 
-__all__ = ["Basis", "bases_of", "behind_call", "names_assigned", "watch_cells"]
-
 _DEPTH = 12
 _LONG = 70  # characters of an expression that a table still shows whole
 _SHOWN = 3

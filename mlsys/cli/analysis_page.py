@@ -10,8 +10,6 @@ from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 
-__all__ = ["analysis_page"]
-
 
 def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -> str:
     """Return the page: totals, the advice, the roofline with every layer, and the tables."""

@@ -28,8 +28,6 @@ from mlsys.cli.networks import as_kernels_if, asked_network, network_options, si
 from mlsys.faults import short
 from mlsys.files import together
 
-__all__ = ["analyze", "compare"]
-
 _PRECISION = "fp16"
 
 

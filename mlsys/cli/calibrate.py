@@ -14,8 +14,6 @@ from mlsys.choices import Processor, TimedFormat
 from mlsys.cli.common import FILE, Output, complete_devices, say, speak_plainly
 from mlsys.files import csv_text, write_text
 
-__all__ = ["calibrate", "calibration_option", "measure"]
-
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
 
 

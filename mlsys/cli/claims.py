@@ -10,8 +10,6 @@ import click
 
 from mlsys.cli.common import Finite, progress, say, speak_plainly
 
-__all__ = ["claims"]
-
 
 @click.group()
 def claims() -> None:

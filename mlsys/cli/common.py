@@ -29,33 +29,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-__all__ = [
-    "EXIT_CODES",
-    "EXTRAS",
-    "FILE",
-    "PICTURES",
-    "Commands",
-    "Finite",
-    "Output",
-    "OutputFolder",
-    "QuantityType",
-    "Whole",
-    "WrongUsage",
-    "checked_picture",
-    "complete_device",
-    "complete_devices",
-    "complete_model",
-    "needed_extra",
-    "one_form",
-    "progress",
-    "read_csv",
-    "refuse_unused",
-    "say",
-    "say_json",
-    "say_own",
-    "speak_plainly",
-]
-
 EXIT_CODES = {
     0: "answered",
     1: "refused: what was asked for cannot be done, and one line says why; claims diff --exit-code: something moved; "

@@ -16,8 +16,6 @@ from mlsys.cli.common import Output, Whole, WrongUsage, needed_extra, say
 from mlsys.escaping import printable
 from mlsys.files import write_text
 
-__all__ = ["compile_bench"]
-
 _PROBE_ROUNDS, _STEPS = 45, 2  # of the machine's rates; the eager and the compiling call
 
 

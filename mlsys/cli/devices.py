@@ -20,8 +20,6 @@ from mlsys.cli.common import (
 )
 from mlsys.errors import DeviceFileError
 
-__all__ = ["check", "device", "devices"]
-
 
 @click.command()
 @click.argument("name", shell_complete=complete_device)

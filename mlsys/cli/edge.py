@@ -21,8 +21,6 @@ from mlsys.cli.common import (
 )
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
-__all__ = ["edge"]
-
 
 @click.group()
 def edge() -> None:

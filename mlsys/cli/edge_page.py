@@ -16,8 +16,6 @@ from mlsys.edge.points import EdgePoint, points_of
 from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, csv_files, edge_advice, lead, markdown, named, tradeoffs
 from mlsys.files import write_bytes
 
-__all__ = ["edge_page", "report_files", "write_reports"]
-
 
 def report_files(config: Config, measured: Sequence[Measured], machine: str) -> dict[str, bytes]:
     """Return every file of the report by name, so that nothing is written before all of it is there.

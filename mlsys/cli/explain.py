@@ -17,8 +17,6 @@ from mlsys.cli.explain_platforms import asked_logs, compare, guide
 from mlsys.errors import UnwrittenError
 from mlsys.files import atomically, check_folder, csv_text, write_text
 
-__all__ = ["explain"]
-
 _PATH, _MADE = click.Path(path_type=Path), Output(folders=True)
 
 

@@ -16,8 +16,6 @@ from mlsys.explain.summary import agreement, summary
 from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
 
-__all__ = ["Drawing", "explain_page", "operator_table", "pictures"]
-
 OPERATOR_COLUMNS = (
     "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "held_by",
     "macs", "weight_bytes", "read_bytes", "write_bytes", "ops_per_byte", "giga_ops_per_s",

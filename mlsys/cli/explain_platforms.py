@@ -14,8 +14,6 @@ import click
 from mlsys.cli.common import Finite, Output, WrongUsage, one_form, say, speak_plainly
 from mlsys.files import write_text
 
-__all__ = ["asked_logs", "compare", "guide"]
-
 _INFEASIBLE = 3
 _OPTIONS = {
     "latency_ms": "--within", "energy_mj": "--energy", "memory_kb": "--memory", "accuracy": "--accuracy",

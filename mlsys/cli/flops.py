@@ -9,8 +9,6 @@ import click
 from mlsys.cli.common import complete_model, one_form, print_csv, print_record, say, speak_plainly
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
 
-__all__ = ["flops"]
-
 
 @click.command()
 @click.argument("model", shell_complete=complete_model)

@@ -23,8 +23,6 @@ from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
 from mlsys.cli.validate import validate
 
-__all__ = ["main"]
-
 _SELDOM = 20_000, 20, 20  # a command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it
 
 

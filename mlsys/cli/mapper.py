@@ -25,8 +25,6 @@ from mlsys.cli.common import (
 )
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
 
-__all__ = ["mapper"]
-
 _SHOWN = 60  # layers that an error lists
 
 _COLUMNS = ("M", "N", "K", "S", "tile_set")

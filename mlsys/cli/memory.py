@@ -26,8 +26,6 @@ from mlsys.cli.common import (
 )
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
 
-__all__ = ["memory"]
-
 _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 
 

@@ -10,8 +10,6 @@ import click
 from mlsys.choices import Phase
 from mlsys.cli.common import Whole
 
-__all__ = ["as_kernels_if", "asked_network", "network_options", "sizes_in_words", "sizes_used", "split_options"]
-
 _NAMES = ("batch", "sequence", "image", "shape", "precision", "phase", "sizes")
 _LONGEST = 200  # letters of --shape
 

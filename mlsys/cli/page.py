@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from mlsys.inputs import shipped_text
 from mlsys.tables import html_table
 
-__all__ = ["STYLE", "whole_page", "wide_table"]
-
 STYLE = shipped_text("mlsys.cli", "page.css")
 """Pictures are turned round in the dark as in the book; on a telephone they and wide tables move in their own box."""
 

@@ -14,8 +14,6 @@ from mlsys.choices import Goal, Strategy
 from mlsys.cli.common import FILE, Finite, Output, Whole, WrongUsage, checked_picture, refuse_unused, say, speak_plainly
 from mlsys.files import write_text
 
-__all__ = ["edge_planner", "plan"]
-
 _FORMATS = ("text", "csv", "html", "json")
 _INFEASIBLE = 3
 

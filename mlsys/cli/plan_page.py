@@ -10,8 +10,6 @@ from mlsys.planner.placement import PlanResult
 from mlsys.planner.placement.report import COLUMNS, stage_rows
 from mlsys.planner.placement.words import decimal_text
 
-__all__ = ["plan_page"]
-
 
 def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
     """Return the page: totals, reasons, the Gantt chart of the best placement, and a table of each."""

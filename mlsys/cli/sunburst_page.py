@@ -11,8 +11,6 @@ from mlsys.inputs import shipped_text
 if TYPE_CHECKING:
     from mlsys.explain import Attribution, Log
 
-__all__ = ["sunburst_page", "sunburst_parts"]
-
 
 def sunburst_parts(found: Attribution) -> list[dict[str, Any]]:
     """Return the causes with their time, each with its layers, largest first; what is nothing is left out.

@@ -23,8 +23,6 @@ from mlsys.cli.common import (
     speak_plainly,
 )
 
-__all__ = ["sweep"]
-
 _INTERRUPTED = 130
 
 

@@ -11,8 +11,6 @@ import click
 from mlsys.choices import Convention, FoldOverlap, Stationary
 from mlsys.cli.common import FILE, Whole, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
 
-__all__ = ["systolic"]
-
 _NEEDED = ("name", "M", "N", "K", "array_rows", "array_cols", "dataflow")
 _SRAM_KB = 64
 _LARGEST = 10**12

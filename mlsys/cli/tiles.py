@@ -19,8 +19,6 @@ from mlsys.cli.common import (
 )
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
 
-__all__ = ["tiles"]
-
 
 @click.command()
 @click.argument("model", shell_complete=complete_model)

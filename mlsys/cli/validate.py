@@ -25,8 +25,6 @@ from mlsys.files import csv_text, write_text
 if TYPE_CHECKING:
     from mlsys.validation import Score, Validation
 
-__all__ = ["validate"]
-
 
 @click.command()
 @click.option(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["ArenaEstimate", "Recorded", "arena", "recorded", "weighted"]
-
 _BYTE = ureg.Unit("byte")
 # What TensorFlow Lite for Microcontrollers keeps beside tensors, byte: fitted to its records of four networks of
 # MLPerf Tiny on a 64-bit host. Structures with pointers are about half as large on a 32-bit core.

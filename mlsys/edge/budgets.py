@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from mlsys.door import checked_number, nonnegative, positive
 from mlsys.units import Quantity
 
-__all__ = ["memory_violations", "violation_name"]
-
 
 def violation_name(budget: Quantity) -> str:
     """Return the name of the column that says whether a budget is exceeded, the budget in the shortest decimals.

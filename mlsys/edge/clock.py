@@ -12,8 +12,6 @@ from mlsys.door import Argument, checked_number, nonnegative, positive
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_, Quantity, ureg
 
-__all__ = ["Clock", "ClockLaw", "PowerPoint", "SplitEnergy", "best_clock", "split_energy"]
-
 _SCALE = Argument("", low=0.0, low_is_allowed=False, high=1.0)
 
 

@@ -17,8 +17,6 @@ from mlsys.hardware.document import read_faultless
 from mlsys.models.energy.boards import WorkPower, work_power
 from mlsys.units import Q_, Quantity
 
-__all__ = ["Config", "EdgeVariant", "example_config"]
-
 
 class EdgeVariant(NamedTuple):
     """One network to make: how it is pruned, how much, and the number format it is stored in."""

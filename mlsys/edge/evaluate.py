@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mlsys.planner.memory import MemoryPlan
     from mlsys.workloads.workload import Workload
 
-__all__ = ["Measured", "Workbench", "base_workload", "modelled_times"]
-
 _STORED = {"int8-static": "int8", "int8-dynamic": "fp32"}
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from mlsys.door import checked_number, count, nonnegative
 from mlsys.errors import ArgumentError
 
-__all__ = ["LEAST_FOR", "LatencyStatistics", "latency_statistics", "raw_samples"]
-
 LEAST_FOR = {50: 1, 95: 20, 99: 1000}
 """Samples that a percentile asks for at least: ten beyond it for the 99th, one for the 95th."""
 

@@ -12,8 +12,6 @@ from mlsys.units import Quantity
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-__all__ = ["LAYER_COLUMNS", "SUMMARY_COLUMNS", "HardwareSummary", "LayerRow", "layer_stats", "summarize_hardware"]
-
 LAYER_COLUMNS = (
     *("layer", "output_elements", "parameter_bytes", "activation_bytes", "macs"),
     *("flops", "input_bytes", "dtype", "kind"),

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["NpuEstimate", "NpuStep", "ethos_u55"]
-
 _DOT = 8  # multipliers that share one output
 _BRICK = 16  # channels of a feature map are stored in groups of so many
 _SCALE = 10  # byte of bias and scale for each output channel

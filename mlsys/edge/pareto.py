@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["unbeaten_rows"]
-
 _BLOCK = 4_000_000  # comparisons held at a time
 
 

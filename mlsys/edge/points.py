@@ -15,8 +15,6 @@ from mlsys.edge.latency import LatencyStatistics, latency_statistics
 from mlsys.edge.pareto import unbeaten_rows
 from mlsys.units import Q_
 
-__all__ = ["EdgePoint", "point_columns", "points_of"]
-
 _HEAD = (
     *("pruning_method", "pruning_level", "precision", "clock_scale", "voltage", "accuracy"),
     *("latency_ms", "latency_mean_ms", "latency_std_ms", "latency_p95_ms", "latency_p99_ms", "samples"),

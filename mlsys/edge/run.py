@@ -16,8 +16,6 @@ from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.files import write_bytes, write_text
 from mlsys.inputs import read_bytes, read_json
 
-__all__ = ["EdgeRun", "machine_of", "measured_of", "run"]
-
 _MANIFEST, _PIECES, _WEIGHTS, _FORM = "edge.json", "pieces", "trained.pt", "mlsys-edge-1"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from mlsys.errors import did_you_mean
 from mlsys.faults import Place, endless, in_order, is_number, json_schema, schema_file, told
 
-__all__ = ["FORMATS", "SCHEMA", "faults"]
-
 SCHEMA: dict[str, Any] = schema_file("mlsys.edge")["schema"]
 FORMATS = tuple(SCHEMA["properties"]["precisions"]["items"]["enum"])
 

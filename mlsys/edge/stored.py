@@ -14,8 +14,6 @@ from mlsys.edge.evaluate import Measured
 from mlsys.edge.points import EdgePoint, points_of
 from mlsys.files import write_bytes
 
-__all__ = ["StoredRun", "packed", "stored_run"]
-
 _FILE, _DIGITS = "digits.json.gz", 4
 
 

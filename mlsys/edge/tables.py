@@ -14,17 +14,6 @@ from mlsys.errors import ArgumentError
 from mlsys.escaping import markdown_table, markdown_text
 from mlsys.files import csv_text
 
-__all__ = [
-    "LIMITS",
-    "TRADEOFF_COLUMNS",
-    "csv_files",
-    "edge_advice",
-    "lead",
-    "markdown",
-    "named",
-    "tradeoffs",
-]
-
 TRADEOFF_COLUMNS = (
     *("precision", "accuracy_mean", "latency_ms_mean", "memory_mb_mean", "energy_proxy_j_mean", "accepted_ratio"),
     "points",

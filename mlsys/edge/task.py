@@ -13,8 +13,6 @@ from mlsys.errors import ArgumentError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["EdgeTask", "accuracy", "digits", "fresh_network", "load_task", "train"]
-
 _TEST_SHARE = 0.2
 _MOST = 256
 

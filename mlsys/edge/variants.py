@@ -14,8 +14,6 @@ from mlsys.errors import ArgumentError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Sizes", "check_backend", "in_format", "input_dtype", "masks_of", "pruned", "stored_sizes"]
-
 _CALIBRATION = 128  # images that show static quantisation the ranges of the activations
 _FLOATS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 

@@ -16,8 +16,6 @@ from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.explain.log import LayerWork, Log
 
-__all__ = ["CAUSES", "Attribution", "Cause", "LayerShare", "attribute", "attribute_times"]
-
 Cause = Literal["compute", "memory", "launch", "residual"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 """Arithmetic at the machine's rate, bytes at its bandwidth, entering kernels, and what none of them explains."""

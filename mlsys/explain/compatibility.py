@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 
-__all__ = ["WEIGHTS", "Compatibility", "compatibility"]
-
 WEIGHTS = {"nearly full": 20, "unsupported operator": 10, "below the ridge": 15, "batch on a microcontroller": 10}
 """Points that each finding takes off a hundred; a choice, not a measurement."""
 _NEARLY, _FAR = 0.9, 0.5

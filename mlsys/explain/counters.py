@@ -11,8 +11,6 @@ from types import TracebackType
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["PerfCounters", "per_run", "unwrapped"]
-
 _HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
 _L1D, _LL, _READ, _ACCESS, _MISS = 0, 2, 0, 0, 1 << 16
 _EVENTS: dict[str, tuple[int, int]] = {  # type and number, from linux/perf_event.h

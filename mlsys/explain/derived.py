@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["LINE", "counter_ratios"]
-
 LINE = 64
 """Bytes that a miss of the last cache brings in."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from mlsys.explain.log import Log
 
-__all__ = ["LIMITS", "Limits", "doubts"]
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -19,8 +19,6 @@ from mlsys.door import checked_number, count, nonnegative, positive
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_, Quantity
 
-__all__ = ["INA226", "PowerTrace", "Rapl", "ina226_sensor"]
-
 _SHUNT_STEP, _BUS_STEP, _FULL_SCALE = 2.5e-6, 1.25e-3, 32768 * 2.5e-6
 _AVERAGES = (1, 4, 16, 64, 128, 256, 512, 1024)
 _CONVERSIONS_US = (140, 204, 332, 588, 1100, 2116, 4156, 8244)

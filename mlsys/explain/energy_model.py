@@ -13,8 +13,6 @@ import numpy as np
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["EnergyFit", "EnergySample", "fit_energy"]
-
 
 @dataclass(frozen=True)
 class EnergySample:

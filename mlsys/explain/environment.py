@@ -11,8 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cpu_name", "environment", "pinned", "throttle_count"]
-
 _CPUS = Path("/sys/devices/system/cpu")
 _PACKAGES = ("numpy", "torch", "onnxruntime", "openvino", "ai-edge-litert", "pyserial")
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONDEVMODE", "ONEDNN_MAX_CPU_ISA")

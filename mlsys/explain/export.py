@@ -9,8 +9,6 @@ import numpy as np
 from mlsys.explain.int8 import Grid, QuantizedNet
 from mlsys.explain.nets import Layer, Net
 
-__all__ = ["as_litert", "as_onnx", "as_torch"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -21,8 +21,6 @@ from mlsys.explain.int8 import QuantizedNet, quantized
 from mlsys.explain.nets import net_of
 from mlsys.files import write_text
 
-__all__ = ["BOARDS", "build", "network_header", "simulated", "tools_missing"]
-
 BOARDS = {"mps2-an385": "Cortex-M3", "mps2-an386": "Cortex-M4", "mps2-an500": "Cortex-M7"}
 """Boards of Arm's MPS2 that QEMU simulates, and their cores."""
 SHIFT = 5

@@ -18,8 +18,6 @@ from mlsys.files import atomically
 if TYPE_CHECKING:
     from mlsys.explain.subjects import SubjectFormat
 
-__all__ = ["READY", "flame_graph", "let_look", "of_subject", "repeat"]
-
 # What a sampled process prints once it is loaded and warm: what comes before is not in the picture.
 READY = "ready"
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1

@@ -19,8 +19,6 @@ from mlsys.errors import ArgumentError
 from mlsys.escaping import fenced, markdown_table, markdown_text
 from mlsys.explain.platforms import BETTER, Platform
 
-__all__ = ["INFEASIBLE", "Guide", "Requirement", "as_markdown", "feasible", "guide"]
-
 INFEASIBLE = "INFEASIBLE"
 _MOST_CELLS = 20_000
 

@@ -11,8 +11,6 @@ from mlsys.errors import ArgumentError
 from mlsys.explain.log import Log
 from mlsys.explain.nets import Net
 
-__all__ = ["Verdict", "fused_traffic", "judge", "judge_number", "standard_claims"]
-
 _DRAWS = 2000
 
 

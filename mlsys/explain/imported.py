@@ -15,8 +15,6 @@ from mlsys.explain.uart import read_capture, samples_of
 from mlsys.faults import by_line
 from mlsys.inputs import csv_records, read_bytes
 
-__all__ = ["imported", "read_power"]
-
 
 def imported(
     path: Path, *, model: str, platform: str, clock: float | None = None, power: Path | None = None, idle: float = 0.0,

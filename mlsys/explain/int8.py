@@ -15,8 +15,6 @@ import numpy as np
 
 from mlsys.explain.nets import Layer, Net, inputs_of, layer_products, net_of, reference
 
-__all__ = ["Grid", "QuantizedLayer", "QuantizedNet", "quantized", "run_int8"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 _CALIBRATION = 32  # inputs that the ranges of activations are taken from
 

@@ -18,8 +18,6 @@ from mlsys.faults import by_line
 from mlsys.files import write_text
 from mlsys.inputs import read_text
 
-__all__ = ["Cold", "LayerWork", "Log", "Sample", "read_log", "read_logs"]
-
 _P99_SAMPLES = 1000
 _DIGITS = 6
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from mlsys.errors import UnknownNameError, did_you_mean
 
-__all__ = ["NETS", "Cost", "Layer", "Net", "idle_chain", "inputs_of", "layer_products", "net_of", "reference"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

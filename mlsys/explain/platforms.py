@@ -16,8 +16,6 @@ from mlsys.faults import by_line, short
 from mlsys.inputs import csv_records
 from mlsys.validation.rows import Row, shipped_rows
 
-__all__ = ["BETTER", "COLUMNS", "Platform", "normalised", "platform_of", "published", "read_platforms", "winners"]
-
 COLUMNS = ("platform", "latency_ms", "energy_mj", "memory_kb", "accuracy", "cost_usd")
 BETTER = {"latency_ms": "less", "energy_mj": "less", "memory_kb": "less", "accuracy": "more", "cost_usd": "less"}
 """Which direction of each column is better; all pictures and choices keep to it."""

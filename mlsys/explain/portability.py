@@ -16,8 +16,6 @@ import numpy as np
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["PortabilityPoint", "Ported", "leave_one_out", "predict_on", "published_points"]
-
 _CORE = re.compile(r"\((Cortex-M\d+F?\+?|[^()]*?) (\d+) MHz\)")
 
 

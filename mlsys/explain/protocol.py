@@ -19,8 +19,6 @@ from mlsys.explain.nets import Net, idle_chain
 from mlsys.explain.rates import rates_here
 from mlsys.explain.serial import SerialDevice
 
-__all__ = ["LEAST", "measure_backend", "works_of"]
-
 LEAST = 100
 """Iterations of a run, at least."""
 _LAYER_ROUNDS = 25

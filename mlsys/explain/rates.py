@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["rates_here"]
-
 _EDGE = 1024
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from mlsys.faults import dotted, endless, json_schema, schema_file, short, told
 
-__all__ = ["SCHEMA", "VERSION", "line_faults", "whole_faults"]
-
 VERSION = "mlsys-explain/1"
 """Stands in the first line of every log. A reader of another version is told so."""
 

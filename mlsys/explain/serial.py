@@ -10,8 +10,6 @@ from mlsys.explain.int8 import QuantizedNet
 from mlsys.explain.log import Sample
 from mlsys.explain.uart import Capture, samples_of
 
-__all__ = ["SerialDevice"]
-
 _AT_ONCE = 32  # bytes of the input that fit into one command
 
 

@@ -9,8 +9,6 @@ from importlib import resources
 from mlsys.explain.log import Log, parsed
 from mlsys.provenance import traced
 
-__all__ = ["stored_logs"]
-
 
 @lru_cache(maxsize=1)
 @traced

@@ -11,8 +11,6 @@ from mlsys.explain.backends import Subject
 from mlsys.explain.nets import NETS, net_of
 from mlsys.inputs import read_bytes
 
-__all__ = ["FORMATS", "SubjectFormat", "subject_of"]
-
 SubjectFormat = Literal["fp32", "int8"]
 FORMATS: tuple[SubjectFormat, ...] = get_args(SubjectFormat)
 _FILES = (".onnx", ".tflite")

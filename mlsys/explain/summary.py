@@ -11,8 +11,6 @@ from mlsys.explain.attribution import attribute
 from mlsys.explain.doubts import doubts
 from mlsys.explain.log import Log
 
-__all__ = ["agreement", "summary", "summary_text"]
-
 
 def summary(log: Log) -> dict[str, Any]:
     """Return latency, energy, attribution, advice and doubts as plain data; what is not known is None.

@@ -15,8 +15,6 @@ from mlsys.explain.counters import unwrapped
 from mlsys.explain.log import Sample
 from mlsys.faults import by_line
 
-__all__ = ["COLUMNS", "Capture", "read_capture", "samples_of"]
-
 COLUMNS = ("i", "layer", "start", "end", "misses", "accesses", "ms", "mJ")
 _MESSAGE = re.compile(r"(?P<kind>[me])-(?P<text>.*)")
 _VALUE = re.compile(r"(?P<name>[a-z-]+?)-?\[(?P<value>[^\]]*)\]")

@@ -12,8 +12,6 @@ from mlsys.errors import ArgumentError
 from mlsys.explain.attribution import Attribution, Cause
 from mlsys.explain.log import Log
 
-__all__ = ["Gain", "advice", "amdahl", "what_ifs"]
-
 _WORTH = 0.05
 
 

@@ -11,16 +11,6 @@ import numpy as np
 
 from mlsys.door import at_least, door, fraction
 
-__all__ = [
-    "amdahl_ceiling",
-    "amdahl_speedup",
-    "device_bound_fraction",
-    "gustafson_speedup",
-    "required_accelerator_speedup",
-    "required_parallel_fraction",
-    "serial_share",
-]
-
 
 def _complain_if(condition: object, text: str) -> str | None:
     return text if np.asarray(condition).any() else None

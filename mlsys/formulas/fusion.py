@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mlsys.door import count, door, positive
 
-__all__ = ["chain_bytes", "flash_attention_bytes", "standard_attention_bytes"]
-
 
 @door("byte", kernels=count(), tensor=positive("byte"))
 def chain_bytes(kernels: int, tensor: float) -> float:

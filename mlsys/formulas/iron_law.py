@@ -6,8 +6,6 @@ import numpy as np
 
 from mlsys.door import door, efficiency, nonnegative, positive
 
-__all__ = ["overlapped_time", "sequential_time"]
-
 _ARGUMENTS = {
     "data": nonnegative("byte"),
     "bandwidth": positive("byte/s"),

@@ -8,17 +8,6 @@ from mlsys.door import count, door, efficiency, nonnegative, positive
 from mlsys.errors import ArgumentUnitError
 from mlsys.units import Quantity, Unit, ureg
 
-__all__ = [
-    "bytes_in_flight",
-    "decode_rate_ceiling",
-    "flight_time",
-    "kv_cache_bytes",
-    "latency_bound_bandwidth",
-    "model_memory",
-    "weight_bytes",
-    "wire_delay",
-]
-
 SPEED_OF_LIGHT = 299_792_458.0
 """In vacuum, m/s; exact by the definition of the metre."""
 

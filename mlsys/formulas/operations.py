@@ -11,19 +11,6 @@ import numpy as np
 
 from mlsys.door import at_least, count, door, nonnegative, positive
 
-__all__ = [
-    "attention_bytes",
-    "attention_macs",
-    "conv2d_bytes",
-    "conv2d_macs",
-    "conv_output_size",
-    "elementwise_bytes",
-    "elementwise_flops",
-    "gemm_bytes",
-    "gemm_intensity",
-    "gemm_macs",
-]
-
 _SIZE = positive("byte")
 
 

@@ -12,15 +12,6 @@ import numpy as np
 
 from mlsys.door import door, nonnegative, positive
 
-__all__ = [
-    "arithmetic_intensity",
-    "attainable_performance",
-    "required_bandwidth",
-    "ridge_point",
-    "roofline_time",
-    "utilisation_ceiling",
-]
-
 
 @door("FLOP/byte", peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
 def ridge_point(peak: float, bandwidth: float) -> float:

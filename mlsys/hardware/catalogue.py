@@ -15,8 +15,6 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.find import find
 from mlsys.hardware.loader import load_device
 
-__all__ = ["Catalogue", "DeviceGroup", "Hardware"]
-
 _FIXED = "{place} cannot be set: the catalogue is fixed. Load a device of your own with Hardware.load(path)"
 _ALIASES = re.compile(rb"^aliases:\s*\[(.*?)\]", re.MULTILINE)
 

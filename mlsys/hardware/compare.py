@@ -14,8 +14,6 @@ from mlsys.hardware.parts import OperatingPoint
 from mlsys.tables import Table
 from mlsys.units import Quantity
 
-__all__ = ["COLUMNS", "comparison", "confidence", "groundwork", "levels", "listing", "records"]
-
 # What a listing shows of each device, and the unit it shows it in.
 COLUMNS = {
     "peak": "TFLOP/s",

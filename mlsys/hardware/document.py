@@ -15,8 +15,6 @@ import yaml
 from mlsys.errors import DeviceFileError, UnreadableError
 from mlsys.inputs import read_bytes
 
-__all__ = ["MAX_BYTES", "Document", "Place", "read_faultless"]
-
 MAX_BYTES = 200_000
 _MAX_DEPTH = 12
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from mlsys.hardware.device import Device
 from mlsys.tables import Table
 
-__all__ = ["Evidence", "evidence", "standing"]
-
 
 @dataclass(frozen=True)
 class Evidence:

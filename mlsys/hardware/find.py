@@ -10,8 +10,6 @@ from mlsys.hardware.device import Device
 from mlsys.precision import precision_name
 from mlsys.units import Quantity
 
-__all__ = ["find"]
-
 
 def find(
     devices: Iterable[Device],

@@ -12,8 +12,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance import read
 from mlsys.units import Quantity
 
-__all__ = ["Link", "MemoryLevel", "OperandPaths", "OperatingPoint", "known", "missing", "refuse_forged"]
-
 
 def known(owner: str, what: str, value: Quantity | None) -> Quantity:
     """Hand out a recorded value, or say that ``owner`` has none."""

@@ -11,8 +11,6 @@ from enum import Enum
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["Role", "Technology", "generation_of", "node_of", "role_of", "technology_of"]
-
 
 class Technology(Enum):
     """What a memory is made of.

@@ -15,8 +15,6 @@ from mlsys.hardware.technology import Role, Technology, generation_of, role_of, 
 from mlsys.provenance import Fact, fact_magnitude, origin_of, read
 from mlsys.units import Quantity, ureg
 
-__all__ = ["ArrayShape", "LevelView", "LinkView", "Part"]
-
 _FACTORS: dict[tuple[Any, str], float] = {}
 
 

@@ -9,8 +9,6 @@ from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.catalogue import Hardware
 
-__all__ = ["refuse_unknown_facts"]
-
 
 def _known_facts(name: str) -> Iterable[str]:
     """Return the names among which a fact of that name would be found: those of its device, else of all constants."""

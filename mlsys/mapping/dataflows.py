@@ -8,8 +8,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
 
-__all__ = ["DATAFLOWS", "dataflow", "row_stationary"]
-
 # Short name, what stays, the loop of a matrix product that streams past it.
 DATAFLOWS = FrozenDict(
     {

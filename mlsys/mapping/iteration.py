@@ -11,8 +11,6 @@ from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.workloads.operator import Operator
 
-__all__ = ["Axis", "IterationSpace", "Operand", "conv_space", "gemm_space", "iteration_space"]
-
 
 @dataclass(frozen=True)
 class Axis:

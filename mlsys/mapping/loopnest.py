@@ -11,8 +11,6 @@ from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
 
-__all__ = ["LoopNest", "TileLevel"]
-
 
 @dataclass(frozen=True)
 class TileLevel:

@@ -14,17 +14,6 @@ from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 from mlsys.units import Q_, Quantity, ureg
 
-__all__ = [
-    "SECTOR",
-    "WARP",
-    "RowAccesses",
-    "WarpAccess",
-    "layout_strides",
-    "row_buffer",
-    "strided_access",
-    "warp_access",
-]
-
 WARP = 32
 """Lanes of a warp of an NVIDIA GPU, which load together."""
 SECTOR = Q_(32, "byte")

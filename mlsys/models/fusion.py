@@ -13,8 +13,6 @@ from mlsys.models.roofline import roofline
 from mlsys.provenance import traced
 from mlsys.units import Quantity
 
-__all__ = ["FusionGain", "fusion_gain"]
-
 
 @dataclass(frozen=True)
 class FusionGain:

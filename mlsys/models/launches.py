@@ -10,8 +10,6 @@ from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
-__all__ = ["LaunchTimeline", "launch_timeline"]
-
 
 @dataclass(frozen=True)
 class LaunchTimeline:

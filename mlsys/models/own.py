@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["own_numbers", "with_own"]
-
 _KEY = "own_numbers"
 
 

@@ -14,8 +14,6 @@ from typing import Any
 from mlsys.provenance import Fact, origins_within
 from mlsys.units import Quantity
 
-__all__ = ["UNITS", "VERSION", "amounts", "facts_of", "plain_amount", "unit_of_name", "with_units"]
-
 VERSION = 1
 # By dimension, the unit that a record states a quantity in.
 UNITS = (

@@ -10,8 +10,6 @@ from mlsys.models.record import VERSION, amounts, facts_of, plain_amount
 from mlsys.provenance import Fact, origin_of
 from mlsys.units import Quantity
 
-__all__ = ["Result"]
-
 
 @dataclass(frozen=True)
 class Result:

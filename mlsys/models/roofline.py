@@ -15,8 +15,6 @@ from mlsys.provenance import Step
 from mlsys.units import Q_, Quantity, Unit, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["roofline"]
-
 _SECOND, _NUMBER = ureg.Unit("s"), ureg.Unit("")
 _FLOP_PER_BYTE, _TFLOP_PER_SECOND = ureg.Unit("FLOP/byte"), ureg.Unit("TFLOP/s")
 _NO_TIME = Q_(0.0, "s")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
     from mlsys.workloads.workload import Workload
 
-__all__ = ["checked_order", "graph_of"]
-
 
 def graph_of(where: str, workload: Workload | OperatorGraph) -> OperatorGraph:
     """Return the graph of a workload, or the graph itself."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
     from mlsys.workloads.workload import Workload
 
-__all__ = ["Schedule", "Task", "schedule_streams"]
-
 _SECOND = ureg.Unit("s")
 
 

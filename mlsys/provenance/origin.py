@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Fact", "Origin", "Step", "origin_of", "used_facts"]
-
 _CONFIDENCE = ("verified", "secondary", "unverified", "derived", "defined", "assumed")
 
 

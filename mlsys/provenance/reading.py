@@ -10,20 +10,6 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = [
-    "Seen",
-    "active_whatifs",
-    "comparing",
-    "fact_magnitude",
-    "listen",
-    "perturbed",
-    "read",
-    "recording",
-    "remembered",
-    "unrecorded",
-    "whatifs_from_outside",
-]
-
 T = TypeVar("T")
 
 _KEPT = 8  # answers under different what-ifs, of one function for one set of arguments

@@ -8,8 +8,6 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Shown", "announce", "hear", "unheard"]
-
 
 @dataclass(frozen=True)
 class Shown:

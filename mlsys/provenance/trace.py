@@ -16,8 +16,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance.origin import Fact, Origin, Step, origin_of
 from mlsys.provenance.reading import recording
 
-__all__ = ["label_of", "origins_within", "traced"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

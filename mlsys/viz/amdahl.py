@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
-__all__ = ["SpeedupCurve", "TimeBars", "scaling_laws", "speedup_map", "time_bars"]
-
 _LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["analysis_alt_text", "analysis_figure", "estimates_under_roof", "inline_svg"]
-
 _CAUSES = (
     ("compute", "^", COLORS["BlueLine"]),
     ("memory", "o", COLORS["OrangeLine"]),
@@ -65,6 +63,7 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     return ax
 
 
+@drawn
 def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     """Draw the estimate of each analysis with its 80 % range, over a bar up to the least time.
 
@@ -100,6 +99,7 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     return ax
 
 
+@drawn
 def comparison_figure(analyses: Sequence[Analysis]) -> Figure:
     """Return a figure of the estimates of one network on several devices, with their 80 % ranges."""
     first = analyses[0]

@@ -15,8 +15,6 @@ from mlsys.workloads.operator import Operator
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["bytes_by_level", "bytes_by_onchip", "energy_split", "latency_energy", "tiles_by_footprint"]
-
 _PART_COLORS = (COLORS["BlueLine"], COLORS["GreenLine"], COLORS["OrangeLine"], COLORS["grid"])
 _HATCHES = ("", "//", "..", "xx")
 

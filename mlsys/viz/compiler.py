@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
 
-__all__ = [
-    "LOOKS",
-    "Waterfall",
-    "dress",
-    "kernel_bars",
-    "pass_waterfall",
-    "result_label",
-    "speedup_scatter",
-    "time_text",
-]
-
 _PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
 _LOOKS = {False: ("o", COLORS["BlueLine"], "weights as inputs"), True: ("s", COLORS["OrangeLine"], "weights frozen")}
 

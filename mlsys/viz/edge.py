@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mlsys.edge.layers import LayerRow
     from mlsys.edge.points import EdgePoint
 
-__all__ = ["activation_bars", "clock_curves", "edge_figures", "mac_bars", "tradeoff"]
-
 
 @drawn
 def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:

@@ -16,19 +16,6 @@ from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "LOOKS",
-    "dashboard",
-    "energy_by_cause",
-    "latency_timeline",
-    "layer_roofline",
-    "layer_waterfall",
-    "miss_rates",
-    "radar",
-    "step_timeline",
-    "sunburst",
-]
-
 LOOKS: dict[Cause, tuple[str, str, str]] = {
     "compute": ("BlueLine", "", "arithmetic"),
     "memory": ("OrangeLine", "//", "bytes"),

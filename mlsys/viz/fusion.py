@@ -17,8 +17,6 @@ from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["bytes_by_pattern", "intensity_shift", "memory_passes", "speedup_by_chain"]
-
 _FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
 _LINES = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine")
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--")

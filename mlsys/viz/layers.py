@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["layer_panels", "layers_under_roof", "shares_by_kind", "time_strip"]
-
 _FILLS = (
     ("BlueLine", ""),
     ("OrangeL", "//"),

@@ -14,8 +14,6 @@ from mlsys.viz.style import COLORS, apply_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["layout_strip"]
-
 _FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
-__all__ = ["LiveFigure", "image_tag"]
-
 
 class LiveFigure:
     """A persistent figure with a cached background; pyplot is not involved.

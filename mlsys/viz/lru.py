@@ -11,8 +11,6 @@ from mlsys.inputs import shipped_text
 from mlsys.models.cache import MissCurve, gemm_trace, miss_curve
 from mlsys.units import Q_
 
-__all__ = ["CAPACITIES", "EDGES", "LINES", "SIZES", "lru_cliff", "lru_curve", "lru_words", "simulated_table"]
-
 SIZES = (32, 48, 64)
 """Edges of the matrices whose misses are stored."""
 EDGES: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 15, 16, 18, 19, 20, 24, 26, 28, 30, 31, 32, 33, 40, 48, 64)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["OPERANDS", "DataflowBars", "mapping_landscape", "order_counts", "words_by_dataflow"]
-
 OPERANDS = (
     ("inputs", "BlueLine", "BlueL", ""),
     ("weights", "OrangeLine", "OrangeL", "//"),

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["InFlight", "access_energies", "bandwidth_by_bytes_in_flight", "level_map", "ridge_by_year"]
-
 
 @drawn
 def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) -> Axes:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from mlsys.planner.placement import PlanResult
 
-__all__ = ["draw_gantt", "gantt", "plan_alt_text", "plan_figure"]
-
 
 @drawn
 def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], devices: Sequence[str]) -> Axes:

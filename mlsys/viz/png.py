@@ -12,8 +12,6 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["png_bytes"]
-
 _UP = 2  # the filter that keeps each byte's difference from the byte above
 _TRUECOLOUR_WITH_ALPHA = 6
 

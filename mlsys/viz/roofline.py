@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["Roof", "device_map", "intensity_by_batch", "layer_scatter", "roofs"]
-
 
 class Roof:
     """The roof of one device, drawn once and moved often: its line, its ridge, and what they are called.

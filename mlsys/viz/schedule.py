@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["live_chart", "memory_figure", "memory_map", "stream_gantt"]
-
 _FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
 _LINES = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine")
 _PREFIXES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "byte"))

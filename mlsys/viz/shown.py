@@ -16,8 +16,6 @@ from mlsys.provenance.shown import announce
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["drawn", "figure_digest"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

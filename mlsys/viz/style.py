@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "CYCLE", "DASHES", "HALO", "MARKERS", "apply_style", "decades", "save_figure", "setup_plot"]
-
 # Darkened from the Okabe-Ito set so that thin lines reach 4.5:1 on white; the *L
 # shades are fills. Lines also differ by marker and label: never by colour alone.
 # In the dark the book turns their lightness round (book/static/custom.css).

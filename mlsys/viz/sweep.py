@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["cost_front", "rate_map", "sweep_figure"]
-
 _MOST_DEVICES = 24
 
 

@@ -16,8 +16,6 @@ from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["array_frame", "energy_per_mac_bars", "plain_number", "utilisation_teeth"]
-
 _NAMES = {"os": ("A", "B", "sum"), "ws": ("A", "B", "sum"), "is": ("B", "A", "sum")}
 _LEVELS = {"DRAM": "OrangeLine", "SRAM": "VioletLine", "registers": "GreenLine", "arithmetic": "BlueLine"}
 _HATCHES = {"DRAM": "", "SRAM": "//", "registers": "..", "arithmetic": ""}

@@ -23,8 +23,6 @@ from mlsys.viz.systolic import array_frame, plain_number
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["SystolicAnimation"]
-
 
 class SystolicAnimation:
     """A small product running through an array: to step through, to play, to export.

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from mlsys.validation import Prediction, Score, Validation
 
-__all__ = ["bounds_by_kind", "error_bars", "measured_against_predicted", "save_all", "validation_panels"]
-
-
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
 
 

@@ -10,8 +10,6 @@ from mlsys.units import Quantity
 if TYPE_CHECKING:
     from mlsys.hardware.device import Device
 
-__all__ = ["device_name", "number", "percent", "times"]
-
 
 def number(value: Quantity | float, digits: int = 3) -> str:
     """Return about ``digits`` significant digits, without the dust of floating point.

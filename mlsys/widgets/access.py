@@ -9,8 +9,6 @@ import hashlib
 
 from mlsys.inputs import shipped_text
 
-__all__ = ["SCRIPT"]
-
 _SOURCE = shipped_text("mlsys.widgets", "access.js")
 _VERSION = hashlib.sha256(_SOURCE.encode("utf-8")).hexdigest()[:12]
 SCRIPT = f"<script>\n{_SOURCE.replace('VERSION', _VERSION)}</script>"

@@ -20,8 +20,6 @@ from mlsys.widgets.parts import Control, slider, switch
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["AmdahlLab"]
-
 _SHARES = (*range(0, 800, 50), *range(800, 990, 10), *range(990, 1000))  # in thousandths: finer where it matters
 _SPEEDUPS = (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 _PROGRAM, _ACCELERATOR = 0.95, 100

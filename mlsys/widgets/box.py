@@ -11,8 +11,6 @@ import ipywidgets
 from mlsys.widgets.parts import button, spoken_note
 from mlsys.widgets.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
 
-__all__ = ["MISSES", "QuestionBox", "answer_field"]
-
 MISSES = 2
 """Wrong answers after which the solution is shown without asking."""
 

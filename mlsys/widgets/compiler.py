@@ -15,8 +15,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["CompilerLab"]
-
 _CASE = "resnet50, batch 1"
 _TINY = "mlp, batch 1"
 _HERE, _HERE_BATCH = "small-cnn", 64

@@ -11,8 +11,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["DataflowLab"]
-
 _SIZES = tuple(2**power for power in range(13))
 _TILES = (4, 8, 16, 32, 64, 128, 256)
 _M, _K, _N, _TILE = 32, 256, 512, 32

@@ -13,8 +13,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["ShrinkLab"]
-
 _WHOLE, _HOLES, _HALF = "as trained", "90 % of weights zero", "50 % of channels cut"
 _SLOW = "half, at 0.8 of the voltage"
 

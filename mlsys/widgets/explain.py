@@ -19,8 +19,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["ExplainLab", "told_here"]
-
 _SLOW, _FAST, _FAST_INT8, _FAR = "eager, FP32", "litert, FP32", "litert, INT8", "inductor, FP32"
 _CAUSES = (("Arithmetic", "compute"), ("Bytes", "memory"), ("Entering kernels", "launch"), ("The rest", "residual"))
 _BANDS = ((0.0, 1.5), (1.5, 3.0), (3.0, 6.0), (6.0, 15.0), (15.0, math.inf))

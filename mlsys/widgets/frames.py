@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlsys.widgets.lab import Lab
 
-__all__ = ["frames_of"]
-
 
 def frames_of(kind: type[Lab]) -> dict[str, Any]:
     """Return pictures, texts and controls of a lab, the last control running fastest.

@@ -22,8 +22,6 @@ from mlsys.widgets.questions import AnswerError, Question
 from mlsys.widgets.state import VERSION, LabStateError, check_state, read_state, write_state
 from mlsys.widgets.wrapup import WrapUp, WrapUpBox
 
-__all__ = ["Lab"]
-
 
 class Lab:
     """A lab: the reader predicts, then moves sliders over a picture, then checks.

@@ -15,8 +15,6 @@ import ipywidgets
 
 from mlsys.widgets import parts
 
-__all__ = ["MeasureHere"]
-
 _LOOK_EVERY = 0.25  # s
 
 

@@ -15,8 +15,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["MemoryLab"]
-
 _WARPS: tuple[int, ...] = tuple(range(1, 65))
 _STRIDES = (1, 2, 4, 8, 16, 32)
 _PRECISIONS = ("fp64", "fp32", "fp16", "int8")

@@ -13,21 +13,6 @@ import ipywidgets
 from mlsys.inputs import shipped_text
 from mlsys.viz.style import COLORS
 
-__all__ = [
-    "GROUPS",
-    "STYLE",
-    "Control",
-    "button",
-    "choice",
-    "heading",
-    "slider",
-    "spoken",
-    "spoken_note",
-    "style_sheet",
-    "switch",
-    "text",
-]
-
 GROUPS = ("Workload", "Mapping", "Hardware", "View")
 """The order of the controls in every lab."""
 

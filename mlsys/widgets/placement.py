@@ -12,8 +12,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["PlacementLab"]
-
 _SPEEDS = {"1/32": 1 / 32, "1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 _MEMORIES = (512, 1024, 1300, 1800, 2048, 2300, 2560, MEMORY)
 _SMALL, _SLOW = 1800, 1 / 32

@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from mlsys.widgets.state import LabStateError, read_state, state_text, write_state
 
-__all__ = ["Place", "Progress", "place_here"]
-
 Place = Literal["file", "memory", "nowhere"]
 _PAUSE = 0.5
 """Seconds that a slider rests before its value is written."""

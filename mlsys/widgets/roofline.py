@@ -19,8 +19,6 @@ from mlsys.widgets.questions import Choice, ChoiceQuestion, Question
 from mlsys.widgets.roofline_questions import PRECISION, WIDTH, WIDTHS, compute_bound_convolutions, roofline_questions
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["RooflineLab"]
-
 _DEVICES = ("V100", "T4", "A100", "H100", "H200", "B200", "MI300X", "TPUv1", "TPUv4", "TPUv5p")
 _PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
 _BATCHES: tuple[int, ...] = tuple(2**power for power in range(13))

@@ -11,8 +11,6 @@ from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.workloads import zoo
 
-__all__ = ["PRECISION", "WIDTH", "WIDTHS", "compute_bound_convolutions", "roofline_questions"]
-
 WIDTH, PRECISION = 2048, "fp16"
 """Of the dense layer that the lab asks about."""
 WIDTHS = tuple(2**power for power in range(8, 14))

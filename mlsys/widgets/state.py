@@ -10,8 +10,6 @@ from typing import Any, Protocol
 
 from mlsys.files import write_text
 
-__all__ = ["VERSION", "LabStateError", "check_state", "read_state", "state_text", "write_state"]
-
 VERSION = 2
 """Version of the form below; a file of another version is refused."""
 

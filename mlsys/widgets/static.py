@@ -20,8 +20,6 @@ from mlsys.widgets.wrapup import wrap_up_page
 if TYPE_CHECKING:
     from mlsys.widgets.lab import Lab
 
-__all__ = ["INVITATION", "lab_page", "lab_text", "question_page", "widget_view", "wrap_up_pages"]
-
 INVITATION = "Run all cells to start this lab; nothing below gives an answer away."
 _TO_ANSWER = "Run all cells to check your answer."
 _CLOSED = "The wrap-up opens here when the questions of the lab are answered."

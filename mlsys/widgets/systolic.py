@@ -13,8 +13,6 @@ from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import Finding, WrapUp
 
-__all__ = ["SystolicLab"]
-
 _SIZES = (1, 4, 16, 32, 64, 100, 128, 129, 192, 256, 300, 384, 512, 513, 768, 1024)
 _SIDES = (8, 16, 32, 64, 128, 256)
 _OVERLAPS = {"none": "nothing", "load": "loading and draining", "full": "everything"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["AnswerError", "read_number"]
-
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _MOST_LETTERS = 40

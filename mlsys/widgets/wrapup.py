@@ -10,8 +10,6 @@ import ipywidgets
 
 from mlsys.widgets.parts import button, style_sheet
 
-__all__ = ["Finding", "WrapUp", "WrapUpBox", "wrap_up_page"]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "NetworkArrays"]
-
 KINDS = ("gemm", "conv2d", "conv3d", "attention", "elementwise", "embedding", "decode")
 
 

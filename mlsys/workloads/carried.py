@@ -22,8 +22,6 @@ from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
-__all__ = ["carried"]
-
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 # What may ride along; every other kind is a kernel of its own.
 _RIDERS = frozenset(

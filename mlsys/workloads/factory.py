@@ -8,8 +8,6 @@ from typing import Any
 
 from mlsys.errors import ArgumentError, did_you_mean, first_line
 
-__all__ = ["module_of", "named_object"]
-
 _SHOWN = 100
 
 

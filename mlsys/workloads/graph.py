@@ -10,8 +10,6 @@ from typing import NamedTuple
 from mlsys.errors import ArgumentError
 from mlsys.workloads.operator import Operator
 
-__all__ = ["ROLES", "Access", "OperatorGraph", "Value"]
-
 ROLES = ("input", "weight", "constant", "made")
 
 

@@ -15,8 +15,6 @@ from mlsys.workloads.hf_faults import refuse_impossible_config
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-__all__ = ["built_model", "from_hf_config"]
-
 _MOST_BYTES = 2_000_000  # of a config.json
 
 _SEQUENCE, _IMAGE, _AUDIO_FRAMES = 128, 224, 3000

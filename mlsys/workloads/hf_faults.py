@@ -8,8 +8,6 @@ from typing import Any
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["MOST_LAYERS", "refuse_impossible_config"]
-
 MOST_LAYERS = 1000  # each is a module, which takes time to make; published models have 126 and fewer
 _LARGEST = 10**8
 _LAYERS = re.compile(r"^(n_layers?|num_layers|num_hidden_layers|(en|de)coder_layers|num_(en|de)coder_layers)$")

@@ -7,8 +7,6 @@ from typing import Any
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["MOST_NODES", "refuse_impossible_shapes", "refuse_impossible_sizes", "refuse_too_many_nodes"]
-
 MOST_NODES = 200_000  # the largest language models have some ten thousand
 _DEEPEST = 100
 _WHOLE = ("kernel_shape", "strides", "dilations")

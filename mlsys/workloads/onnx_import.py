@@ -15,8 +15,6 @@ from mlsys.workloads.torch_import.calls import Call, Tensor
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-__all__ = ["from_onnx", "open_sizes"]
-
 _NOT_DATA = frozenset({"Shape", "Size", "Constant", "ConstantOfShape", "Range"})
 _WHOLE_NUMBERS = frozenset({"int64", "bool"})
 

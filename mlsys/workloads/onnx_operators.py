@@ -7,8 +7,6 @@ from typing import Any
 
 from mlsys.workloads.torch_import.calls import Call, Tensor
 
-__all__ = ["VIEWS", "call_of"]
-
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())

@@ -13,8 +13,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.units import Q_, Quantity, number_in, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 
-__all__ = ["Network", "Operator", "Products"]
-
 _NO_BYTES = Q_(0, "byte")
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 

@@ -17,21 +17,6 @@ from mlsys.precision import element_size, precision_name
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import Operator
 
-__all__ = [
-    "LAYER_NORM_OPERATIONS",
-    "SOFTMAX_OPERATIONS",
-    "attention",
-    "conv2d",
-    "decode_step",
-    "dense",
-    "depthwise_conv2d",
-    "elementwise",
-    "gemm",
-    "layer_norm",
-    "relu",
-    "softmax",
-]
-
 # FLOP per element, in the order a two-pass kernel does them; the few per-row
 # operations (square root, reciprocal, epsilon) vanish in long rows.
 LAYER_NORM_OPERATIONS = FrozenDict(

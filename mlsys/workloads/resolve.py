@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
     from mlsys.workloads.zoo.entry import Entry
 
-__all__ = ["LARGEST", "load", "unknown_network"]
-
 LARGEST = 10**9  # of a batch, a sequence, an image side: what is larger is a slip of the keyboard
 _BATCH_NAMES = ("batch", "batch_size", "N", "n")
 _SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")

@@ -13,8 +13,6 @@ from mlsys.workloads.operator import Operator, Products
 if TYPE_CHECKING:
     from mlsys.workloads.torch_import.rules.counts import Counts
 
-__all__ = ["TracedOperator", "counts_by_hand"]
-
 _BYTE, _FLOP, _MAC = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC"))
 _AXES = ("depth", "height", "width")
 

@@ -17,8 +17,6 @@ from mlsys.workloads.traced import TracedOperator, counts_by_hand
 if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
 
-__all__ = ["Held", "KindTotal", "Workload"]
-
 _BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC", "param"))
 
 

@@ -28,7 +28,7 @@ def drawing() -> Iterator[tuple[str, Callable[..., Any]]]:
         if found.name in STYLE or found.name.startswith(LABS):
             continue
         module = importlib.import_module(found.name)
-        for name in getattr(module, "__all__", ()):
+        for name in [name for name in vars(module) if not name.startswith("_")]:
             value = getattr(module, name)
             if inspect.isfunction(value) and value.__module__ == found.name:
                 answer = str(inspect.signature(value).return_annotation)

@@ -14,8 +14,6 @@ import numpy as np
 from mlsys.explain.int8 import QuantizedNet, quantized
 from mlsys.explain.nets import Net, inputs_of
 
-__all__ = ["Backend", "BackendMissingError", "Subject", "Unmeasured", "stepped"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

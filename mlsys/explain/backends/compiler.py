@@ -11,8 +11,6 @@ from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Sub
 from mlsys.explain.export import as_onnx
 from mlsys.inputs import read_bytes
 
-__all__ = ["Tvm"]
-
 
 class Tvm(Backend):
     """Apache TVM: ONNX into Relax, its usual passes, LLVM for this processor; without a log of tuning."""

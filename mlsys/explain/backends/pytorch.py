@@ -9,8 +9,6 @@ from mlsys.explain.backends.base import Array, Backend, Subject, flat, stepped, 
 from mlsys.explain.export import as_torch
 from mlsys.explain.nets import Net
 
-__all__ = ["Eager", "Inductor"]
-
 
 class Eager(Backend):
     """PyTorch as it is, one kernel an operator."""

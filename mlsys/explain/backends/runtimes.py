@@ -20,8 +20,6 @@ from mlsys.explain.export import as_litert, as_onnx
 from mlsys.explain.int8 import QuantizedNet
 from mlsys.inputs import read_bytes
 
-__all__ = ["LiteRT", "OnnxRuntime", "OpenVino"]
-
 _WARM = 5
 
 

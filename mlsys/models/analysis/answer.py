@@ -14,8 +14,6 @@ from mlsys.models.result import Result
 from mlsys.provenance import Fact, origin_of, used_facts
 from mlsys.units import Quantity, total
 
-__all__ = ["AT_PEAK", "NO_TIME", "Analysis", "BottleneckGroup", "OperatorTime", "Repeated", "WhatIf"]
-
 NO_TIME = "they took no time"
 AT_PEAK = "they ran at the compute peak"
 _CHANGES_SHOWN, _WORTH_SHOWING = 9, 1.005

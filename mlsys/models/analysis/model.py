@@ -27,8 +27,6 @@ from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorde
 from mlsys.units import computed, number_in, ureg
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["analyse", "setting_of", "timing_of"]
-
 # Microcontrollers run kernels of their own; nothing else stands in for them.
 _USUAL = {"MCU": "microcontroller runtime on MCU"}
 _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from mlsys.models.analysis.answer import Analysis
     from mlsys.models.energy.boards import InferenceEnergy
 
-__all__ = ["analysis_summary", "operator_rows", "report"]
-
 
 def report(found: Analysis) -> dict[str, Any]:
     """Return an analysis as plain data: :func:`analysis_summary`, operators, groups and changes."""

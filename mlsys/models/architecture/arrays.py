@@ -17,8 +17,6 @@ from mlsys.models.systolic.accesses import ArrayCounts
 from mlsys.models.systolic.counts import physical_counts
 from mlsys.models.systolic.folds import folds
 
-__all__ = ["ArrayTiling", "KpuTiling", "TpuTiling"]
-
 
 @dataclass(frozen=True)
 class ArrayTiling(TilingStrategy):

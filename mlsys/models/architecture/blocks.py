@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from mlsys.models.architecture.demand import Product
 
-__all__ = ["BUFFERS", "Block", "cube_edge", "cubes", "fewest_words", "footprint", "reread"]
-
 Size = TypeVar("Size", int, NDArray[Any])
 # Every block has a place where it is used and one where the next is filled.
 BUFFERS = 2

@@ -14,8 +14,6 @@ from mlsys.models.architecture.cpu import CpuTiling
 from mlsys.models.architecture.gpu import GpuTiling, has_shared_memory
 from mlsys.models.architecture.plan import TilingStrategy
 
-__all__ = ["STRATEGIES", "StrategyName", "strategy_for"]
-
 StrategyName = Literal["cpu", "gpu", "tpu", "kpu"]
 STRATEGIES: dict[StrategyName, type[TilingStrategy]] = {
     "cpu": CpuTiling,

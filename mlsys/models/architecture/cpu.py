@@ -12,8 +12,6 @@ from mlsys.models.architecture.blocks import Block, cubes, footprint
 from mlsys.models.architecture.demand import NARROWEST, Counted, Demand
 from mlsys.models.architecture.plan import TilingStrategy
 
-__all__ = ["CpuTiling"]
-
 
 @dataclass(frozen=True)
 class CpuTiling(TilingStrategy):

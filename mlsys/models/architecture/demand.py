@@ -9,8 +9,6 @@ from mlsys.precision import PRECISIONS
 from mlsys.units import ureg
 from mlsys.workloads.operator import Operator
 
-__all__ = ["NARROWEST", "Counted", "Demand", "Product", "demand_of"]
-
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 # A product with fewer columns for each copy is no work for matrix units: a depthwise convolution has one.
 NARROWEST = 4

@@ -16,8 +16,6 @@ from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
 from mlsys.models.architecture.plan import TilingStrategy
 from mlsys.models.energy import WORD
 
-__all__ = ["GpuTiling", "has_shared_memory"]
-
 _SIDES = (8, 16, 32, 64, 128, 256)
 _DEPTHS = (16, 32, 64)
 # A side below that of a warp is for products that are no longer themselves.

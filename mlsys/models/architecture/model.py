@@ -23,8 +23,6 @@ from mlsys.provenance import Step, traced
 from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["PARTS", "architecture"]
-
 PARTS = ("compute", "exposed on-chip memory", "exposed memory", "launch", "power limit")
 _SECOND, _JOULE, _BYTE, _WATT, _NUMBER = (ureg.Unit(name) for name in ("s", "J", "byte", "W", ""))
 _FLOP_PER_BYTE, _TFLOP_PER_SECOND = ureg.Unit("FLOP/byte"), ureg.Unit("TFLOP/s")

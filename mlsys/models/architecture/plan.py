@@ -25,8 +25,6 @@ from mlsys.provenance import Fact, Step, recording
 from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Operator
 
-__all__ = ["TilePlan", "TilingStrategy"]
-
 _BYTE, _SECOND, _NUMBER = ureg.Unit("byte"), ureg.Unit("s"), ureg.Unit("")
 
 

@@ -12,8 +12,6 @@ from mlsys.models.result import Result
 from mlsys.provenance import Fact
 from mlsys.units import Quantity
 
-__all__ = ["ArchitectureResult"]
-
 
 @dataclass(frozen=True)
 class ArchitectureResult(Result):

@@ -13,8 +13,6 @@ from mlsys.models.architecture.demand import Counted, Demand
 from mlsys.models.energy import WORD, Energies, static_power
 from mlsys.units import Quantity
 
-__all__ = ["ENERGY_PARTS", "Spending"]
-
 ENERGY_PARTS = ("compute", "on-chip", "off-chip", "static")
 
 

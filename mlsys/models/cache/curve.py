@@ -14,8 +14,6 @@ from mlsys.models.cache.trace import Trace
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
-__all__ = ["MissCurve", "miss_curve"]
-
 _MISSES = Argument("", low=0, whole=True)
 
 

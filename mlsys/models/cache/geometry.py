@@ -8,8 +8,6 @@ from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.units import Quantity
 
-__all__ = ["Cache", "whole_bytes"]
-
 _BYTES = Argument("byte", low=1, whole=True)
 
 

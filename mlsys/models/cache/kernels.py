@@ -6,8 +6,6 @@ import numpy as np
 
 from mlsys.compiled import njit
 
-__all__ = ["fill_conv", "fill_gemm", "line_range", "numbered", "reuse_distances", "run_level", "run_one_set"]
-
 WRITE_BACK = 128
 """In an event between levels: not an access but a dirty line on its way out."""
 

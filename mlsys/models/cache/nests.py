@@ -14,8 +14,6 @@ from mlsys.models.cache.trace import Trace, refuse_long, trace_of
 from mlsys.models.tiling.traffic import ConvTile, gemm_tile, loop_order
 from mlsys.units import Quantity
 
-__all__ = ["conv2d_trace", "gathered_trace", "gemm_trace", "strided_trace"]
-
 _ALIGNMENT = 4096
 _STRIDE = Argument("", low=0, whole=True)
 _PADDING = Argument("", low=0, whole=True)

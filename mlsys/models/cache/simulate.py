@@ -14,8 +14,6 @@ from mlsys.models.cache.trace import Trace
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
-__all__ = ["CacheResult", "LevelCounts", "dense_lines", "simulate"]
-
 
 @dataclass(frozen=True)
 class LevelCounts:

@@ -12,8 +12,6 @@ from mlsys.errors import ArgumentError
 from mlsys.models.cache.geometry import whole_bytes
 from mlsys.units import Quantity, ureg
 
-__all__ = ["MOST_ACCESSES", "Trace", "refuse_long", "trace_of"]
-
 MOST_ACCESSES = 50_000_000
 """Longest trace that is made or simulated; each access takes nine bytes of memory."""
 

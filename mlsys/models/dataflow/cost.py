@@ -19,8 +19,6 @@ from mlsys.provenance import Step
 from mlsys.units import computed, ureg
 from mlsys.workloads.operator import Operator
 
-__all__ = ["buffer_words", "hierarchy_for", "nest_cost"]
-
 _SECOND, _JOULE, _BYTE, _JOULE_SECOND = (ureg.Unit(name) for name in ("s", "J", "byte", "J*s"))
 
 

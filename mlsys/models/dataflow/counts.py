@@ -14,8 +14,6 @@ from mlsys.mapping.iteration import Axis, IterationSpace, Operand
 from mlsys.mapping.loopnest import LoopNest
 from mlsys.provenance import traced
 
-__all__ = ["Movement", "movements"]
-
 
 @dataclass(frozen=True)
 class Movement:

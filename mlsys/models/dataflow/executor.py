@@ -20,8 +20,6 @@ from mlsys.models.dataflow.counts import Movement
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Execution", "execute", "random_operands", "reference_product"]
-
 Ranges = dict[str, range]
 Index = tuple[int, ...]
 

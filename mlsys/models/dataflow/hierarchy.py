@@ -14,8 +14,6 @@ from mlsys.models.energy import Energies
 from mlsys.precision import PRECISIONS
 from mlsys.units import Quantity
 
-__all__ = ["Hierarchy", "hierarchy"]
-
 
 @dataclass(frozen=True)
 class Hierarchy:

@@ -14,8 +14,6 @@ from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.models.dataflow.counts import movements
 from mlsys.provenance import traced
 
-__all__ = ["order_words", "orders", "walked_words"]
-
 
 def orders(space: IterationSpace) -> list[tuple[str, ...]]:
     """Return every order of the loops that take more than one step.

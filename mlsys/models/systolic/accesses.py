@@ -8,8 +8,6 @@ from typing import Any
 from mlsys.choices import Convention
 from mlsys.models.systolic.folds import Folds
 
-__all__ = ["Accesses", "ArrayCounts"]
-
 
 @dataclass(frozen=True)
 class Accesses:

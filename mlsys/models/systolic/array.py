@@ -12,8 +12,6 @@ from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import element_size
 from mlsys.units import Q_, Quantity
 
-__all__ = ["SystolicArray"]
-
 _GIGAHERTZ = Q_(1.0, "GHz")
 _SPECS = {
     "clock": positive("Hz"),

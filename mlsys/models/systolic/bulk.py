@@ -14,8 +14,6 @@ from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.machine import RequestTrace, Run, operands
 from mlsys.provenance import traced
 
-__all__ = ["dram_accesses", "simulate_fast"]
-
 
 @traced
 def simulate_fast(

@@ -15,8 +15,6 @@ from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, choose, ex
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
 from mlsys.provenance import traced
 
-__all__ = ["activity", "count_systolic", "physical_counts"]
-
 
 @traced
 def count_systolic(

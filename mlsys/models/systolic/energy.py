@@ -20,8 +20,6 @@ from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import PRECISIONS, precision_name
 from mlsys.units import Q_, Quantity
 
-__all__ = ["BASELINES", "EnergyPerMac", "Levels", "energy_baselines", "energy_systolic"]
-
 Levels = Literal["customary", "all"]
 _BUFFER = 32 * 1024  # bytes: the memory on the chip that feeds the arithmetic
 _BYTES = Q_(WORD, "byte")

@@ -7,8 +7,6 @@ import numpy as np
 from mlsys.choices import Stationary
 from mlsys.compiled import njit
 
-__all__ = ["flush_when_full", "least_recently_used", "request_order"]
-
 
 def request_order(addresses: np.ndarray, rows: int, columns: int, dataflow: Stationary) -> np.ndarray:
     """Return the addresses of an im2col matrix in the order in which SCALE-Sim's array asks for them, one pass.

@@ -14,8 +14,6 @@ from mlsys.errors import ArgumentError
 from mlsys.models.systolic.folds import Folds, ceil_div, exact_count, folds
 from mlsys.workloads.operator import Operator
 
-__all__ = ["array_folds", "conv2d_matrices"]
-
 
 def array_folds(
     operator: Operator, rows: Any, columns: Any, dataflow: Stationary, where: str = "systolic"

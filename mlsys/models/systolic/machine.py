@@ -21,8 +21,6 @@ from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, folds
 from mlsys.provenance import traced
 
-__all__ = ["Frame", "RequestTrace", "Run", "simulate_array"]
-
 Array = npt.NDArray[Any]
 
 
@@ -103,7 +101,7 @@ def simulate_array(
     ([[22.0, 34.0], [16.0, 24.0]], 6)
     """
     cut, a, b = operands("simulate_array", left, right, rows, columns, dataflow, fold_overlap)
-    machine = OutputStationary(cut, a, b) if dataflow == "os" else OperandStationary(cut, a, b)
+    machine = _OutputStationary(cut, a, b) if dataflow == "os" else _OperandStationary(cut, a, b)
     starts = [machine.first + index * cut.step(fold_overlap) for index in range(cut.count)]
     frames = []
     cycle = 0
@@ -212,7 +210,7 @@ class _Machine:
         raise NotImplementedError
 
 
-class OperandStationary(_Machine):
+class _OperandStationary(_Machine):
     """Weights stay (or, by turning the product around, inputs); operands step right, sums step down."""
 
     def __init__(self, cut: Folds, a: Array, b: Array) -> None:
@@ -276,7 +274,7 @@ class OperandStationary(_Machine):
         return _frame(self, cycle, staying, "load" if cycle < starts[f] else "stream")
 
 
-class OutputStationary(_Machine):
+class _OutputStationary(_Machine):
     """Sums stay; one operand steps right, the other down; at last the sums are pushed out at the bottom."""
 
     def __init__(self, cut: Folds, a: Array, b: Array) -> None:

@@ -32,8 +32,6 @@ from mlsys.provenance import Step, traced
 from mlsys.units import Quantity, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
-__all__ = ["systolic"]
-
 _JOULE, _BYTE, _NUMBER = ureg.Unit("J"), ureg.Unit("byte"), ureg.Unit("")
 _BUFFER = 32 * 1024  # bytes
 _PARTS = ("multiplying", "idle PEs", "load, fill and drain", "exposed memory")

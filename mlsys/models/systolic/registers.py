@@ -19,8 +19,6 @@ from mlsys.compiled import njit
 Traced = tuple[np.ndarray, int, np.ndarray, int, int, int, int, int]
 _BLOCK = 32  # cycles
 
-__all__ = ["operand_stationary", "output_stationary"]
-
 
 @njit()
 def _banks(starts: np.ndarray) -> int:

@@ -26,8 +26,6 @@ from mlsys.errors import ArgumentError
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import Folds, ceil_div, choose
 
-__all__ = ["Window", "dram_writes", "read_buffer_words", "scalesim_counts"]
-
 _LARGEST_MATRIX = 2**28  # words of an im2col matrix that fit in memory several times over
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from mlsys.choices import FoldOverlap
 from mlsys.models.systolic.folds import Folds
 
-__all__ = ["stalled_cycles"]
-
 
 def stalled_cycles(
     cut: Folds, reads: Any, writes: Any, fold_overlap: FoldOverlap = "none", arrays: int = 1

@@ -15,15 +15,6 @@ from mlsys.precision import element_size as size_of
 from mlsys.provenance import traced
 from mlsys.units import Quantity
 
-__all__ = [
-    "gemm_lower_bound",
-    "gemm_tile_words",
-    "largest_accumulator_tile",
-    "largest_square_tile",
-    "tile_sizes",
-    "words_that_fit",
-]
-
 _BUFFERS = Argument("", low=1, high=2, whole=True)
 
 

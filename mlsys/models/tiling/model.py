@@ -18,8 +18,6 @@ from mlsys.provenance import Step, traced
 from mlsys.units import Q_, computed, ureg
 from mlsys.workloads.operator import Operator
 
-__all__ = ["Tiling", "tiled_gemm"]
-
 _BYTE = ureg.Unit("byte")
 
 

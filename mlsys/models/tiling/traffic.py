@@ -18,8 +18,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
-__all__ = ["ConvTile", "Traffic", "conv2d_traffic", "gemm_tile", "gemm_traffic", "loop_order"]
-
 GEMM_OPERANDS = FrozenDict({"A": "mk", "B": "kn", "C": "mn"})
 """Which dimensions index which matrix."""
 

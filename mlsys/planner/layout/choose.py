@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["METHODS", "LayoutPlan", "Method", "Transpose", "choose_layouts", "tensor_core_traffic"]
-
 Method = Literal["auto", "tree", "solver", "brute force"]
 METHODS: tuple[Method, ...] = get_args(Method)
 _BYTE = ureg.Unit("byte")

@@ -9,8 +9,6 @@ import numpy as np
 from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 
-__all__ = ["checked_layout", "layout_offsets"]
-
 _BLOCKED = re.compile(r"NCHW([1-9][0-9]*)c")
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph, Value
     from mlsys.workloads.operator import Operator
 
-__all__ = ["BRUTE_FORCE_LIMIT", "LayoutProblem", "TrafficRule", "members", "turning_bytes"]
-
 BRUTE_FORCE_LIMIT = 200_000
 """Choices beyond which brute force refuses."""
 _IMAGE_KINDS = ("conv2d", "conv_transpose2d", "pooling", "resize")

@@ -10,8 +10,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
 from mlsys.hardware.view import LevelView, view
 
-__all__ = ["ACCELERATORS", "Accelerator", "Store", "accelerator", "accelerator_of"]
-
 ACCELERATORS = ("edge_tpu_like", "eyeriss_like", "gemm_l1_l3", "tpu_like")
 
 

@@ -18,8 +18,6 @@ from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
 from mlsys.planner.mapper.hierarchy import Best
 
-__all__ = ["cache_folder", "clear", "key_of", "lookup", "store"]
-
 _HERE: dict[str, Best] = {}
 _CODE = ("mapping", "models/dataflow", "planner/mapper")
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.planner.mapper.two_level import smallest_tiles
 
-__all__ = ["Side", "chains_within", "sides", "tile_chains"]
-
 Numbers = NDArray[Any]
 _MOST = 500_000  # chains of a side that are kept: some 100 bytes each
 _FEWER = (None, 256, 128, 64, 32, 16, 8, 6, 4, 3, 2)  # tiles around each tile, where all would be too many

@@ -11,8 +11,6 @@ import numpy as np
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.models.dataflow.hierarchy import Hierarchy
 
-__all__ = ["Costs", "costs_of"]
-
 
 @dataclass(frozen=True)
 class Costs:

@@ -26,8 +26,6 @@ from mlsys.models.dataflow.counts import movements
 from mlsys.planner.mapper.chains import Numbers, sides
 from mlsys.planner.mapper.two_level import smallest_tiles
 
-__all__ = ["Best", "search"]
-
 Objective = Callable[[Sequence[Any]], Any]
 _BLOCK = 400_000
 _BATCH = 500_000

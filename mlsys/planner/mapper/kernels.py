@@ -6,8 +6,6 @@ import numpy as np
 
 from mlsys.compiled import njit
 
-__all__ = ["shortest_path"]
-
 
 @njit()
 def _toll(leaving: int, cost: np.ndarray, at: int) -> float:

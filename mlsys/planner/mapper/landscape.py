@@ -19,8 +19,6 @@ from mlsys.planner.mapper.chains import chains_within
 from mlsys.planner.mapper.costs import Costs, costs_of
 from mlsys.planner.mapper.hierarchy import search
 
-__all__ = ["Landscape", "pareto_front", "random_mappings"]
-
 _MOST = 500_000  # chains of a loop to draw from
 
 

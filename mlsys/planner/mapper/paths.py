@@ -25,8 +25,6 @@ from mlsys.planner.mapper.accelerator import Accelerator, Store
 from mlsys.planner.mapper.chains import Numbers
 from mlsys.planner.mapper.two_level import divisors, smallest_tiles
 
-__all__ = ["LeastEnergy", "least_energy"]
-
 _LARGEST_LATTICE = 400_000
 _MOST_DIVISIONS = 400
 

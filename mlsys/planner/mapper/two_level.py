@@ -27,16 +27,6 @@ from mlsys.door import checked_choice, checked_count
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 
-__all__ = [
-    "TILE_SETS",
-    "TileSet",
-    "TwoLevelMapping",
-    "best_two_level",
-    "safe_bound",
-    "smallest_tiles",
-    "two_level_words",
-]
-
 TileSet = Literal["all", "div"]
 TILE_SETS: tuple[TileSet, ...] = get_args(TileSet)
 ORDERS = 6

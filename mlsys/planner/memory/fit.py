@@ -13,8 +13,6 @@ from mlsys.planner.memory.plan import MemoryPlan
 from mlsys.provenance import traced
 from mlsys.units import Quantity, total
 
-__all__ = ["MemoryFit", "fits_on"]
-
 
 @dataclass(frozen=True)
 class MemoryFit:

@@ -15,8 +15,6 @@ from mlsys.inputs import csv_records
 from mlsys.planner.memory.offsets import peak_of
 from mlsys.planner.memory.sections import FOUND, NONE, STOPPED, Sections
 
-__all__ = ["CapacityPlan", "FixedBuffers", "plan_below"]
-
 _FIRST_STATES = 20_000
 _TURNS = 6
 _AFTER_COMPILING = 3.0

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-__all__ = ["Buffer", "Liveness", "liveness"]
-
 IN_PLACE_KINDS = ("elementwise", "activation")
 _BYTE = ureg.Unit("byte")
 

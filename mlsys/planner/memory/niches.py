@@ -10,8 +10,6 @@ import numpy as np
 
 from mlsys.compiled import njit
 
-__all__ = ["branches", "by_offset", "choose_step", "first_part", "pile_up", "raise_floors"]
-
 _FAR = 1 << 60
 
 

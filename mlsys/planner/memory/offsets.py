@@ -14,8 +14,6 @@ import numpy as np
 from mlsys.frozen import FrozenDict
 from mlsys.planner.memory.liveness import live_bytes
 
-__all__ = ["STRATEGIES", "peak_of", "place_in_order"]
-
 
 def place_in_order(
     order: Sequence[int], sizes: np.ndarray, first: np.ndarray, last: np.ndarray, *, lowest: bool = False

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
     from mlsys.workloads.workload import Workload
 
-__all__ = ["OperatorOrder", "lean_order"]
-
 
 @dataclass(frozen=True)
 class OperatorOrder:

@@ -23,8 +23,6 @@ from mlsys.compiled import njit
 from mlsys.planner.memory.niches import branches, by_offset, choose_step, first_part, pile_up, raise_floors
 from mlsys.planner.memory.sections import FOUND, NONE, STOPPED
 
-__all__ = ["search_offsets"]
-
 _GROWTH = 1.0005
 _MOST_WEIGHT = 1e50
 _LOOK, _DONE, _FAILED, _BRANCH = 0, 1, 2, 3

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
     from mlsys.workloads.workload import Workload
 
-__all__ = ["MemoryPlan", "Placement", "compare_strategies", "conflicts", "plan_memory"]
-
 _BYTE = ureg.Unit("byte")
 _ALIGNMENT = Argument("byte", low=1, whole=True)
 CHOICES = (*STRATEGIES, "best", "exact")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from mlsys.planner.memory.fixed import FixedBuffers
 
-__all__ = ["PUBLISHED_CAPACITY", "published_buffers"]
-
 PUBLISHED_CAPACITY = 1_048_576
 """Bytes below which the published buffers are to be placed."""
 

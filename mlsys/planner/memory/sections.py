@@ -6,8 +6,6 @@ import numpy as np
 
 from mlsys.planner.memory.offsets import STRATEGIES, peak_of
 
-__all__ = ["FOUND", "NONE", "STOPPED", "Sections"]
-
 FOUND, NONE, STOPPED = 1, 0, -1
 """What may come of a search: offsets, a proof that there are none, or neither."""
 

@@ -10,9 +10,6 @@ from mlsys.planner.memory.liveness import live_bytes
 from mlsys.planner.memory.offsets import STRATEGIES, peak_of
 from mlsys.planner.memory.sections import FOUND, NONE, STOPPED, Sections
 
-__all__ = ["smallest_offsets"]
-
-
 _STATES = 30_000
 _ATTEMPTS = 6
 

@@ -18,8 +18,6 @@ import numpy as np
 from mlsys.planner.placement.costs import Caps, Placed, price
 from mlsys.planner.placement.scenario import Scenario
 
-__all__ = ["Found", "Weights", "search_chain"]
-
 _NEAR = 1e-9
 _DOMINATORS = 48
 _SMALL = 20_000

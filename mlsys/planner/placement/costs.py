@@ -10,8 +10,6 @@ from functools import cached_property
 
 from mlsys.planner.placement.scenario import Scenario, StageOption
 
-__all__ = ["Caps", "Placed", "StageCost", "caps_of", "price"]
-
 ZERO = Fraction(0)
 
 

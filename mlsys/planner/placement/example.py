@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["example"]
-
 # Stage, output (MB), then by device: time (ms), energy (mJ), memory (MB). All values are assumed.
 _STAGES: tuple[tuple[str, float, dict[str, tuple[float, float, float]]], ...] = (
     ("decode", 12.0, {"cpu": (6.8, 8.9, 380), "gpu": (3.1, 5.4, 420)}),

@@ -20,8 +20,6 @@ from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, StageOption, exact
 from mlsys.planner.placement.words import cap_in_words
 
-__all__ = ["Scheduled", "critical_path", "plan_graph", "schedule"]
-
 ZERO = Fraction(0)
 _NEAR = 1e-9
 

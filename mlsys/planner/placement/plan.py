@@ -15,8 +15,6 @@ from mlsys.planner.placement.costs import Caps, caps_of
 from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
 
-__all__ = ["plan"]
-
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
 
 

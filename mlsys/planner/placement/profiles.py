@@ -17,8 +17,6 @@ from mlsys.inputs import csv_records
 from mlsys.planner.placement.scenario import Scenario
 from mlsys.workloads.operator import Network
 
-__all__ = ["scenario_of", "with_measured"]
-
 _NEEDED = ("stage", "device", "latency_ms", "energy_mj", "memory_mb")
 
 

@@ -11,8 +11,6 @@ from mlsys.planner.placement.result import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
 from mlsys.planner.placement.words import decimal_text
 
-__all__ = ["COLUMNS", "as_csv", "plan_text", "record", "stage_rows"]
-
 COLUMNS = (
     "rank",
     "stage",

@@ -8,8 +8,6 @@ from typing import Any
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.scenario import Scenario
 
-__all__ = ["PlanResult", "Ranked"]
-
 
 @dataclass(frozen=True)
 class Ranked:

@@ -16,8 +16,6 @@ from mlsys.hardware.document import read_faultless
 from mlsys.inputs import read_text
 from mlsys.planner.placement.schema import scenario_faults
 
-__all__ = ["Scenario", "ScenarioDevice", "ScenarioLink", "Stage", "StageOption", "exact"]
-
 _MOST_BYTES = 20_000_000
 
 

@@ -7,10 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import MOST, Place, endless, in_order, is_number, json_schema, schema_file, short, told
-
-__all__ = ["MOST", "SCHEMA", "scenario_faults"]
-
+from mlsys.faults import Place, endless, in_order, is_number, json_schema, schema_file, short, told
 
 SCHEMA: dict[str, Any] = schema_file("mlsys.planner.placement")["schema"]
 

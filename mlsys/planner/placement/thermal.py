@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from mlsys.planner.placement.costs import Placed
     from mlsys.planner.placement.scenario import Scenario
 
-__all__ = ["heating", "holds_rate", "peak_temperatures", "ripple_peak", "sustained_rate"]
-
 
 def heating(power_w: float, seconds: float, *, resistance: float, capacity: float, start: float = 0.0) -> float:
     """Return the temperature above the surroundings after a time at constant power, K.

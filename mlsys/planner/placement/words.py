@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from mlsys.planner.placement.result import PlanResult
     from mlsys.planner.placement.scenario import Scenario
 
-__all__ = ["cap_in_words", "decimal_text", "why"]
-
 _CAPS = {
     "latency_ms": ("constraints.latency_ms", "ms"),
     "energy_mj": ("constraints.energy_mj", "mJ"),

@@ -13,8 +13,6 @@ from mlsys.viz.style import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["dram_rows"]
-
 _WORD = 4
 _GAP = 3.4
 

@@ -14,8 +14,6 @@ from mlsys.viz.style import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["launches"]
-
 _STEP = 4.6
 
 

@@ -13,8 +13,6 @@ from mlsys.viz.style import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["loop_nest"]
-
 _OPERANDS = {"A": "mk", "B": "kn", "C": "mn"}
 _EDGE = 4
 _AT = {"B": (5.6, 6.2), "A": (0.0, 0.0), "C": (5.6, 0.0)}

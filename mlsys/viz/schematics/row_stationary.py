@@ -11,8 +11,6 @@ from mlsys.viz.style import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["row_stationary_grid"]
-
 _FILLS = ("Blue", "Orange", "Green", "Violet", "Red")
 
 

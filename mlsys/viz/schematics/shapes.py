@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
 
-__all__ = ["MUTED", "arrow", "box", "note"]
-
 MUTED = COLORS["note"]
 """Ink of what is said beside the picture."""
 _LETTERS = 11.0

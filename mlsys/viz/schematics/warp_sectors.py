@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
 
-__all__ = ["warp_sectors"]
-
 _WIDTH = 100.0
 _STEP = 4.2
 

@@ -17,8 +17,6 @@ from mlsys.viz.style import COLORS, HALO, decades
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
-__all__ = ["COMPARED_FRACTIONS", "AmdahlScene"]
-
 COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
 """Accelerated shares whose curves can be laid behind."""
 

@@ -17,8 +17,6 @@ from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, times
 
-__all__ = ["CompilerScene", "cases", "stored"]
-
 _TIMES = ("eager, measured", "eager, predicted", "compiled, measured", "compiled, predicted")
 _KERNELS = ("eager", "compiled")
 _NO_PASSES = "Of this network the passes were not measured one by one.\nChoose a resnet50."

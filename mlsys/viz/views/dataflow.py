@@ -18,8 +18,6 @@ from mlsys.viz.style import COLORS, HALO
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
-__all__ = ["FLOWS", "DataflowScene", "Words", "words_of"]
-
 FLOWS: tuple[Stationary, ...] = get_args(Stationary)
 
 

@@ -18,8 +18,6 @@ from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent, times
 
-__all__ = ["BUDGETS", "CLOCKS", "CUTS", "EdgeScene", "chosen"]
-
 CUTS = {
     "as trained": ("none", 0.0),
     "25 % of channels cut": ("structured", 0.25),

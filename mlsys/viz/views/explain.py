@@ -19,8 +19,6 @@ from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times
 
-__all__ = ["FACTORS", "ExplainScene", "measured", "measurements"]
-
 FACTORS = (1.0, 2.0, 4.0, 10.0, 100.0)
 """How many times as fast a cause may become."""
 _MODEL = "ds-cnn"

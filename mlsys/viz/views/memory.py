@@ -19,8 +19,6 @@ from mlsys.viz.style import COLORS, CYCLE, MARKERS, decades
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import device_name, number, percent, times
 
-__all__ = ["MemoryScene"]
-
 _LEFT, _RIGHT = 1.0, 1e5  # edges of the picture, kB
 
 

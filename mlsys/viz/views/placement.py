@@ -18,8 +18,6 @@ from mlsys.viz.style import COLORS, CYCLE, HALO
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import times
 
-__all__ = ["DEVICES", "MEMORY", "Pipeline", "PlacementScene", "pipeline_of"]
-
 DEVICES = ("cpu", "gpu", "npu")
 MEMORY = 3072
 """Memory of the NPU in the example, MB."""

@@ -16,8 +16,6 @@ from mlsys.viz.systolic import over_size, teeth_axes
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent
 
-__all__ = ["SIZES", "SystolicScene", "cycle_shares"]
-
 Size = Literal["M", "N", "K"]
 """The sizes of a product."""
 SIZES = 1024

@@ -16,8 +16,6 @@ from mlsys.viz.tiling import TILES, TileTraffic
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import times
 
-__all__ = ["TilingScene"]
-
 
 class TilingValues(TypedDict):
     """What :class:`TilingScene` counted: words moved by either, the largest tile, and what must move once."""

@@ -11,8 +11,6 @@ from mlsys.precision import precision_name
 from mlsys.workloads.captures.text import from_text
 from mlsys.workloads.torch_import.assemble import Template
 
-__all__ = ["file_of", "has_capture", "stored_template"]
-
 WIDE, NARROW = "fp32", "fp16"
 
 

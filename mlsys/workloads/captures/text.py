@@ -11,8 +11,6 @@ from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
 from mlsys.workloads.workload import Held
 
-__all__ = ["as_text", "from_text"]
-
 
 def as_text(template: Template) -> str:
     """Return a captured network as JSON; :func:`from_text` reads it back.

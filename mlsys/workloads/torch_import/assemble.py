@@ -23,8 +23,6 @@ from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Held, Workload
 
-__all__ = ["TORCH_DTYPES", "Place", "Template"]
-
 PRECISIONS = {
     "float64": "fp64",
     "float32": "fp32",

@@ -15,8 +15,6 @@ from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked_weight
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.workload import Held, Workload
 
-__all__ = ["from_torch", "packed_tensors", "template_of"]
-
 
 def from_torch(
     module: object,

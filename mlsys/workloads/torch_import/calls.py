@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Call", "CallCounts", "Tensor", "Unknown"]
-
 WEIGHT_ROLES = frozenset({"parameter", "buffer"})
 
 

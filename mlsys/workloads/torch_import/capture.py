@@ -19,8 +19,6 @@ from torch.utils import _pytree as pytree
 from mlsys.errors import ArgumentError
 from mlsys.workloads.torch_import.recorded import Unlisted, recorded_graph
 
-__all__ = ["Graph", "captured", "in_words", "inputs_by_name", "placed"]
-
 
 @dataclass(frozen=True)
 class Graph:

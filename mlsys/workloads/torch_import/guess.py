@@ -10,8 +10,6 @@ from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["adjusted", "guessed_inputs"]
-
 
 def guessed_inputs(
     module: nn.Module,

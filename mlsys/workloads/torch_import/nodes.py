@@ -18,8 +18,6 @@ from mlsys.workloads.torch_import.rules import is_known
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
 
-__all__ = ["Node", "Nodes", "read_nodes"]
-
 # Arithmetic and assertions on sizes: they touch no data.
 _HUGE = 2**40  # torch's bound for what it cannot bound
 _NO_DATA = ("sym_", "_assert", "_functional_assert", "_functional_sym")

@@ -18,8 +18,6 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils import _pytree as pytree
 
-__all__ = ["Unlisted", "recorded_graph"]
-
 aten: Any = torch.ops.aten
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from mlsys.workloads.torch_import.calls import Unknown
 
-__all__ = ["Expressions"]
-
 
 def _floor_divide(numerator: float, denominator: float) -> int:
     return math.floor(numerator / denominator) if isinstance(numerator, float) else int(numerator // denominator)

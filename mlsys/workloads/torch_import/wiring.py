@@ -11,8 +11,6 @@ from mlsys.workloads.operator import Operator
 from mlsys.workloads.torch_import.calls import WEIGHT_ROLES, Call, Tensor
 from mlsys.workloads.torch_import.rules import Counts
 
-__all__ = ["Look", "Wire", "operator_graph"]
-
 
 class Wire(NamedTuple):
     """A tensor that nodes take and make, whole; ``overwrites`` is the wire whose memory it takes over, or -1."""

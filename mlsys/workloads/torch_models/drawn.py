@@ -13,8 +13,6 @@ from torch.nn import functional
 from mlsys.workloads import zoo
 from mlsys.workloads.drawn import DrawnCall, DrawnTape, Sheet
 
-__all__ = ["Drawn", "drawn_network"]
-
 
 def _convolution(step: Mapping[str, Any]) -> nn.Module:
     out, into, *kernel = step["weight"].shape

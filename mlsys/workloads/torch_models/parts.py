@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["SqueezeExcite", "conv_norm", "split_heads"]
-
 
 def conv_norm(
     into: int,

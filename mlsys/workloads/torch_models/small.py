@@ -7,8 +7,6 @@ from torch import nn
 
 from mlsys.workloads.torch_models.parts import conv_norm
 
-__all__ = ["Recurrent", "UNet", "lenet5", "mlp", "small_cnn"]
-
 
 def mlp() -> nn.Module:
     """Return a perceptron of 128, 256 and 64 units."""

@@ -13,8 +13,6 @@ from torch import nn
 
 from mlsys.workloads.torch_models.parts import conv_norm
 
-__all__ = ["autoencoder", "ds_cnn", "resnet8", "resnet8_wide", "streaming_wake_word"]
-
 
 def autoencoder() -> nn.Module:
     """Return the detector of anomalies: 640 inputs, dense layers of 128 around a waist of 8."""

@@ -11,8 +11,6 @@ from mlsys.workloads.torch_models.drawn import Drawn
 from mlsys.workloads.torch_models.parts import split_heads
 from mlsys.workloads.zoo.residual import resnet_stages
 
-__all__ = ["DETR"]
-
 
 class _CrossAttention(nn.Module):
     """Attention whose positions are added to queries and keys in each layer, as DETR does it."""

@@ -22,8 +22,6 @@ from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
 from mlsys.workloads.zoo.picture import Shape
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["CATALOGUE"]
-
 CATALOGUE: dict[str, Entry] = {}
 _RGB224: Shape = (3, 224, 224)
 

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from mlsys.workloads.zoo.picture import Picture
 
-__all__ = [
-    "alexnet_convolutions",
-    "googlenet",
-    "inception_v3",
-    "inception_v4",
-    "vgg16_convolutions",
-]
-
 
 def alexnet_convolutions(net: Picture) -> None:
     """Krizhevsky et al., NeurIPS 2012, section 3.5: two towers, so that layers 2, 4 and 5 have two groups."""

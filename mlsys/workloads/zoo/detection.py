@@ -6,8 +6,6 @@ from mlsys.workloads.zoo.mobile import mobilenet_v1_stages, mobilenet_v2_stages
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import resnet_stages
 
-__all__ = ["retinanet", "ssd_mobilenet", "ssd_resnet34"]
-
 
 def _heads(
     net: Picture, features: list[Shape], priors: tuple[int, ...], classes: int, kernel: int, stride: int = 1

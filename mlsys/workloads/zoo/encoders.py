@@ -8,8 +8,6 @@ from mlsys.errors import ArgumentError
 from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["BERTS", "CONVNEXTS", "SWINS", "VITS", "TextEncoder", "bert", "block", "convnext", "mixer", "swin", "vit"]
-
 
 def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: int, before: bool = True) -> None:
     """Append one standard encoder block: attention and a feed-forward layer, normalised before or after each."""

@@ -19,8 +19,6 @@ from mlsys.workloads.zoo.tape import Tape
 if TYPE_CHECKING:
     from mlsys.workloads.drawn import DrawnTape
 
-__all__ = ["Entry"]
-
 SMALLEST_FREE = 32  # networks of smaller pictures end in a layer that fits one size
 
 

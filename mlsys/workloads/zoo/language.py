@@ -11,8 +11,6 @@ from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["WEIGHT_FORMATS", "LanguageModel", "weight_bits"]
-
 # Bits that one weight takes with the scales of its block. Block formats: 8 × bytes of the block over its weights
 # (ggml-common.h of llama.cpp: q4_0 18 B of 32, q8_0 34 B of 32, q6_K 210 B of 256, …; OCP MX v1.0: one 8-bit scale
 # for 32; NVFP4: one FP8 scale for 16). Mixed "K_M", "K_S" files: measured over Llama 2 7B, the quantize README of

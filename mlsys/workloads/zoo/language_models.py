@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mlsys.workloads.zoo.language import LanguageModel
 
-__all__ = ["LANGUAGE_MODELS"]
-
 
 def _gpt(name: str, layers: int, hidden: int, heads: int, vocabulary: int = 50257, positions: int = 2048,
          head_dim: int = 0, tied: bool = True) -> LanguageModel:  # fmt: skip

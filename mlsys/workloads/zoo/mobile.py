@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from mlsys.workloads.zoo.picture import Picture, divisible
 
-__all__ = ["mnasnet", "mobilenet_v1", "mobilenet_v2", "mobilenet_v3", "shufflenet_v2"]
-
 # (channels, stride) of the separable convolutions, Howard et al. 2017, table 1.
 MOBILENET_V1 = (
     (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2),

@@ -8,8 +8,6 @@ from functools import cache
 from mlsys.workloads.zoo.catalogue import CATALOGUE
 from mlsys.workloads.zoo.entry import Entry
 
-__all__ = ["resolve"]
-
 # Words that say how a network was trained, stored or run, not which one it is.
 _NOISE = frozenset((
     "instruct", "chat", "hf", "it", "uncased", "cased", "training", "inference", "encoder", "decoder", "pre", "qa",

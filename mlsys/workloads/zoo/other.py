@@ -7,8 +7,6 @@ from itertools import pairwise
 from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["DLRM_ROWS", "dlrm", "tpu_cnn0", "tpu_dense"]
-
 # Rows of the 26 tables: Criteo Terabyte with at most 40 million each (MLPerf Training v1, recommendation).
 DLRM_ROWS = (
     39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10,

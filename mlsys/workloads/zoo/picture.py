@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 from mlsys.errors import ArgumentError
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["Picture", "Shape", "divisible"]
-
 Shape: TypeAlias = tuple[int, int, int]  # channels, height, width
 Pair: TypeAlias = int | tuple[int, int]
 

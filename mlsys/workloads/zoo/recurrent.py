@@ -6,8 +6,6 @@ from mlsys.door import checked_choice, checked_count
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["CELLS", "recurrent_layer", "rnn_t", "write_layer"]
-
 # Matrices that a cell multiplies its input with, and its state with.
 CELLS = {"vanilla": 1, "gru": 3, "lstm": 4}
 

@@ -6,8 +6,6 @@ import math
 
 from mlsys.workloads.zoo.picture import Picture
 
-__all__ = ["regnet", "resnet", "resnet_stages"]
-
 # Blocks in each stage, and whether they are bottlenecks: He et al. 2016, table 1.
 RESNETS = {
     18: ((2, 2, 2, 2), False),

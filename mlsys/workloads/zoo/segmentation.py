@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from mlsys.workloads.zoo.tape import Tape
 
-__all__ = ["unet3d"]
-
 Volume: TypeAlias = tuple[int, int]  # channels, side
 
 

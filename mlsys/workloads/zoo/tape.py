@@ -25,8 +25,6 @@ from mlsys.units import ureg
 from mlsys.workloads.operator import Operator
 from mlsys.workloads.operators import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 
-__all__ = ["ACTIVATION_OPERATIONS", "Tape"]
-
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 _SOFTMAX = sum(SOFTMAX_OPERATIONS.values())
 _LAYER_NORM = sum(LAYER_NORM_OPERATIONS.values())

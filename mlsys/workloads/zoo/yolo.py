@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 from mlsys.workloads.zoo.picture import Picture, Shape
 
-__all__ = ["SIZES", "yolo_v5", "yolo_v8", "yolox"]
-
 # Depth and width of each size, and the widest that version 8 lets it become; the largest is deeper elsewhere.
 SIZES: dict[str, tuple[float, float, int]] = {
     "n": (0.33, 0.25, 1024),

@@ -8,8 +8,6 @@ from mlsys.compiled import njit
 from mlsys.planner.placement.instances.balance import change_loads, move, recount, soft_maximum
 from mlsys.planner.placement.instances.latency import change_path, latest_end
 
-__all__ = ["anneal"]
-
 _LARGE = 1e290
 _FAR = 1e300
 _NONE = 1e308

@@ -6,8 +6,6 @@ import numpy as np
 
 from mlsys.compiled import njit
 
-__all__ = ["change_loads", "gather", "move", "recount", "soft_maximum"]
-
 
 @njit(nogil=True)
 def move(node: int, to: int, state: tuple[np.ndarray, ...], work: tuple[np.ndarray, ...]) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 
 from mlsys.planner.placement.instances.grouped import Grouped
 
-__all__ = ["lower_bound"]
-
 _LARGE = 1e290
 _SURE = 1 - 1e-12  # of a bound is kept, and of a need for memory: sums are rounded
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from mlsys.planner.placement.instances.instance import Instance
 
-__all__ = ["Grouped", "compressed"]
-
 _LARGE = 1e300
 
 

@@ -19,8 +19,6 @@ from mlsys.errors import ScenarioFileError, UnreadableError
 from mlsys.faults import short
 from mlsys.inputs import read_json
 
-__all__ = ["FORMAT", "Instance", "PlacementScore", "evaluate"]
-
 FORMAT = "mlsys-placement-1"
 OBJECTIVES = ("max_load", "latency")
 _NODE = ("id", "cpu_ms", "acc_ms", "bytes", "acc_ok", "colour")

@@ -7,8 +7,6 @@ import numpy as np
 from mlsys.compiled import njit
 from mlsys.planner.placement.instances.balance import gather
 
-__all__ = ["change_path", "latest_end"]
-
 
 @njit(nogil=True)
 def latest_end(

@@ -16,8 +16,6 @@ from mlsys.planner.placement.instances.bounds import lower_bound
 from mlsys.planner.placement.instances.grouped import Grouped
 from mlsys.planner.placement.instances.instance import Instance, evaluate
 
-__all__ = ["InstancePlan", "solve"]
-
 _EXHAUSTIVE_GROUPS = 8
 _ORDERS = 32
 _LOAD = ((0.1, 1e-4, 12.0), (0.02, 1e-4, 12.0), (0.02, 1e-4, 40.0), (0.005, 1e-5, 40.0))

@@ -6,8 +6,6 @@ import numpy as np
 
 from mlsys.compiled import njit
 
-__all__ = ["stretches"]
-
 _LARGE = 1e290
 
 

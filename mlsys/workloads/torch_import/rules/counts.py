@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Counts"]
-
 
 class Counts(NamedTuple):
     """Work and traffic of one operator.

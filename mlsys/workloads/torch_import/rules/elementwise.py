@@ -6,8 +6,6 @@ from mlsys.workloads.operators import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 from mlsys.workloads.torch_import.calls import Call, CallCounts, Tensor
 from mlsys.workloads.torch_import.rules.registry import RULES, rule
 
-__all__ = ["pointwise"]
-
 # FLOP for each output element. An addition, a product, a comparison, an exponential, a
 # logarithm, an error function each count one, like the terms of softmax in
 # mlsys.workloads.operators; what is not listed and works on single elements counts one.

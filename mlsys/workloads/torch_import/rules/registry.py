@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from mlsys.workloads.torch_import.calls import Call, CallCounts
 
-__all__ = ["RULES", "Rule", "rule"]
-
 Rule = Callable[[Call], CallCounts]
 RULES: dict[str, Rule] = {}
 
