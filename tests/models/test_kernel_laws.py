@@ -23,7 +23,8 @@ from mlsys.models.calibrated import (
     kernel_times,
     snapshot,
 )
-from mlsys.validation.cases import interpret
+from mlsys.models.calibrated.laws import power_ceiling
+from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.experts import _busiest
 from mlsys.validation.fit import fit
 from mlsys.validation.refit import held_out_predictions
@@ -182,3 +183,39 @@ def test_batched_products_of_an_ampere_fill_whole_tiles() -> None:
     assert max(attained) < 1.4 * min(attained), "counted in whole tiles, one rate explains all shapes"
     plain = [case.work.flops / case.seconds for case in large]
     assert max(plain) > 1.4 * min(plain), "counted as the shapes have it, none does"
+
+
+def _of_deepbench(device: str, precision: str, **shape: int) -> list[Case]:
+    words = [f"{name}={size}," for name, size in shape.items()]
+    return [
+        interpret(row)
+        for row in shipped_rows()
+        if "DeepBench" in row.source and row.workload == "GEMM" and row.device == device
+        and row.precision.startswith(precision) and all(word in row.seq_or_shape + "," for word in words)
+    ]  # fmt: skip
+
+
+def test_old_libraries_have_no_narrow_tile() -> None:
+    """Published rows: an M40 takes 540 µs for 16 columns and for 32; a P100 takes longer for 16 than for 32."""
+    narrow, wide = (_of_deepbench("NVIDIA M40", "fp32", M=6144, N=columns, K=2048)[0] for columns in (16, 32))
+    assert narrow.seconds == wide.seconds
+    assert {narrow.setting, wide.setting} == {"CUDA 7 library gemm, vector units on GPU"}
+    one, other = (_times(case.engine, case.work).working.sum() for case in (narrow, wide))
+    assert one == pytest.approx(other)
+    few, more = (_of_deepbench("NVIDIA P100 PCIe", "fp32", M=3072, N=columns, K=1024)[0] for columns in (16, 32))
+    assert few.seconds > more.seconds
+    assert _times(few.engine, few.work).working.sum() > _times(more.engine, more.work).working.sum()
+
+
+def test_power_pays_for_bytes_as_a_t4_does() -> None:
+    """Published rows of one T4 at its 70 W: large products of bytes run at five to six and a half times FP32's rate."""
+    rates = {}
+    for name in ("fp32", "int8"):
+        large = [case for case in _of_deepbench("NVIDIA T4", name) if case.work.flops > 3e10 and case.work["n"][0] > 64]
+        assert len(large) >= 5
+        measured = np.median([case.work.flops / case.seconds for case in large])
+        engine = {key: np.array([float(getattr(large[0].engine, key))]) for key in Stack.RATES}
+        rates[name] = measured, power_ceiling(engine, {"energy": np.array([1e-12])})[0]
+    (slow, low), (fast, high) = rates["fp32"], rates["int8"]
+    assert 4.5 < fast / slow < 6.5
+    assert high / low == pytest.approx(fast / slow, rel=0.15)

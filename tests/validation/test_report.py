@@ -245,7 +245,7 @@ def test_cases_state_a_time_above_zero(found: Validation) -> None:
 )
 def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]], written_as: str, kind: str) -> None:
     """One setting is one kind of software: what its makers call it decides, and nothing about the row's time."""
-    other = {"ncnn": {"vulkan"}}.get(written_as, set())
+    other = {"ncnn": {"vulkan"}, "cuBLAS/cuDNN": {"CUDA 7 library"}}.get(written_as, set())
     found = {
         name.partition(" on ")[0].removeprefix("energy of ")
         for name, cases in all_settings.items()

@@ -60,6 +60,9 @@ SECOND_KERNEL = 2e-6
 # What an operation of the vector units costs over one of the same width in the matrix units, which fetch and
 # decode one instruction for hundreds of them: an A100 does 19.5 TFLOP/s in FP32 with the power of 156 in TF32.
 VECTOR_ENERGY = 5.0
+# What an instruction of four products of 8 bits (DP4A) takes of one of FP32: it fetches as much and multiplies less. A
+# T4's 70 W pay for 23 TOP/s of the one, and for 3.7 to 4.5 TFLOP/s of the other, a quarter of which would be less.
+DOT_PRODUCT_ENERGY = 0.7
 # Units with less than this over their vector rate have no matrix units at work.
 MATRIX_UNITS = 1.5
 # Rows of queries, and keys, that a block of fused attention takes at a time; and operations of softmax for a score.
@@ -78,7 +81,8 @@ SMALLEST_MULTIPROCESSOR = 256.0
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
     """Return the FLOP/s that the design power pays for."""
-    each = np.where(_on_matrix_units(engines), 1.0, VECTOR_ENERGY)
+    vector = VECTOR_ENERGY * np.where(engines["bits"] <= 8, DOT_PRODUCT_ENERGY, 1.0)
+    each = np.where(_on_matrix_units(engines), 1.0, vector)
     joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
     found: Array = engines["power"] / joules
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["attention_version", "network_software", "serving_stack"]
+__all__ = ["attention_version", "cuda_of", "network_software", "serving_stack"]
 
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
@@ -74,3 +74,28 @@ def attention_version(software: str, prompt: bool = True) -> str:
     """
     old = {" 0.5.6": "SGLang 0.5.6"} | ({" 0.14": "vLLM 0.14"} if prompt else {})
     return next((version for version, name in old.items() if name in software), "")
+
+
+# What DeepBench's workbooks say of their software in a sheet "Specs", where the rows' label lacks or contradicts it.
+_CUDA_OF = {"TITAN_X_Maxwell": 7.5, "M40": 7.5, "GTX_1080_Ti": 8.0, "V100": 10.1}
+
+
+def cuda_of(software: str, twin: str) -> float:
+    """Return the version of CUDA whose libraries ran DeepBench, or infinity where it is not known.
+
+    Parameters
+    ----------
+    software
+        In the words of the row: its label names CUDA 8 for a TITAN X of Maxwell's generation, which ran 7.5.
+    twin
+        The id of the machine's twin.
+
+    Examples
+    --------
+    >>> cuda_of("cuBLAS/cuDNN CUDA 8", "TITAN_X_Maxwell"), cuda_of("cuBLAS/cuDNN CUDA 8", "P100_PCIe")
+    (7.5, 8.0)
+    """
+    if "cuBLAS" not in software:
+        return float("inf")
+    stated = re.search(r"CUDA (\d+(?:\.\d+)?)", software)
+    return _CUDA_OF.get(twin, float(stated[1]) if stated else float("inf"))
