@@ -96,7 +96,7 @@ def by_rows(row: Row) -> bool:
     return row.n_devices > 1 and re.search(r"llama\.cpp.*2023", row.software) is not None
 
 
-def host_and_copies(row: Row, step: Work, hidden: float, vocabulary: float, value: float) -> list[Work]:
+def host_and_copies(row: Row, products: float, hidden: float, vocabulary: float, value: float) -> list[Work]:
     """Return what goes to the host, or to the other machines, beside a step's kernels.
 
     Split by rows, every product takes a call for each other machine, one after the other, and waits for one way
@@ -104,8 +104,8 @@ def host_and_copies(row: Row, step: Work, hidden: float, vocabulary: float, valu
 
     Parameters
     ----------
-    row, step
-        The measurement, and the kernels of one step.
+    row, products
+        The measurement, and how many matrices a token is multiplied by.
     hidden, vocabulary
         Values of an activation, and logits, of all sequences.
     value
@@ -113,7 +113,6 @@ def host_and_copies(row: Row, step: Work, hidden: float, vocabulary: float, valu
     """
     works = []
     if by_rows(row):
-        products = float(step["count"][(step["kind"] == MATMUL) & (step["weights"] > 0)].sum())
         there_and_back = Kernel(COLLECTIVE, 0.0, hidden * value, k=ALL_REDUCE, peers=2, count=products)
         works.append(Work.of([there_and_back, Kernel(VECTOR, 0.0, 0.0, count=products * (row.n_devices - 2))]))
     if _on_one_lane(row):

@@ -145,7 +145,9 @@ def decode(row: Row) -> Case:
     seconds, inverse = seconds_each(row, batch)
     step = _pass(model, fmt, 1, batch, context, 1 if by_rows(row) else tensor, 1)
     _agrees_with_itself(row, step, seconds)
-    beside = host_and_copies(row, step, batch * model.hidden, batch * model.vocabulary, fmt.value)
+    # Query, key, value, output, (gate,) up and down; and the logits.
+    products = model.layers * (6 + model.gated) + 1
+    beside = host_and_copies(row, products, batch * model.hidden, batch * model.vocabulary, fmt.value)
     return _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
 
 
