@@ -4,7 +4,10 @@ The logarithm of measured over predicted time of rows whose whole sweep, or whol
 of the fit, over how far the estimate was expected to be off, is a sample of what an unseen question
 will show. Its quantiles are the interval of the setting. Few sweeps say little about the next one: a
 setting that has few shares its quantiles with the others of its kind of work on its class of machine,
-so that the interval covers four in five in every class.
+so that the interval covers four in five in every class. A class of a handful of rows has no quantiles worth
+the name: its scatter is drawn towards that of the same work on all machines, as a variance with a scaled
+inverse chi-squared prior is, and its interval is that of Student's t distribution which follows (A. Gelman et al.,
+Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: no class is told a bias by five rows).
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ Array = NDArray[np.float64]
 # With so many sweeps and rows a setting speaks for itself; with so few its whole class does not.
 ENOUGH_SWEEPS, ENOUGH_ROWS = 8, 60
 FEW_ROWS = 15
+# Machines left out that a class must have for quantiles of its own of machines.
+FEW_MACHINES = 3
+# Rows that what is known of the same work on other machines counts for.
+PRIOR_ROWS = 4.0
 # The narrowest interval reaches so far on either side, in logarithm over the expected error.
 NARROWEST = 0.02
 
@@ -61,6 +68,30 @@ def quantiles(apart: Array) -> tuple[float, float]:
     return min(low, -NARROWEST), max(high, NARROWEST)
 
 
+def drawn(own: Array, like: Array) -> tuple[float, float]:
+    """Return the interval of a handful of rows, whose scatter is drawn towards that of others like them.
+
+    Parameters
+    ----------
+    own, like
+        Errors, about zero; ``like`` of enough rows to have quantiles.
+
+    Examples
+    --------
+    >>> like = np.linspace(-1, 1, 101)
+    >>> [round(drawn(scatter * np.array([-1.0, 0.5, -0.5, 1.0]), like)[1], 2) for scatter in (0.5, 1, 3)]
+    [0.73, 0.99, 2.42]
+    """
+    from scipy.stats import norm, t
+
+    low, high = quantiles(like)
+    scale = (high - low) / 2 / norm.ppf((1 + COVERAGE) / 2)
+    rows = PRIOR_ROWS + len(own)
+    spread = np.sqrt((PRIOR_ROWS * scale**2 + float(own @ own)) / rows)
+    reach = max(float(t.ppf((1 + COVERAGE) / 2, rows) * spread), NARROWEST)
+    return -reach, reach
+
+
 def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
     """Return the interval of each setting, for machines that were measured in it and for others.
 
@@ -85,20 +116,19 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
         kind, group = own[0].like
         of = "of its own" if key in alone else f"of {kind} on {group}"
         like = own if key in alone else rest[own[0].like]
-        near = _sample(like, "sweep")
-        if len(near) < FEW_ROWS:
-            like, of = by_kind[kind], f"of {kind}"
-            near = _sample(like, "sweep")
-        if len(near) < FEW_ROWS:
-            like, of = list(left), "of everything measured"
-            near = _sample(like, "sweep")
-        far = _sample(like, "device")
-        if len(far) < FEW_ROWS or len({one.case.twin for one in like if np.isfinite(one.device)}) < 3:
-            far = _sample([one for one in by_kind[kind] if one.case.row.device_class == group], "device")
-        if len(far) < FEW_ROWS:
-            far = _sample(by_kind[kind], "device")
-        seen = quantiles(near)
-        unseen = quantiles(far) if len(far) >= FEW_ROWS else seen
+        reach = {}
+        for which in ("sweep", "device"):
+            errors = _sample(like, which)
+            machines = {one.case.twin for one in like if np.isfinite(getattr(one, which))}
+            if which == "device" and (len(errors) < FEW_ROWS or len(machines) < FEW_MACHINES):
+                errors = _sample([one for one in by_kind[kind] if one.like[1] == group], which)
+            if len(errors) >= FEW_ROWS:
+                reach[which] = quantiles(errors)
+                continue
+            others = (_sample(by_kind[kind], which), _sample(left, which))
+            reach[which] = drawn(errors, next(found for found in others if len(found) >= FEW_ROWS))
+            of += f", drawn towards {kind}" if which == "sweep" else ""
+        seen, unseen = reach["sweep"], reach["device"]
         names = {one.case.row.group or one.case.twin for one in own}
         found[key] = {
             "seen": seen,
