@@ -1,20 +1,21 @@
-"""The facts behind :mod:`mlsys.constants`, one topic a file.
+"""The facts behind :mod:`mlsys.constants`, the published ones one topic a file in YAML.
 
 Read them through ``mlsys.constants``, which notes the use and applies what-ifs.
 """
 
 from __future__ import annotations
 
-from mlsys._facts import energy, latency, links, networks
-from mlsys._facts.make import Derived, fact
+from mlsys._facts import derived
+from mlsys._facts.make import Derived, fact, published
 from mlsys.units import Quantity
 
 __all__ = ["DERIVED", "PUBLISHED", "Derived", "fact"]
 
-_TOPICS = (energy, latency, links, networks)
+_TOPICS = ("energy", "latency", "links", "networks")
+_FACTS = [quantity for topic in _TOPICS for quantity in published(topic)]
 
-PUBLISHED: dict[str, Quantity] = {quantity._origin.name: quantity for topic in _TOPICS for quantity in topic.FACTS}
-DERIVED: dict[str, Derived] = {rule.name: rule for topic in _TOPICS for rule in topic.DERIVED}
+PUBLISHED: dict[str, Quantity] = {quantity._origin.name: quantity for quantity in _FACTS}
+DERIVED: dict[str, Derived] = {rule.name: rule for rule in derived.DERIVED}
 
-if len(PUBLISHED) + len(DERIVED) != sum(len(topic.FACTS) + len(topic.DERIVED) for topic in _TOPICS):
+if len(PUBLISHED) + len(DERIVED) != len(_FACTS) + len(derived.DERIVED) or PUBLISHED.keys() & DERIVED.keys():
     raise ValueError("mlsys._facts: a name is used twice")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from mlsys.inputs import shipped_text, yaml_of
 from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity
-
-__all__ = ["Derived", "fact"]
 
 
 def fact(
@@ -69,6 +68,19 @@ def fact(
     quantity = Q_(value, unit)
     quantity._origin = birth_certificate
     return quantity
+
+
+def published(topic: str) -> Iterator[Quantity]:
+    """Yield the facts that ``<topic>.yaml`` quotes, each an entry of :func:`fact` by its name.
+
+    Examples
+    --------
+    >>> print(next(published("links")))
+    15.75 GB/s
+    """
+    for name, entry in yaml_of(shipped_text("mlsys._facts", f"{topic}.yaml"))["facts"].items():
+        number, _, unit = entry.pop("value").partition(" ")
+        yield fact(float(number) if "." in number else int(number), unit, name=name, **entry)
 
 
 @dataclass(frozen=True)
