@@ -30,7 +30,7 @@ FEW_ROWS = 15
 # Machines left out that a class must have for quantiles of its own of machines.
 FEW_MACHINES = 3
 # Rows that what is known of the same work on other machines counts for.
-PRIOR_ROWS = 4.0
+PRIOR_ROWS = 2.0
 # The narrowest interval reaches so far on either side, in logarithm over the expected error.
 NARROWEST = 0.02
 
@@ -55,16 +55,19 @@ class Left:
 
 
 def quantiles(apart: Array) -> tuple[float, float]:
-    """Return the interval that holds the wanted part of a sample, zero inside.
+    """Return the interval that holds the wanted part of what a sample is drawn from, zero inside.
+
+    The next draw falls with equal chance between any two neighbours of a sorted sample, or beyond its ends (Weibull
+    1939): of a small sample the interval holds a little more than the wanted part.
 
     Examples
     --------
     >>> low, high = quantiles(np.linspace(-1, 1, 101))
     >>> round(low, 2), round(high, 2)
-    (-0.8, 0.8)
+    (-0.82, 0.82)
     """
     tail = (1 - COVERAGE) / 2
-    low, high = (float(np.quantile(apart, part)) for part in (tail, 1 - tail))
+    low, high = (float(np.quantile(apart, part, method="weibull")) for part in (tail, 1 - tail))
     return min(low, -NARROWEST), max(high, NARROWEST)
 
 
@@ -80,7 +83,7 @@ def drawn(own: Array, like: Array) -> tuple[float, float]:
     --------
     >>> like = np.linspace(-1, 1, 101)
     >>> [round(drawn(scatter * np.array([-1.0, 0.5, -0.5, 1.0]), like)[1], 2) for scatter in (0.5, 1, 3)]
-    [0.73, 0.99, 2.42]
+    [0.7, 1.07, 2.84]
     """
     from scipy.stats import norm, t
 
