@@ -12,6 +12,7 @@ from mlsys.provenance.origin import Fact, Origin, Step, origin_of, used_facts
 from mlsys.provenance.reading import (
     Seen,
     active_whatifs,
+    as_recorded,
     comparing,
     fact_magnitude,
     listen,
@@ -30,6 +31,7 @@ __all__ = [
     "Seen",
     "Step",
     "active_whatifs",
+    "as_recorded",
     "comparing",
     "fact_magnitude",
     "label_of",

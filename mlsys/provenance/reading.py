@@ -229,6 +229,27 @@ def unrecorded() -> Iterator[None]:
         _silent.reset(silence)
 
 
+@contextlib.contextmanager
+def as_recorded() -> Iterator[None]:
+    """Read facts inside the block as they are on record, whatever what-ifs hold around it, and out of every collection.
+
+    For what kind of thing a machine is, which a what-if on one of its rates does not change.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> with perturbed("A100_80GB/memory/HBM/bandwidth", 2), as_recorded():
+    ...     float(Hardware.Cloud.A100.memory_bw.magnitude)
+    2039.0
+    """
+    token = _whatifs.set({})
+    try:
+        with unrecorded():
+            yield
+    finally:
+        _whatifs.reset(token)
+
+
 def listen(seen: Seen) -> Callable[[], None]:
     """Collect every fact that any thread reads from now on into ``seen``; return what ends it.
 

@@ -11,6 +11,7 @@ from mlsys.models.calibrated import Stack, calibrated_times, kernel_times
 from mlsys.models.calibrated.effects import curves_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.provenance import as_recorded
 from mlsys.validation.cases import Case
 
 __all__ = ["curved", "estimated", "tuned"]
@@ -19,13 +20,18 @@ Array = NDArray[np.float64]
 
 
 def curved(cases: Sequence[Case]) -> Array:
-    """Return the factor of time of each case's shape; 1 where its setting has no curves."""
+    """Return the factor of time of each case's shape; 1 where its setting has no curves.
+
+    Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
+    move along it, or less of a rate could shorten a time.
+    """
     found = np.ones(len(cases))
     here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
     if here:
         own = [cases[index] for index in here]
-        stack = Stack.of([(case.engine, case.work, case.stays) for case in own])
         plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
+        with as_recorded():
+            stack = Stack.of([(case.engine, case.work, case.stays) for case in own])
         found[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
     return found
 

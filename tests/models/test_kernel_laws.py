@@ -23,7 +23,7 @@ from mlsys.models.calibrated import (
     kernel_times,
     snapshot,
 )
-from mlsys.models.calibrated.laws import power_ceiling
+from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.experts import _busiest
 from mlsys.validation.fit import fit
@@ -91,7 +91,30 @@ def test_one_new_token_computes_a_block_of_64_rows() -> None:
     unit = _unit("A100", "fp16")
     seconds = {rows: float(_times(unit, _attention(rows, 4096)).seconds[0]) for rows in (1, 8, 64, 128)}
     assert seconds[1] == seconds[8] == seconds[64]
-    assert seconds[128] == pytest.approx(2 * seconds[64], rel=0.01)
+    waves = 4096 / unit.units
+    alone = {rows: each - waves * BLOCK_LATENCY for rows, each in seconds.items()}
+    assert alone[128] == pytest.approx(2 * alone[64], rel=0.01)
+
+
+@pytest.mark.parametrize("length", [512, 4096])
+def test_causal_attention_counts_the_blocks_that_hold_a_score(length: int) -> None:
+    """Counted one by one: a block of 128 queries reads each block of 128 keys of which one query sees a key."""
+    blocks = [(row, column) for row in range(0, length, 128) for column in range(0, length, 128) if column <= row + 127]
+    unit, width = _unit("A100", "fp16"), 128
+    kernel = Kernel(ATTENTION, 2.0 * length**2 * width * 512, 1.0, m=length, n=length, k=width, batch=512)
+    seconds = float(_times(unit, Work.of([kernel])).seconds[0])
+    each = np.hypot(4 * 128 * 128 * width / unit.matmul, 8 * 128 * 128 / unit.vector)
+    begun = 512 * length / 128 * BLOCK_LATENCY
+    assert seconds == pytest.approx(512 * len(blocks) * each + begun, rel=0.01)
+
+
+def test_a_lone_prompt_takes_as_long_as_one_block_takes_to_start() -> None:
+    engine = snapshot(view(Hardware["H100_SXM"], "bf16"))
+    works = [
+        Work.of([Kernel(ATTENTION, 4.0 * 16 * 16 * 64, 1.0, m=16, n=16, k=64, batch=heads)]) for heads in (1.0, 96.0)
+    ]
+    one, many = (float(_times(engine, work).seconds[0]) for work in works)
+    assert one == pytest.approx(BLOCK_LATENCY, rel=0.1) and many == pytest.approx(one)
 
 
 def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: int) -> tuple[int, int]:

@@ -66,7 +66,13 @@ DOT_PRODUCT_ENERGY = 0.7
 # Units with less than this over their vector rate have no matrix units at work.
 MATRIX_UNITS = 1.5
 # Rows of queries, and keys, that a block of fused attention takes at a time; and operations of softmax for a score.
-QUERIES, KEYS, SCORE_OPERATIONS = 128.0, 128.0, 8.0
+QUERIES, KEYS, SCORE_OPERATIONS = 128.0, 64.0, 8.0
+# Seconds that a block of fused attention takes however few its keys: to load its queries and the first keys, one after
+# the other, to fill its pipeline and to write what it has. Of 0 to 6 microseconds by the error left out.
+BLOCK_LATENCY = 4e-6
+# With less than this part of all products counted, attention is causal; fewest rows of queries that share the keys
+# which they leave out below the diagonal.
+CAUSAL, FEWEST_MASKED = 0.75, 64.0
 # Rows of queries that a block computes at least: of a prompt, and of new tokens against many keys, whose kernels
 # (FlashAttention's splits along the keys, and Hopper's products of 64 rows) have no smaller block.
 FEWEST_OF_PROMPT, FEWEST_OF_TOKEN = 16.0, 64.0
@@ -90,7 +96,7 @@ def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
 
 def _on_matrix_units(engines: dict[str, Array]) -> NDArray[np.bool_]:
     """Return whether products run on other units than element-wise work does."""
-    found: NDArray[np.bool_] = engines["matmul"] > MATRIX_UNITS * engines["vector"]
+    found: NDArray[np.bool_] = engines["over_vector"] > MATRIX_UNITS
     return found
 
 
@@ -102,19 +108,13 @@ def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np
 
 def sharing(engines: dict[str, Array]) -> Array:
     """Return how many units of a machine share what feeds them, 1 to ``MOST_SHARING``."""
-    found: Array = np.clip(_each_cycle(engines) / FED_ALONE, 1.0, MOST_SHARING)
-    return found
-
-
-def _each_cycle(engines: dict[str, Array]) -> Array:
-    """Return the FLOP that a unit does each cycle, as if on 16 bits."""
-    found: Array = engines["matmul"] * engines["bits"] / 16 / (engines["units"] * engines["clock"])
+    found: Array = np.clip(engines["each_cycle"] / FED_ALONE, 1.0, MOST_SHARING)
     return found
 
 
 def _chain(engines: dict[str, Array]) -> Array:
     """Return the seconds that a block takes for each step of its reduction at least; none in a systolic array."""
-    is_one = (engines["array"] <= 1) & (_each_cycle(engines) <= LARGEST_UNIT)
+    is_one = (engines["array"] <= 1) & (engines["each_cycle"] <= LARGEST_UNIT)
     narrow = np.minimum(engines["bits"], 8.0) / 8
     cycles = np.where(_on_matrix_units(engines), CHAINED * narrow, CHAINED_VECTOR)
     found: Array = np.where(is_one, cycles / engines["clock"], 0.0)
@@ -133,7 +133,7 @@ def unpacking_seconds(
     values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
     stored = kernels["weights"][here]
     saved = engines["bits"][here] / 8 * values - stored
-    each = _each_cycle(engines)
+    each = engines["each_cycle"]
     multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
     multiprocessor &= _on_matrix_units(engines)
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
@@ -149,8 +149,10 @@ def attention_seconds(
 ) -> Array:
     """Return seconds of fused attention without its traffic to the main memory.
 
-    A block takes up to ``QUERIES`` rows of one head past all keys. Where the heads leave units
-    idle, the keys are split among them, and each part is written and read once more.
+    A block takes up to ``QUERIES`` rows of one head past all keys, and below a diagonal past those before its last
+    row. Its products run beside the softmax of others, never quite: the root of the sum of squares lies between the
+    longer of both and their sum. Where the heads leave units idle, the keys are split among them, and each part is
+    written and read once more.
     """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
     units = engines["units"][here]
@@ -159,13 +161,15 @@ def attention_seconds(
     fewest = np.where(m < n, FEWEST_OF_TOKEN, FEWEST_OF_PROMPT)
     rows = np.minimum(QUERIES, np.maximum(fewest, 2 ** np.ceil(np.log2(m))))
     blocks = np.ceil(m / rows) * batch
-    # Below the diagonal only half of the keys count on average, and the last block has them all.
     part = np.minimum(1.0, kernels["flops"][here] / (4 * batch * m * n * k))
+    # Of t blocks below the diagonal the first passes one block of keys, and the last all t.
+    along = np.ceil(n / np.maximum(rows, FEWEST_MASKED))
+    part = np.where((part < CAUSAL) & (m == n), (along + 1) / (2 * along), part)
     splits = np.clip(np.floor(units / blocks), 1.0, np.maximum(1.0, np.ceil(n / KEYS)))
     steps = np.ceil(n / splits / KEYS) * KEYS + own["ramp"][here]
-    block = 4 * rows * steps * k / rate + SCORE_OPERATIONS * rows * steps / vector
-    waves = np.maximum(np.ceil(blocks * splits / units) * part, 1.0)
-    found: Array = waves * block
+    block = np.hypot(4 * rows * steps * k / rate, SCORE_OPERATIONS * rows * steps / vector)
+    waves = np.ceil(blocks * splits / units)
+    found: Array = np.maximum(waves * part, 1.0) * block + waves * BLOCK_LATENCY
     return found
 
 

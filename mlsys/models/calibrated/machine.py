@@ -14,7 +14,7 @@ from typing import Any
 from mlsys.errors import ArgumentError
 from mlsys.hardware.view import LevelView, MachineView
 from mlsys.precision import PRECISIONS
-from mlsys.provenance import comparing
+from mlsys.provenance import as_recorded, comparing
 
 __all__ = ["Snapshot", "snapshot"]
 
@@ -77,6 +77,9 @@ class Snapshot:
         Name of the process in nm, which is no length but orders generations; 7 where unknown.
     bits
         Of the format it computes in: 19 for TF32, whose multipliers see no more.
+    each_cycle, over_vector
+        Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
+        the vector rate. Of the design: a what-if on a rate makes no other kind of unit.
     assumed
         What was taken for granted for want of a recorded value, in words.
     """
@@ -95,6 +98,8 @@ class Snapshot:
     array: float
     node: float
     bits: float
+    each_cycle: float = 0.0
+    over_vector: float = 1.0
     assumed: tuple[str, ...] = ()
 
     def __getattribute__(self, name: str) -> Any:
@@ -106,11 +111,27 @@ class Snapshot:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def changed(self, **rates: Any) -> Snapshot:
-        """Return the machine with other rates: numbers, or functions without arguments that are called when asked."""
+        """Return the machine with other rates: numbers, or functions without arguments that are called when asked.
+
+        Its units stay of the kind they were; where others multiply, call :meth:`designed` on it.
+        """
         other = object.__new__(Snapshot)
         other.__dict__.update(self.__dict__)
         other.__dict__.update({name: Unread(rate) if callable(rate) else rate for name, rate in rates.items()})
         return other
+
+    def designed(self) -> Snapshot:
+        """Return the machine as one whose units are of the kind that its rates on record say."""
+
+        def each_cycle() -> float:
+            with as_recorded():
+                return self.matmul * self.bits / 16 / (self.units * self.clock)
+
+        def over_vector() -> float:
+            with as_recorded():
+                return self.matmul / self.vector
+
+        return self.changed(each_cycle=each_cycle, over_vector=over_vector)
 
     def settled(self) -> Snapshot:
         """Return the machine as plain numbers, as they are now."""
@@ -200,7 +221,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         bits=19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in]),
         assumed=tuple(words for words, recorded in missing.items() if not recorded),
         **rates,
-    )
+    ).designed()
 
 
 def _matmul(machine: MachineView) -> tuple[str, Callable[[], float]]:

@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 
 from mlsys.hardware.view import MachineView
 from mlsys.models.calibrated.laws import (
-    MOST_SHARING,
     attention_seconds,
     message_seconds,
     power_ceiling,
     product_seconds,
-    sharing,
     unpacking_seconds,
 )
 from mlsys.models.calibrated.machine import Snapshot, snapshot
@@ -125,7 +123,7 @@ class Stack:
 
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
-        "node", "bits",
+        "node", "bits", "each_cycle", "over_vector",
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
@@ -188,8 +186,8 @@ def _needed(work: Work, stays: bool) -> frozenset[str]:
     kinds = set(work["kind"].tolist())
     found = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}
     found |= {"cache"} if stays else set()
-    found |= {"power"} if kinds & {MATMUL, ATTENTION} else set()
-    found |= {"clock"} if MATMUL in kinds else set()
+    found |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
+    found |= {"clock", "each_cycle"} if MATMUL in kinds else set()
     found |= {"link"} if COLLECTIVE in kinds else set()
     return frozenset(found)
 
@@ -346,12 +344,11 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     product = working & ((kind == MATMUL) | (kind == ATTENTION))
     computes = product & ~times.fed & ~times.chained
     limited = computes & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
-    shared = sharing(engines)
     waits = product & times.fed
     found = {
         "matmul": computes & ~limited,
         "units": product,
-        "clock": (waits & (shared > 1) & (shared < MOST_SHARING)) | (product & times.chained),
+        "clock": product & times.chained,
         "power": limited,
         "node": limited & np.isfinite(engines["power"]),
         "vector": (working & ((kind == VECTOR) | (kind == ATTENTION))) | (~working & unpacks),

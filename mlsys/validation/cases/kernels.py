@@ -91,8 +91,7 @@ def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
     """Return the setting: matrix and vector units run different kernels, and ROCm is not CUDA."""
     if software == "eager" and twin.vendor == "AMD":
         software = "eager ROCm"
-    with comparing():
-        units = "matrix units" if engine.matmul > 2 * engine.vector else "vector units"
+    units = "matrix units" if engine.over_vector > 2 else "vector units"
     if software.endswith("library") and twin.kind == "GPU":
         return f"{software} {kind}, {units} on {twin.kind}"
     return f"{software} {kind} on {twin.kind}"
@@ -109,7 +108,7 @@ def dot_product_engine(engine: Snapshot) -> Snapshot:
         computes_in="int8",
         bits=8.0,
         vector=lambda: 4 * engine.vector,
-    )
+    ).designed()
 
 
 def _software(row: Row) -> str:

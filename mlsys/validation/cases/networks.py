@@ -13,6 +13,7 @@ import numpy as np
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
+from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
     Format,
@@ -323,7 +324,8 @@ def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
     if not stated:
         return engine
     clock = float(next(filter(None, stated.groups()))) * 1e6
-    ratio = clock / engine.clock
+    with as_recorded():  # rates go with the clock that they are on record at
+        ratio = clock / engine.clock
     return engine.changed(
         matmul=lambda: engine.matmul * ratio,
         vector=lambda: engine.vector * ratio,

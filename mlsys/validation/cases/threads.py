@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
-from mlsys.provenance import comparing
+from mlsys.provenance import as_recorded, comparing
 from mlsys.validation.rows import Row
 
 __all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "rented", "threads_of", "widened"]
@@ -74,7 +74,7 @@ def widened(engine: Snapshot, twin: Device) -> Snapshot:
     """
     if twin.vendor not in ("Intel", "AMD"):
         return engine
-    return engine.changed(matmul=lambda: HALVES * engine.vector)
+    return engine.changed(matmul=lambda: HALVES * engine.vector).designed()
 
 
 def clock_ratio(twin: Device, used: float) -> float:
@@ -100,7 +100,9 @@ def clock_ratio(twin: Device, used: float) -> float:
     machine = view(twin)
     if not (machine.has("boost") and machine.has("clock") and machine.has("units")):
         return 1.0
-    base, cores = machine.require("clock"), machine.require("units")
+    cores = machine.require("units")
+    with as_recorded():  # the rates on record are at the clock on record
+        base = machine.require("clock")
     alone = machine.require("boost") / base
     return alone - (alone - 1.0) * (used - 1) / max(cores - 1, 1.0)
 
