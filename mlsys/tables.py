@@ -17,7 +17,7 @@ from mlsys.provenance.shown import announce
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
     """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
-    texts = [[str(cell) for cell in row] for row in rows]
+    texts = [[_text(cell) for cell in row] for row in rows]
     columns = list(zip(*texts, strict=True)) or [()] * len(heads)
     right = [_is_numeric(column) for column in columns]
     mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
@@ -29,6 +29,10 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     classes = f"mlsys-table {kind}".strip()
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(cell: object) -> str:
+    return f"{cell:,}" if type(cell) is int else str(cell)
 
 
 def _cell(text: str, to_right: bool, tag: str = "td") -> str:
@@ -79,7 +83,7 @@ class Table:
     Attributes
     ----------
     caption, heads, rows
-        What it shows.
+        What it shows; whole numbers get a comma at each thousand, so a year is given as text.
     kind
         ``"mlsys-catalogue"`` lets the HTML book search and sort it.
     printed
@@ -105,7 +109,7 @@ class Table:
         announce("table", self.caption, lambda: hashlib.sha256(repr(self).encode()).hexdigest()[:12], _read.get())
 
     def __repr__(self) -> str:
-        texts = [[str(cell) for cell in row] for row in self.rows]
+        texts = [[_text(cell) for cell in row] for row in self.rows]
         columns = list(zip(self.heads, *texts, strict=True))
         widths = [max(map(len, column)) for column in columns]
         right = [_is_numeric(column[1:]) for column in columns]
@@ -128,7 +132,7 @@ class Table:
 
     def _markdown(self) -> str:
         kept = range(len(self.heads)) if self.printed is None else self.printed
-        heads, *rows = ([row[column] for column in kept] for row in (self.heads, *self.rows))
+        heads, *rows = ([_text(row[column]) for column in kept] for row in (self.heads, *self.rows))
         return "\n".join([f"**{markdown_text(self.caption)}**", "", *markdown_table(heads, rows)])
 
 

@@ -41,14 +41,14 @@ def listing(devices: Sequence[Device]) -> Table:
     --------
     >>> from mlsys.hardware import Hardware
     >>> listing([Hardware.Cloud.V100]).rows[0][:6]
-    ('V100', 'NVIDIA V100 SXM2 32 GB', 'GPU', 2017, 'fp16', '125')
+    ('V100', 'NVIDIA V100 SXM2 32 GB', 'GPU', '2017', 'fp16', '125')
     """
     heads = ("id", "name", "kind", "year", "precision", *(f"{name}, {unit}" for name, unit in COLUMNS.items()))
     rows = []
     for device in devices:
         figures = device.glance()
         values = [_shown(figures[name], unit) for name, unit in COLUMNS.items()]
-        rows.append((device.id, device.name, device.kind, device.release_year, device.headline, *values))
+        rows.append((device.id, device.name, device.kind, str(device.release_year), device.headline, *values))
     caption = f"{len(rows)} device{'' if len(rows) == 1 else 's'}"
     return Table(caption, heads, rows, kind="mlsys-catalogue", printed=(0, 4, 5, 6, 8))
 

@@ -48,7 +48,7 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
         ax.bar(values, counts, width=right / 70, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"], linewidth=1.2)
         gaps = np.diff(values, prepend=-right)
         for value, count, gap in zip(values, counts, gaps, strict=True):
-            lift = (0, 11) if gap < right / 32 else (0, 2)  # neighbours would write over each other
+            lift = (0, 12) if gap < right / 32 else (0, 3)  # neighbours would write over each other
             ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=8)
         ax.axvline(values[0], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, zorder=0.5)
         ax.annotate(
