@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, get_args
 
 from mlsys.choices import Phase
@@ -18,8 +18,16 @@ from mlsys.workloads.zoo.tape import Tape
 
 if TYPE_CHECKING:
     from mlsys.workloads.drawn import DrawnTape
+    from mlsys.workloads.workload import Workload
 
 SMALLEST_FREE = 32  # networks of smaller pictures end in a layer that fits one size
+
+
+@lru_cache(maxsize=64)  # whoever compares fused and unfused asks twice
+def _loaded(name: str, batch: int, precision: str, sequence: int | None, image: int | None) -> Workload:
+    from mlsys.workloads.resolve import load
+
+    return load(name, batch=batch, precision=precision, sequence=sequence, image=image)
 
 
 @dataclass(frozen=True)
@@ -168,9 +176,8 @@ class Entry:
     ) -> Network:
         """Return the network as its PyTorch code has it: operator by operator, or brought to its products."""
         from mlsys.workloads.carried import carried
-        from mlsys.workloads.resolve import load
 
-        work = load(self.name, batch=batch, precision=precision, sequence=sequence, image=image)
+        work = _loaded(self.name, batch, precision, sequence, image)
         if not fused:
             return Network(self.title, work.operators)
         return Network(self.title, carried(work, whole=whole).operators)
