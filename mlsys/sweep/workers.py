@@ -240,7 +240,12 @@ def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, pat
                     f"kept. Start some with `dask worker {address}` and run the same again"
                 )
             for future in done:
-                yield places[future.key], _result(future, gone)
+                try:
+                    answer = _result(future, patience, gone)
+                except TimeoutError:  # its worker ended before it was fetched: another makes it again
+                    waiting.add(future)
+                else:
+                    yield places[future.key], answer
     finally:
         with contextlib.suppress(Exception):
             client.cancel(list(waiting))
@@ -253,9 +258,9 @@ def _workers_of(client: Any) -> bool:
         return False
 
 
-def _result(future: Any, gone: str) -> dict[str, list[Any]]:
+def _result(future: Any, patience: float, gone: str) -> dict[str, list[Any]]:
     try:
-        found: dict[str, list[Any]] = future.result()
+        found: dict[str, list[Any]] = future.result(timeout=patience)
         return found
     except _CANCELLED:
         raise ArgumentError(gone) from None

@@ -20,19 +20,24 @@ from mlsys.errors import ArgumentError, UnwrittenError
 from mlsys.sweep import SweepSpec, SweepTable, load_results, points, store, sweep, workers
 from mlsys.sweep.store import Folder
 
-SPEC = SweepSpec(
-    models=["alexnet", "vgg16", "bert-base", "gpt2"], devices=["all"], batches=[1, 8], precisions=["fp16", "int8"]
+DEVICES = ["A100", "H100_SXM", "T4", "L4", "MI250X", "TPUv5e", "JetsonOrinNano"]
+SPEC = SweepSpec(  # four pieces, one a network
+    models=["alexnet", "vgg16", "bert-base", "gpt2"], devices=DEVICES, batches=[1, 8], precisions=["fp16", "int8"]
 )
-# The same in a process of its own, slow enough to be killed between and inside of pieces.
-SLOW = """
-import sys, time
+# The same in a process of its own, which tells of so many pieces and then waits to be killed, or for our end.
+STOPPED = f"""
+import sys
+from multiprocessing import active_children
 from mlsys.sweep import SweepSpec, sweep
-def slowly(done, whole):
-    print(done, flush=True)
-    time.sleep(0.05)
-spec = SweepSpec(models=["alexnet", "vgg16", "bert-base", "gpt2"], devices=["all"], batches=[1, 8],
-                 precisions=["fp16", "int8"])
-sweep(spec, sys.argv[1], jobs=1, progress=slowly)
+told = []
+def tell(done, whole):
+    told.append(done)
+    if len(told) > int(sys.argv[2]):
+        print(*(process.pid for process in active_children()), flush=True)
+        sys.stdin.readline()
+if __name__ == "__main__":
+    spec = SweepSpec(models={list(SPEC.models)}, devices={DEVICES}, batches=[1, 8], precisions=["fp16", "int8"])
+    sweep(spec, sys.argv[1], jobs=int(sys.argv[3]), progress=tell)
 """
 
 
@@ -45,15 +50,15 @@ def ids_of_pieces(folder: Path) -> list[str]:
     return [name for path in (folder / "pieces").glob("*.parquet") for name in pq.read_table(path)["id"].to_pylist()]
 
 
-def killed_after(folder: Path, pieces: int) -> None:
-    """Start the sweep in a process, and kill it once it has told of so many pieces."""
-    process = subprocess.Popen([sys.executable, "-c", SLOW, str(folder)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for _ in range(pieces + 1):
-        assert process.stdout.readline()
-    process.kill()
-    process.communicate()
+def killed_after(folder: Path, pieces: int, jobs: int = 1) -> list[int]:
+    """Kill a process that sweeps once it has told of so many pieces; return the processes that it had started."""
+    words = [sys.executable, "-c", STOPPED, str(folder), str(pieces), str(jobs)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        started = [int(word) for word in process.stdout.readline().split()]
+        process.kill()
     assert process.returncode == -signal.SIGKILL
+    return started
 
 
 def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Path, uninterrupted: SweepTable) -> None:
@@ -225,22 +230,10 @@ def test_a_second_sweep_in_the_folder_of_the_first_is_refused(tmp_path: Path) ->
 
 
 def test_workers_end_with_the_process_that_asked(tmp_path: Path) -> None:
-    code = (
-        SLOW.replace("jobs=1", "jobs=2")
-        .replace("print(done", "print(done, *(p.pid for p in a())")
-        .replace("import sys, time", "import sys, time\nfrom multiprocessing import active_children as a")
-    )
-    code = code.replace("spec = ", "if __name__ == '__main__':\n  spec = ").replace("\nsweep(", "\n  sweep(")
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "out")], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    process.stdout.readline()
-    workers = [int(word) for word in process.stdout.readline().split()[1:]]
+    workers = killed_after(tmp_path / "out", 1, jobs=2)
     assert len(workers) == 2
-    process.kill()
-    process.wait()
     while any(map(_lives, workers)):  # a hang here is the failure
         time.sleep(0.05)
-    process.stdout.close()
 
 
 def _lives(pid: int) -> bool:
