@@ -463,3 +463,16 @@ def test_the_volume_of_mlperf() -> None:
     first = network.operators[0]
     assert first.products is not None
     assert (first.products.m, first.products.n, first.products.k) == (128**3, 32, 27)
+
+
+def test_the_scan_of_mlperf_before_2022() -> None:
+    """Counted level by level: convolutions of 27 taps on 224 × 224 × 160 voxels of four modalities, halved five times."""
+    network = zoo.network("unet3d_brats", precision="fp16")
+    down = ((4, 30), (30, 60), (60, 120), (120, 240), (240, 320), (320, 320))
+    voxels = [224 * 224 * 160 // 8**level for level in range(6)]
+    macs = sum(27 * size * (into * out + out * out) for size, (into, out) in zip(voxels, down, strict=True))
+    for level in range(5):
+        width, deeper = down[level][1], down[level + 1][1]
+        macs += voxels[level] * (27 * 3 * width * width + deeper * width)
+    macs += voxels[0] * 30 * 4
+    assert network.flops.m_as("FLOP") == 2 * macs

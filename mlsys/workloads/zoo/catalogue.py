@@ -162,6 +162,9 @@ for _name, _layers, _weights, _spelled in (
 _rows("unet3d_kits19", "3D-UNet on a window of 128³", "segmentation",
       "Isensee et al. 2021, Nature Methods; mlcommons/training", segmentation.unet3d, "3d-unet", "unet3d",
       note="one window; a scan of MLPerf Inference is cut into many that overlap by half")  # fmt: skip
+_rows("unet3d_brats", "3D-UNet on a scan of 224 × 224 × 160", "segmentation",
+      "Isensee et al. 2021, Nature Methods; mlcommons/inference, 3d-unet-brats19", segmentation.unet3d_brats,
+      note="MLPerf Inference v0.7 to v1.1; four modalities, one scan a sample")  # fmt: skip
 CATALOGUE["rnn_t"] = Entry(
     "rnn_t", "RNN-T, MLPerf Inference", "speech and sensors", "Graves 2012, arXiv:1211.3711; MLPerf Inference, rnnt",
     ("RNN-T",), sequence=240, write=recurrent.rnn_t,
