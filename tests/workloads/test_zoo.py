@@ -466,7 +466,7 @@ def test_the_volume_of_mlperf() -> None:
 
 
 def test_the_scan_of_mlperf_before_2022() -> None:
-    """Counted level by level: convolutions of 27 taps on 224 × 224 × 160 voxels of four modalities, halved five times."""
+    """Counted level by level: convolutions of 27 taps on 224 × 224 × 160 voxels of four kinds, halved five times."""
     network = zoo.network("unet3d_brats", precision="fp16")
     down = ((4, 30), (30, 60), (60, 120), (120, 240), (240, 320), (320, 320))
     voxels = [224 * 224 * 160 // 8**level for level in range(6)]

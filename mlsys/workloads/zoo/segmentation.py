@@ -42,7 +42,8 @@ def unet3d_brats(tape: Tape, batch: int) -> None:
     """MLPerf's 3D-UNet up to v1.1, on a whole scan of BraTS 2019 of four modalities: 30 to 320 channels.
 
     MIC-DKFZ/nnUNet, network_architecture/generic_UNet.py (30 features at first, 320 at most, two convolutions a
-    level, transposed ones without a bias; halved five times, after which the least side is not below 4); mlcommons/inference, vision/medical_imaging/3d-unet-brats19 (the scan).
+    level, transposed ones without a bias; halved five times, after which the least side is not below 4);
+    mlcommons/inference, vision/medical_imaging/3d-unet-brats19 (the scan).
     """
     _unet(tape, batch, (4, (224, 224, 160)), (30, 60, 120, 240, 320, 320), classes=4, up_bias=False)
 
