@@ -27,6 +27,7 @@ from typing import Any
 
 import pint
 from pint.registry import GenericUnitRegistry
+from pint.util import UnitsContainer
 
 from mlsys.provenance import Fact, Origin, Step, origin_of
 
@@ -104,6 +105,14 @@ class Quantity(pint.UnitRegistry.Quantity):
 
     _origin: Origin | None = None
     _handed_out: bool = False  # by `read`, with what-ifs applied
+
+    def __new__(cls, value: Any, units: Any = None) -> Quantity:
+        """Make a plain number in a parsed unit at once; of everything else pint asks what it is."""
+        if type(value) not in (int, float) or not isinstance(units, (Unit, UnitsContainer)):
+            return super().__new__(cls, value, units)  # type: ignore[return-value]
+        made = object.__new__(cls)
+        made._magnitude, made._units = value, units._units if isinstance(units, Unit) else units
+        return made
 
     @property
     def origin(self) -> Origin | None:

@@ -208,6 +208,19 @@ def test_quantities_cross_into_a_spawned_process_and_back() -> None:
     assert_quantity_close(ridge, Hardware.Cloud.A100.ridge_point("fp16"))
 
 
+def test_a_quantity_made_at_once_is_the_one_that_pint_makes() -> None:
+    """A unit that is parsed, its parts, and its name come to the same, whatever stands before it."""
+    plain, rate = pint.UnitRegistry(), ureg.Unit("byte/s")
+    for value in (3, -0.5, float("nan"), 2**70, Fraction(1, 3), np.float32(2), [1, 2], "7"):
+        expected = plain.Quantity(value, "bit/s").magnitude
+        for unit in (rate, rate._units, "byte/s"):
+            found = ureg.Quantity(value, unit)
+            assert type(found.magnitude) is type(expected) and str(found.magnitude) == str(expected)
+            assert isinstance(found, Quantity) and found.units == rate and found.origin is None
+    with pytest.raises(TypeError, match="magnitude"):
+        ureg.Quantity(True, rate)
+
+
 def test_units_pickle_by_name() -> None:
     unit = ureg.Unit("GB/s")
     again = pickle.loads(pickle.dumps(unit))

@@ -290,7 +290,7 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down layer by layer, with its edges",
         left_out=drawing.alike if abridged else 0,
-        _abridged=partial(_drawn, entry, sizes, precision, phase, True) if drawing.alike else None,
+        _abridged=partial(_drawn, entry, sizes, precision, phase, True) if drawing.alike and not abridged else None,
         _again=partial(_changed, entry.name, sizes, precision, phase, abridged=abridged),
         _stored=partial(_in_format, entry.name, sizes, phase),
     )
