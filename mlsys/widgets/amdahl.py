@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mlsys import Hardware
 from mlsys.formulas import (
@@ -14,7 +15,7 @@ from mlsys.formulas import (
 )
 from mlsys.units import Q_
 from mlsys.viz.views import AmdahlScene
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, slider, switch
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -42,6 +43,7 @@ class AmdahlLab(Lab):
         "An accelerator speeds up one part of a program; the rest stays on the host. "
         "Find out how much faster the whole gets, what limits it, and when a faster accelerator stops paying."
     )
+    scene = AmdahlScene
     scenario = {"share": _PROGRAM, "speedup": _ACCELERATOR}  # noqa: RUF012
     frames = {  # noqa: RUF012 (read only)
         "share": (0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999),
@@ -83,16 +85,9 @@ class AmdahlLab(Lab):
             switch("compare", "View", "Show other shares behind", False, "Lay the curves of four other shares behind"),
         )
 
-    def _make_scene(self) -> AmdahlScene:
-        self._scene = AmdahlScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(
-            parallel_fraction=self.value("share"),
-            accelerator_speedup=self.value("speedup"),
-            compare=self.value("compare"),
-        )
+    def _arguments(self) -> dict[str, Any]:
+        share, speedup = self.value("share"), self.value("speedup")
+        return {"parallel_fraction": share, "accelerator_speedup": speedup, "compare": self.value("compare")}
 
     def _questions(self) -> tuple[Question, ...]:
         return (_profile(), _upgrade(), _bottleneck(), _waiting(), _sparse_peak(), _banner(), _five())

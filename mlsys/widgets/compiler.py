@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsys.bench.result import CompileResult
 from mlsys.viz.views.compiler import CompilerScene, cases, stored
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets import parts
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
@@ -40,6 +40,7 @@ class CompilerLab(Lab):
         "Find out what that was worth on one core of a server, which part of it was the fusing of kernels, "
         "and for which networks it was worth nothing."
     )
+    scene = CompilerScene
     scenario = {"case": _CASE, "how": "frozen"}  # noqa: RUF012
     frames = {"case": tuple(cases()), "how": ("plain", "frozen")}  # noqa: RUF012
 
@@ -64,12 +65,8 @@ class CompilerLab(Lab):
             choice("how", "Mapping", "What the compiler may assume", ways, "plain", "Whether weights can change"),
         )
 
-    def _make_scene(self) -> CompilerScene:
-        self._scene = CompilerScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(case=self.value("case"), frozen=self.value("how") == "frozen")
+    def _arguments(self) -> dict[str, Any]:
+        return {"case": self.value("case"), "frozen": self.value("how") == "frozen"}
 
     def _questions(self) -> tuple[Question, ...]:
         return (_tiny(), _fewest(), _break_even(), _product(), _thirds(), _at_run_time(), _noise())

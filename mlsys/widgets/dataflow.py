@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlsys.mapping import DATAFLOWS, conv_space
 from mlsys.models.dataflow import order_words
 from mlsys.viz.views.dataflow import FLOWS, DataflowScene, least, words_of
-from mlsys.viz.views.view import View, percent, times
+from mlsys.viz.views.view import percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -45,6 +45,7 @@ class DataflowLab(Lab):
         "n": (512, 4096),
         "flow": FLOWS,
     }
+    scene = DataflowScene
     scenario = {"m": _M, "k": _K, "n": _N, "tile": _TILE}  # noqa: RUF012
 
     def _prediction(self) -> Question:
@@ -73,19 +74,6 @@ class DataflowLab(Lab):
                 "Rows and columns of the array",
             ),
         )  # fmt: skip
-
-    def _make_scene(self) -> DataflowScene:
-        self._scene = DataflowScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(
-            m=self.value("m"),
-            k=self.value("k"),
-            n=self.value("n"),
-            flow=self.value("flow"),
-            tile=self.value("tile"),
-        )
 
     def _questions(self) -> tuple[Question, ...]:
         return (_batch_one(), _short_sum(), _reuse(), _larger_tile(), _thirty_six(), _perfect(), _kept_busy())

@@ -7,7 +7,7 @@ from mlsys.edge.points import EdgePoint
 from mlsys.edge.schema import FORMATS
 from mlsys.units import Q_
 from mlsys.viz.views.edge import BUDGETS, CLOCKS, CUTS, EdgeScene, chosen
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -35,6 +35,7 @@ class ShrinkLab(Lab):
         "Find out which ways of making it smaller save memory, which save time, which save energy, "
         "and which save nothing at all."
     )
+    scene = EdgeScene
     scenario = {"cut": _HOLES, "precision": "fp32", "clock": "full", "budget": 100}  # noqa: RUF012
     frames = {"cut": tuple(CUTS), "precision": FORMATS}  # noqa: RUF012
 
@@ -68,19 +69,10 @@ class ShrinkLab(Lab):
             slider("budget", "Hardware", "Memory", sizes, 100, "Memory that the network may have"),
         )
 
-    def _make_scene(self) -> EdgeScene:
-        self._scene = EdgeScene()
+    def __init__(self) -> None:
+        super().__init__()
         for size in BUDGETS:  # weighed before the slider moves, so that its first step is as quick as the next
             chosen(_HOLES, "fp32", budget=size)
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(
-            cut=self.value("cut"),
-            precision=self.value("precision"),
-            clock=self.value("clock"),
-            budget=self.value("budget"),
-        )
 
     def _questions(self) -> tuple[Question, ...]:
         return (_operations(), _one_step(), _half_format(), _clock(), _twice(), _milliwatts(), _highest())

@@ -11,7 +11,7 @@ from typing import Any
 from mlsys.explain import Attribution
 from mlsys.explain.whatif import amdahl
 from mlsys.viz.views.explain import FACTORS, ExplainScene, measured, measurements
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets import parts
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
@@ -55,6 +55,7 @@ class ExplainLab(Lab):
         "One small network was run in several ways on one core, with the same weights. Find out where the time of each "
         "went, which popular explanations the measurement refutes, and what a change could gain at most."
     )
+    scene = ExplainScene
     scenario = {"run": _SLOW, "cause": "memory", "factor": _TENFOLD}  # noqa: RUF012
     frames = _Frames()
 
@@ -79,12 +80,8 @@ class ExplainLab(Lab):
             slider("factor", "Hardware", "How many times", factors, 1.0, "How much faster that cause becomes"),
         )
 
-    def _make_scene(self) -> ExplainScene:
-        self._scene = ExplainScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(name=self.value("run"), cause=self.value("cause"), factor=self.value("factor"))
+    def _arguments(self) -> dict[str, Any]:
+        return {"name": self.value("run"), "cause": self.value("cause"), "factor": self.value("factor")}
 
     def _questions(self) -> tuple[Question, ...]:
         return (_rest(), _bandwidth(), _arithmetic(), _int8(), _tail(), _penalties(), _undecided())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import ipywidgets
 
 from mlsys.errors import UnknownNameError
 from mlsys.viz.live import LiveFigure, image_tag
-from mlsys.viz.views.view import SHARPNESS, Scene, View
+from mlsys.viz.views.view import SHARPNESS, View
 from mlsys.widgets import parts, static
 from mlsys.widgets.access import SCRIPT
 from mlsys.widgets.box import QuestionBox, answer_field
@@ -34,6 +34,8 @@ class Lab:
     ----------
     id, title, purpose
         Name of the lab (and of its state file), heading, and what it is for.
+    scene
+        What makes the picture; its ``update`` takes what the controls say.
     scenario
         The controls that show the predicted situation, set when the prediction is locked.
     frames
@@ -46,6 +48,7 @@ class Lab:
     id: str
     title: str
     purpose: str
+    scene: Callable[[], Any]
     scenario: Mapping[str, Any]
     frames: Mapping[str, tuple[Any, ...]]
 
@@ -56,9 +59,8 @@ class Lab:
         self.locked = False
         self._predicted: Any = None
         self._quiet = False
-        scene = self._make_scene()
-        self._live = LiveFigure(scene.figure, scene.moving)
-        self._blank = scene.blank
+        self._scene = self.scene()
+        self._live = LiveFigure(self._scene.figure, self._scene.moving)
         self.size = (round(self._live.pixels[0] / SHARPNESS), round(self._live.pixels[1] / SHARPNESS))
         self.view: View | None = None
         self.png = b""
@@ -78,13 +80,9 @@ class Lab:
     def _questions(self) -> tuple[Question, ...]:
         raise NotImplementedError
 
-    def _make_scene(self) -> Scene:
-        """Make the figure, and keep it for :meth:`_draw`."""
-        raise NotImplementedError
-
-    def _draw(self) -> View:
-        """Show what the controls say."""
-        raise NotImplementedError
+    def _arguments(self) -> dict[str, Any]:
+        """Return what the scene is updated with, by default the value of each control."""
+        return {name: control.value for name, control in self.controls.items()}
 
     def _wrap_up(self) -> WrapUp:
         raise NotImplementedError
@@ -230,11 +228,11 @@ class Lab:
         """Compute, draw, and say what the picture shows; before the prediction, axes alone."""
         if not self.locked:
             self.view, self.png = None, self._live.blank_png()
-            self.picture.value = image_tag(self.png, self._blank, *self.size)
+            self.picture.value = image_tag(self.png, self._scene.blank, *self.size)
             self.summary.value = ""
             return
         try:
-            self.view = self._draw()
+            self.view = self._scene.update(**self._arguments())
         except UnknownNameError as error:
             self.picture.value = (
                 f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", *self.size)}</div>'
@@ -252,7 +250,7 @@ class Lab:
     @property
     def alt(self) -> str:
         """What the picture shows now, in words."""
-        return self._blank if self.view is None else self.view.alt
+        return self._scene.blank if self.view is None else self.view.alt
 
     # --- keeping -------------------------------------------------------------------
 

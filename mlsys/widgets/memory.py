@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlsys import Hardware
 from mlsys.formulas import bytes_in_flight, flight_time, kv_cache_bytes
 from mlsys.hardware import Device, view
@@ -9,7 +11,7 @@ from mlsys.models.access import strided_access
 from mlsys.units import Q_
 from mlsys.viz.views.memory import MemoryScene
 from mlsys.viz.views.roofline import device_name
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -57,6 +59,7 @@ class MemoryLab(Lab):
         "while it waits for the second. Find out how much is enough, what a stride wastes, "
         "and what a newer machine changes."
     )
+    scene = MemoryScene
     scenario = {"warps": 8, "stride": 1, "precision": "fp32", "device": "A100"}  # noqa: RUF012 (read only)
 
     frames = {  # noqa: RUF012 (read only)
@@ -102,19 +105,9 @@ class MemoryLab(Lab):
             choice("other", "View", "Compare with", [_NONE, *names], _NONE, "A second machine, dashed, behind"),
         )  # fmt: skip
 
-    def _make_scene(self) -> MemoryScene:
-        self._scene = MemoryScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        other = self.value("other")
-        return self._scene.update(
-            device=self.machines[self.value("device")],
-            warps=self.value("warps"),
-            stride=self.value("stride"),
-            precision=self.value("precision"),
-            other=None if other == _NONE else self.machines[other],
-        )
+    def _arguments(self) -> dict[str, Any]:
+        values, machines = super()._arguments(), {_NONE: None, **self.machines}
+        return {**values, "device": machines[values["device"]], "other": machines[values["other"]]}
 
     def _questions(self) -> tuple[Question, ...]:
         return (_in_flight(), _stride(), _next_chip(), _wider(), _distance(), _stacked(), _kv_cache(), _longer())

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from mlsys.planner.placement.costs import Placed
 from mlsys.viz.views.placement import MEMORY, PlacementScene, pipeline_of
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -48,6 +48,7 @@ class PlacementLab(Lab):
         "npu": (0.5, 1.0, 4.0),
         "goal": ("latency", "efficiency"),
     }
+    scene = PlacementScene
     scenario = {"memory": _SMALL}  # noqa: RUF012
 
     def _prediction(self) -> Question:
@@ -86,15 +87,6 @@ class PlacementLab(Lab):
                 "As a multiple of the example's",
             ),
         )  # fmt: skip
-
-    def _make_scene(self) -> PlacementScene:
-        self._scene = PlacementScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(
-            link=self.value("link"), memory=self.value("memory"), npu=self.value("npu"), goal=self.value("goal")
-        )
 
     def _questions(self) -> tuple[Question, ...]:
         return (_half(), _slow_links(), _four_times(), _energy(), _units(), _each_fastest(), _never_slower())

@@ -12,7 +12,7 @@ from mlsys.models import roofline
 from mlsys.units import Q_
 from mlsys.viz.views import KINDS, RooflineScene, layer
 from mlsys.viz.views.roofline import device_name
-from mlsys.viz.views.view import View, number
+from mlsys.viz.views.view import number
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, offered, slider, switch
 from mlsys.widgets.questions import Choice, ChoiceQuestion, Question
@@ -57,6 +57,7 @@ class RooflineLab(Lab):
         "device": ("V100", "A100", "H100", "B200", "CPU: EPYC 9654"),
         "kind": ("dense", "layernorm"),
     }
+    scene = RooflineScene
 
     def __init__(self) -> None:
         self.machines = _machines()
@@ -112,22 +113,10 @@ class RooflineLab(Lab):
             choice("other", "View", "Compare with", [_NONE, *names], _NONE, "A second machine, dashed, behind"),
         )  # fmt: skip
 
-    def _make_scene(self) -> RooflineScene:
-        self._scene = RooflineScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        other = self.value("other")
-        return self._scene.update(
-            device=self.machines[self.value("device")],
-            kind=self.value("kind"),
-            batch=self.value("batch"),
-            width=self.value("width"),
-            precision=self.value("precision"),
-            overlap=self.value("overlap"),
-            launch_overhead=Q_(self.value("overhead"), "us"),
-            other=None if other == _NONE else self.machines[other],
-        )
+    def _arguments(self) -> dict[str, Any]:
+        values, machines = super()._arguments(), {_NONE: None, **self.machines}
+        values["launch_overhead"] = Q_(values.pop("overhead"), "us")
+        return {**values, "device": machines[values["device"]], "other": machines[values["other"]]}
 
     def _changed(self, change: Any) -> None:
         if change["owner"] is self.controls["device"].widget:

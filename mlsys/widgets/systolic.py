@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlsys import Hardware
 from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, SystolicArray, count_systolic, energy_baselines
 from mlsys.units import Q_
 from mlsys.viz.views.systolic import SystolicScene
-from mlsys.viz.views.view import View, number, percent, times
+from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -50,6 +52,7 @@ class SystolicLab(Lab):
         "n": (64, 128, 129, 256, 512, 1024),
         "side": (32, 128, 256),
     }
+    scene = SystolicScene
 
     def __init__(self) -> None:
         layer = {"m": 1, "n": _WIDTH, "k": _WIDTH}
@@ -89,20 +92,10 @@ class SystolicLab(Lab):
             choice("along", "View", "Draw utilisation over", ["M", "N", "K"], "N", "Which size the picture runs along"),
         )  # fmt: skip
 
-    def _make_scene(self) -> SystolicScene:
-        self._scene = SystolicScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(
-            m=self.value("m"),
-            n=self.value("n"),
-            k=self.value("k"),
-            side=self.value("side"),
-            dataflow=self.value("dataflow"),
-            fold_overlap=self.value("overlap"),
-            along=self.value("along"),
-        )
+    def _arguments(self) -> dict[str, Any]:
+        values = super()._arguments()
+        values["fold_overlap"] = values.pop("overlap")
+        return values
 
     def _questions(self) -> tuple[Question, ...]:
         return (_streamed(), _fringe(), _reuse(), _remedy(), _larger(), _column(), _cores(), _saving(), _multiples())

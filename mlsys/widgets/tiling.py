@@ -7,7 +7,7 @@ from mlsys.models.tiling import gemm_lower_bound, gemm_tile_words, gemm_traffic,
 from mlsys.units import Q_
 from mlsys.viz.lru import CAPACITIES, EDGES, LINES, SIZES, lru_cliff, lru_curve, lru_words
 from mlsys.viz.views.tiling import TilingScene
-from mlsys.viz.views.view import View, number, times
+from mlsys.viz.views.view import number, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -47,6 +47,7 @@ class TilingLab(Lab):
         "words": (256, 512, 1024, 2048),
         "line_words": (1, 16),
     }
+    scene = TilingScene
     scenario = {"size": _SIZE, "tile": 30, "buffers": 1, "words": _WORDS, "line_words": 1}  # noqa: RUF012 (read only)
 
     def _prediction(self) -> Question:
@@ -87,19 +88,6 @@ class TilingLab(Lab):
                 "Words that come and go together",
             ),
         )  # fmt: skip
-
-    def _make_scene(self) -> TilingScene:
-        self._scene = TilingScene()
-        return self._scene
-
-    def _draw(self) -> View:
-        return self._scene.update(
-            size=self.value("size"),
-            tile=self.value("tile"),
-            buffers=self.value("buffers"),
-            words=self.value("words"),
-            line_words=self.value("line_words"),
-        )
 
     def _questions(self) -> tuple[Question, ...]:
         return (_double(), _equal_room(), _best(), _lines(), _shared_memory(), _three_tiles(), _bound(), _root())

@@ -224,7 +224,7 @@ def test_every_value_of_every_control_draws(opened):
             ]:
                 opened._set(opened.scenario)
                 control.widget.value = value
-                assert opened._draw().summary, (name, value)
+                assert opened._scene.update(**opened._arguments()).summary, (name, value)
     finally:
         del opened._redraw
 
