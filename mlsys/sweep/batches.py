@@ -21,8 +21,6 @@ from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network
 
-__all__ = ["AcrossBatches", "CountedKernels"]
-
 _EXACT = 2.0**53  # up to which floats hold every whole number
 _POINTS = 3  # that make sure of a line
 

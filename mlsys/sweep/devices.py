@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["matching"]
-
 
 def matching(entry: Mapping[str, Any]) -> list[str]:
     """Return the ids of the devices that meet the criteria of one entry."""

@@ -21,8 +21,6 @@ from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
 from mlsys.sweep.spec import Variant
 from mlsys.sweep.table import SweepRow
 
-__all__ = ["evaluate_points"]
-
 Array = NDArray[np.float64]
 # Kernels times devices that are timed at once: their columns stay in a processor's cache.
 ROWS = 4096

@@ -19,8 +19,6 @@ from mlsys.sweep.points import SweepCase
 from mlsys.sweep.spec import Variant
 from mlsys.workloads import Network, Workload, load
 
-__all__ = ["CaseWork", "network_of", "work_of"]
-
 _FIELDS = Work.FIELDS.index
 
 

@@ -18,8 +18,6 @@ from mlsys.sweep.spec import SweepSpec, Variant
 if TYPE_CHECKING:
     from mlsys.models.analysis.changes import TimingModel
 
-__all__ = ["Point", "SweepCase", "TimedDevice", "chunks", "code_digest", "enumerate_points", "facts_digest"]
-
 # Points that are evaluated and written together.
 CHUNK = 1024
 

@@ -18,8 +18,6 @@ from mlsys.sweep.spec import SweepSpec
 from mlsys.sweep.table import SweepRow, SweepTable
 from mlsys.sweep.workers import evaluated, nothing, usual_jobs
 
-__all__ = ["load_results", "sweep"]
-
 
 @takes(spec=(SweepSpec, "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100'])"))
 def sweep(

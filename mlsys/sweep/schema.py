@@ -12,9 +12,6 @@ from mlsys.faults import Place, json_schema, schema_file, told
 from mlsys.precision import PRECISIONS
 from mlsys.sweep.devices import matching
 
-__all__ = ["CLASSES", "listed", "spec_faults"]
-
-
 CLASSES = ("Cloud", "CPU", "Edge", "Mobile", "Tiny", "Generic", "User")
 _KINDS = ("GPU", "TPU", "NPU", "CPU", "MCU", "SoC")
 

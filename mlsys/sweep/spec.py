@@ -16,8 +16,6 @@ from mlsys.errors import SweepFileError
 from mlsys.sweep.devices import matching
 from mlsys.sweep.schema import listed, spec_faults
 
-__all__ = ["MOST_POINTS", "SweepSpec", "Variant"]
-
 MOST_POINTS = 1_000_000
 
 

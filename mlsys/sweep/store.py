@@ -20,8 +20,6 @@ from mlsys.files import DRAFTS, together, write_bytes, write_text
 from mlsys.inputs import read_bytes, read_json, read_text
 from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
-__all__ = ["Folder"]
-
 _MOST_BYTES = 1 << 32  # of a piece or of the results
 _MANIFEST, _PIECES, _DAMAGED, _LOCK = "sweep.json", "pieces", "damaged", ".lock"
 _PARQUET, _CSV, _SUMS = "results.parquet", "results.csv", "SHA256SUMS"

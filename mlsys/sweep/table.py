@@ -18,8 +18,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.tables import Table
 from mlsys.units import Q_, Quantity
 
-__all__ = ["COLUMNS", "SweepRow", "SweepTable", "costs", "label"]
-
 _REASONS = 5
 
 

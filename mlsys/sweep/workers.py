@@ -26,8 +26,6 @@ from mlsys.errors import ArgumentError
 from mlsys.sweep.evaluate import evaluate_points
 from mlsys.sweep.points import Point, code_digest
 
-__all__ = ["evaluated", "nothing", "usual_jobs"]
-
 # For fewer points a further process costs more than it saves.
 _WORTH_A_PROCESS = 20_000
 _DIED = (

@@ -17,8 +17,6 @@ from mlsys.validation.cases.reading import number_format
 from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
 
-__all__ = ["ArchitectureCheck", "architecture_checks", "median_ratio"]
-
 _SECOND = ureg.Unit("s")
 
 

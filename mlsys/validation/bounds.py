@@ -11,8 +11,6 @@ import re
 
 from mlsys.validation.cases import Case
 
-__all__ = ["explain"]
-
 # F(4 × 4, 3 × 3) does the products of a 3 × 3 convolution with a quarter of the multiplications.
 WINOGRAD = 4.0
 # Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this.

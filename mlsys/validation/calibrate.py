@@ -20,8 +20,6 @@ from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import EXTRA, Row, columns_of, read_rows
 from mlsys.validation.sound import check_classes, check_times
 
-__all__ = ["Calibration", "calibrate", "calibrate_file"]
-
 FEWEST = 3
 # Two measurements of the same thing that differ by more contradict each other.
 CONTRADICTION = 2.0

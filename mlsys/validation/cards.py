@@ -30,8 +30,6 @@ from mlsys.tables import Table, tabled
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row, read_rows
 
-__all__ = ["CardRun", "card_rows", "card_runs", "card_table", "fit_cards", "left_out", "wall_factor"]
-
 Array = NDArray[np.float64]
 _DATA = Path(__file__).parent / "data" / "card_power.csv.gz"
 _INNER = (0.1, 0.9)

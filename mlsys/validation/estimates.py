@@ -14,8 +14,6 @@ from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases import Case
 
-__all__ = ["curved", "estimated", "tuned"]
-
 Array = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ from mlsys.models.calibrated import Parameters, Stack, Work, calibrated_times, k
 from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
 
-__all__ = ["PRIORS", "Fit", "Prior", "fit", "held_out", "predicted"]
-
 Array = NDArray[np.float64]
 # More parts than this are left out several at a time.
 MOST_FOLDS = 6

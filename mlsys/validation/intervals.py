@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from mlsys.models.calibrated.ranges import COVERAGE, setting_on
 from mlsys.validation.cases import Case
 
-__all__ = ["Left", "intervals", "quantiles"]
-
 Array = NDArray[np.float64]
 # With so many sweeps and rows a setting speaks for itself; with so few its whole class does not.
 ENOUGH_SWEEPS, ENOUGH_ROWS = 8, 60

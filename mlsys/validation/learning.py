@@ -25,8 +25,6 @@ from mlsys.models.calibrated import Parameters, Stack, calibrated_times
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS
 
-__all__ = ["Learned", "case_times", "learn", "sensitivities"]
-
 Array = NDArray[np.float64]
 TAILS, ROUNDS = 4.0, 6
 # A parameter is moved by so much, in logarithm, to see what follows it.

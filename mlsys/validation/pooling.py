@@ -24,8 +24,6 @@ from mlsys.models.calibrated.effects import MOST, POOLS, levels_of, spread
 from mlsys.models.calibrated.features import hats, knots
 from mlsys.validation.cases import Case
 
-__all__ = ["Pooled", "fit_pool"]
-
 Array = NDArray[np.float64]
 # Residuals beyond a factor of 4.5 say that something else was measured.
 FURTHEST = 1.5

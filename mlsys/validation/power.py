@@ -29,8 +29,6 @@ from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction, validate
 from mlsys.validation.rows import Row, shipped_rows
 
-__all__ = ["EnergyCheck", "MeasuredPower", "energy_checks", "fit_powers", "measured_powers", "power_of", "two_runs"]
-
 _JOULES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
 _CLASSES = ("MCU", "edge SoC")
 # A microcontroller asleep with its clocks on; no row tells, and the twins assume the same.

@@ -11,8 +11,6 @@ from mlsys.tables import Table, tabled
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction, validate
 
-__all__ = ["Comparison", "comparisons", "predictor_table"]
-
 # Mean errors out of distribution by operator, of whole networks the median on unseen GPUs; roofline as they give it.
 # Lee, Phanishayee, Mahajan, NeuSight, ASPLOS 2025, and the data of its repository.
 _PUBLISHED = (

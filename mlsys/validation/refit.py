@@ -32,8 +32,6 @@ from mlsys.validation.pooling import fit_pool
 from mlsys.validation.report import Prediction, Score, by_machine, score
 from mlsys.validation.rows import cited_rows, shipped_rows
 
-__all__ = ["held_out_predictions", "held_out_scores", "parameters_alone", "pooled", "refit", "settings"]
-
 _PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
 _HEADS = (
     "id,seconds_without_the_device,seconds_without_the_sweep,"

@@ -21,8 +21,6 @@ from mlsys.validation.rows import Row
 
 Array = NDArray[np.float64]
 
-__all__ = ["Prediction", "Score", "Validation", "by_machine", "score", "validate"]
-
 
 @dataclass(frozen=True)
 class Prediction:

@@ -16,8 +16,6 @@ from mlsys.faults import short
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 
-__all__ = ["EXTRA", "Row", "cited_rows", "columns_of", "read_rows", "shipped_rows", "sources"]
-
 _DATA = Path(__file__).parent / "data"
 # Stands in a record whose cells are too many or too few.
 _RAGGED = "\0cells"

@@ -13,8 +13,6 @@ from mlsys.tables import Table, tabled
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction
 
-__all__ = ["Parted", "parted", "scale_table", "without_scale"]
-
 # Sweeps with fewer rows do not say what their scale is.
 FEWEST_ROWS = 3
 FEWEST_SWEEPS, FEWEST_IN_CLASS = 3, 50

@@ -10,8 +10,6 @@ from mlsys.models.calibrated import Stack, bound
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row
 
-__all__ = ["check_classes", "check_times"]
-
 # What published rows call a machine, by the kind of its twin.
 _CLASSES = {
     "GPU": ("datacenter GPU", "consumer GPU", "edge SoC"),

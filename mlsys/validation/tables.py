@@ -8,8 +8,6 @@ from mlsys.formatting import natural
 from mlsys.tables import Table
 from mlsys.validation.report import Prediction, Score, Validation
 
-__all__ = ["bound_table", "error_table", "reason_table", "worst_table"]
-
 
 def _percent(value: float | None, sign: bool = False) -> str:
     if value is None:

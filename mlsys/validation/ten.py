@@ -26,8 +26,6 @@ from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction
 from mlsys.validation.scales import without_scale
 
-__all__ = ["TenBack", "spread_choice", "ten_back", "ten_table"]
-
 Array = NDArray[np.float64]
 TEN, DRAWS, FEWEST_ROWS, FEWEST_IN_SWEEP = 10, 3, 15, 3
 # Error that ten measurements should bring a machine to.

@@ -11,8 +11,6 @@ from mlsys.errors import ArgumentError
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["fold_batch_norm"]
-
 
 def fold_batch_norm(module: nn.Module) -> nn.Module:
     r"""Return a copy of a module whose batch normalisations are folded into the layers before them.

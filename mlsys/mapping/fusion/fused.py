@@ -19,8 +19,6 @@ from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
-__all__ = ["FusedOperator", "FusedWorkload", "PatternTotal", "as_kernels", "fuse"]
-
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 
 

@@ -22,8 +22,6 @@ from mlsys.mapping.fusion.pattern import Pattern
 from mlsys.mapping.fusion.steps import PatternStep, elements_made, is_elementwise, kept_with_graph, size_of
 from mlsys.workloads.graph import OperatorGraph
 
-__all__ = ["FusionGroup", "GroupTraffic", "find_groups", "traffic_of"]
-
 _LONGEST_ACTIVATION = 24  # operators; GELU written out takes eight
 
 

@@ -10,8 +10,6 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.mapping.fusion.steps import OPERATOR_KINDS, PatternStep, parsed_step
 from mlsys.workloads.graph import OperatorGraph
 
-__all__ = ["DEFAULT_PATTERNS", "PATTERNS", "Pattern", "PatternRegistry"]
-
 _PRODUCTS = frozenset({"conv", "linear", "matmul", "gemm", "attention", "recurrent"})
 
 

@@ -13,18 +13,6 @@ from mlsys.workloads.operator import Operator
 
 Answer = TypeVar("Answer")
 
-__all__ = [
-    "OPERATOR_KINDS",
-    "STEPS",
-    "PatternStep",
-    "elements_made",
-    "is_elementwise",
-    "kept_with_graph",
-    "operation",
-    "parsed_step",
-    "size_of",
-]
-
 # Kinds of operators as the importers name them.
 OPERATOR_KINDS = frozenset(
     {

@@ -7,8 +7,6 @@ from torch import nn
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["TwoAxes"]
-
 
 class TwoAxes(nn.Identity):
     """What is left of a batch normalisation that was folded into a linear layer.

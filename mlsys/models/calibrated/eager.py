@@ -17,8 +17,6 @@ from mlsys.models.calibrated.work import VECTOR, Work
 from mlsys.workloads import Network
 from mlsys.workloads.traced import TracedOperator
 
-__all__ = ["eager_kernels", "one_by_one"]
-
 # Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
 _SETTINGS = re.compile(r"eager( ROCm)? (network|llm prefill) on GPU")
 

@@ -23,24 +23,6 @@ from typing import Any
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 
-__all__ = [
-    "CURVES",
-    "MOST",
-    "NO_EFFECT",
-    "POOLS",
-    "USUAL",
-    "Effect",
-    "Pool",
-    "curves_of",
-    "effect_of",
-    "fitted_effects",
-    "levels_of",
-    "pool_of",
-    "save_effects",
-    "spread",
-    "spread_of",
-]
-
 _PLACE = Path(__file__).parent / "effects.json"
 # No effects together change a time by more than this factor: beyond lies another mechanism, not a habit.
 MOST = math.e

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mlsys.models.calibrated.effects import CURVES, MOST, curves_of
 from mlsys.models.calibrated.model import KernelTimes, Stack, bound
 
-__all__ = ["curve_factors", "features", "hats", "knots"]
-
 Array = NDArray[np.float64]
 # Blocks of this many rows and columns are counted against the units, as waves.
 BLOCK = 128.0

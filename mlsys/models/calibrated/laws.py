@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 
 from mlsys.models.calibrated.work import ALL_REDUCE, Work
 
-__all__ = [
-    "MOST_SHARING",
-    "attention_seconds",
-    "message_seconds",
-    "power_ceiling",
-    "product_seconds",
-    "sharing",
-    "unpacking_seconds",
-]
-
 Array = NDArray[np.float64]
 
 # Tiles that libraries of matrix products offer, rows × columns of the output.

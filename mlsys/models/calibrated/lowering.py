@@ -14,8 +14,6 @@ from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
 from mlsys.workloads import Network
 
-__all__ = ["Format", "joined", "kernels_of", "messages", "side_by_side"]
-
 # Products narrower than this in filters run like depthwise convolutions, on the vector units.
 NARROWEST_PRODUCT = 4
 

@@ -16,8 +16,6 @@ from mlsys.hardware.view import LevelView, MachineView
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import as_recorded, comparing
 
-__all__ = ["Snapshot", "snapshot"]
-
 # Where a machine has no unit for a format, the product runs on the next one that it has:
 # integers and narrow floats are widened, never narrowed.
 _WIDER = {

@@ -37,8 +37,6 @@ from mlsys.models.calibrated.laws import (
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, VECTOR, Work
 
-__all__ = ["A_LITTLE", "KernelTimes", "Parameters", "Stack", "bound", "calibrated_times", "holding", "kernel_times"]
-
 Array = NDArray[np.float64]
 
 # A cache holds what is used again when that fills no more than this part of it.

@@ -18,18 +18,6 @@ from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import levels_of
 from mlsys.models.calibrated.model import Parameters
 
-__all__ = [
-    "CALIBRATION",
-    "calibrated",
-    "calibrated_device",
-    "calibrated_network",
-    "calibrated_spread",
-    "chosen_calibration",
-    "decimal",
-    "save_calibration",
-    "uncalibrated",
-]
-
 CALIBRATION = "MLSYS_CALIBRATION"
 _MAY_BE_ZERO = ("launch", "ramp", "hop")
 _MOST_BYTES = 1_000_000

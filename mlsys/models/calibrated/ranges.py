@@ -20,8 +20,6 @@ from mlsys.models.calibrated.effects import spread_of
 from mlsys.models.calibrated.library import calibrated, machines, nearest
 from mlsys.models.calibrated.own import calibrated_spread
 
-__all__ = ["COVERAGE", "Range", "after_ten", "fitted_ranges", "range_at", "range_of", "save_ranges", "setting_on"]
-
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
 # Where nothing like the question was measured: the estimate is good for its order of magnitude.

@@ -10,8 +10,6 @@ from mlsys.models.calibrated.library import fitted, machines
 from mlsys.models.calibrated.own import chosen_calibration
 from mlsys.models.calibrated.ranges import fitted_ranges
 
-__all__ = ["in_force"]
-
 
 def in_force() -> Hashable:
     """Return what estimates lean on beside the facts of machines: the calibration file, and the tables of the last fit.

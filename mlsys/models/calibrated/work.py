@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "ATTENTION", "COLLECTIVE", "MATMUL", "VECTOR", "Kernel", "Work"]
-
 MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
 # Which collective, in the column ``k``.
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL = 1, 2, 3

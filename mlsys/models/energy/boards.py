@@ -27,8 +27,6 @@ from mlsys.hardware.view import view
 from mlsys.inputs import read_text, yaml_of
 from mlsys.units import Q_, Quantity
 
-__all__ = ["LAWS", "InferenceEnergy", "WorkPower", "fitted_powers", "inference_energy", "save_powers", "work_power"]
-
 _PLACE = Path(__file__).parent / "powers.yaml"
 # What the power of each class follows: the clock, or the design power.
 LAWS = {"MCU": "clock", "SoC": "tdp"}

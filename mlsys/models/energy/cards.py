@@ -23,8 +23,6 @@ from mlsys.models.energy.boards import WorkPower, fitted_powers
 from mlsys.models.energy.prices import Energies
 from mlsys.units import Quantity, ureg
 
-__all__ = ["CARD", "card_power", "demands", "watts_drawn"]
-
 # The kind of device that the law was fitted to, and its name among the laws.
 CARD = "GPU"
 

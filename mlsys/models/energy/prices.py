@@ -18,8 +18,6 @@ from mlsys.precision import precision_name
 from mlsys.provenance import Fact, Step
 from mlsys.units import Quantity, Unit, computed, number_in, ureg
 
-__all__ = ["PUBLISHED_NODES", "Bound", "Energies", "Price", "static_power"]
-
 Bound = Literal["low", "central", "high"]
 PUBLISHED_NODES = (OLD, NEW)
 _PJ, _PJ_BYTE, _PJ_WIRE = ureg.Unit("pJ"), ureg.Unit("pJ/byte"), ureg.Unit("pJ/bit/mm")

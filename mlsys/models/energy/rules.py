@@ -16,8 +16,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance import Fact, read
 from mlsys.units import Quantity, Unit, number_in, ureg
 
-__all__ = ["NEW", "OLD", "RULES", "WORD", "Reader", "Rule", "price_grows"]
-
 OLD, NEW = 45.0, 7.0
 """The two process nodes whose energies are published, nm."""
 WORD = 4.0

@@ -12,8 +12,6 @@ from mlsys.validation.cases.software import attention_version, serving_stack
 from mlsys.validation.rows import Row
 from mlsys.workloads import SOFTMAX_OPERATIONS
 
-__all__ = ["attention_kernel", "decode_attention"]
-
 
 def _heads(row: Row) -> tuple[int, int, int]:
     """Return heads of queries, heads of keys and values, and the width of each."""

@@ -8,8 +8,6 @@ from mlsys.models.calibrated import Snapshot, Work
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.rows import Row
 
-__all__ = ["Case", "Inexpressible"]
-
 
 class Inexpressible(Exception):
     """A row that no model of ours can express; its text is the reason, counted and listed."""

@@ -21,19 +21,6 @@ from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, 
 from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.rows import Row
 
-__all__ = [
-    "LLAMA_BENCH_TOKENS",
-    "by_rows",
-    "card_of",
-    "expert_by_expert",
-    "host_and_copies",
-    "linked",
-    "on_vulkan",
-    "program",
-    "stored_format",
-    "visits_every_expert",
-]
-
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), ("llama.cpp", "llama.cpp"), ("Megatron-LM", "Megatron"),
     ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),

@@ -16,8 +16,6 @@ from mlsys.validation.cases import networks
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.rows import Row
 
-__all__ = ["energy_of_network", "energy_of_tiny"]
-
 _JOULES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
 # Nominal power where a twin has none on record, W: of a board with a processor, the middle of four at work on ResNet-50
 # (Raspberry Pi 4, Odroid N2+, Khadas VIM4 and RK3588S, 5.1 to 11.8 W at the wall, mlcommons/cm4mlperf-results@84d8b84);

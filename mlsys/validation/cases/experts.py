@@ -14,8 +14,6 @@ from mlsys.validation.cases.reading import Format, number_format, whole_number
 from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
 
-__all__ = ["experts"]
-
 
 def experts(row: Row) -> Case:
     """Return the case of the grouped products of one machine's share of a layer of experts.

@@ -26,18 +26,6 @@ from mlsys.validation.cases.software import cuda_of, serving_stack
 from mlsys.validation.rows import Row
 from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 
-__all__ = [
-    "case_of",
-    "convolution",
-    "element_wise",
-    "gemm_kernel",
-    "layer_of_gpt3",
-    "product",
-    "recurrence",
-    "reduction",
-    "vector",
-]
-
 GELU_OPERATIONS = 9  # the tanh form: 3 multiply-adds, tanh, an addition and 2 multiplications
 ELEMENT_WISE = {"GELU": ("gelu", GELU_OPERATIONS), "ReLU": ("element-wise", 1), "tanh": ("element-wise", 4)}
 

@@ -39,8 +39,6 @@ from mlsys.validation.rows import Row
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.language import LanguageModel
 
-__all__ = ["decode", "generation", "language_model_of", "prefill", "serving"]
-
 # A server keeps this part of its memory for weights and cache, and this many sequences at most.
 USABLE_MEMORY = 0.9
 MOST_SEQUENCES = 2048

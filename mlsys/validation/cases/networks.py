@@ -30,8 +30,6 @@ from mlsys.validation.cases.threads import beside_gpu, joining, on_threads, rent
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
-__all__ = ["batched", "built", "encoder", "inference", "settled", "shape_of", "tiny", "tiny_kernel", "tiny_layers"]
-
 # Where a source gives throughput and no batch, the machine is taken as well filled by this one.
 FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8}
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is

@@ -10,8 +10,6 @@ import re
 
 from mlsys.workloads.zoo.language import LanguageModel
 
-__all__ = ["OTHER_NAMES", "language_shape", "usual_name"]
-
 # (layers, hidden, heads, kv heads, head width or 0, inner width, vocabulary, gated)
 _SHAPES: dict[str, tuple[int, int, int, int, int, int, int, bool]] = {
     "qwen2.5-1.5b": (28, 1536, 12, 2, 0, 8960, 151936, True),

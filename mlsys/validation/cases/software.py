@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["attention_version", "cuda_of", "network_software", "serving_stack"]
-
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
     (r"vulkan", "vulkan"),

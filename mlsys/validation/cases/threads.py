@@ -10,8 +10,6 @@ from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.provenance import as_recorded, comparing
 from mlsys.validation.rows import Row
 
-__all__ = ["beside_gpu", "clock_ratio", "joining", "on_threads", "rented", "threads_of", "widened"]
-
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
 ONE_CORE = 12.8e9
 # Threads that share a layer wait for each other: of t threads, t / (1 + SERIAL (t - 1)) are at work on average, and

@@ -19,8 +19,6 @@ from mlsys.validation.cases.networks import batched, settled, shape_of
 from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
 
-__all__ = ["training"]
-
 BACKWARD = 2.0
 USUAL_LENGTH = 2048
 

@@ -11,9 +11,6 @@ from mlsys.validation.cases.reading import engine_for, number_format, twin_of
 from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.rows import Row
 
-__all__ = ["beyond_cache", "collective", "intensity_sweep", "message", "stream"]
-
-
 # A block waits for its loads, and about half as long again for its stores and for its successor.
 TURN_OVER = 1.5
 # Launches vanish in so many bytes.

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from mlsys.workloads.drawn.pictures import DrawnPictures
 from mlsys.workloads.drawn.sketch import Sheet
 
-__all__ = ["DrawnTape"]
-
 _ROTATION = 10000.0  # Su et al. 2021, section 3.3
 
 

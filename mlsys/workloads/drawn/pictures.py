@@ -6,8 +6,6 @@ from mlsys.errors import ArgumentError
 from mlsys.workloads.drawn.rows import DrawnRows
 from mlsys.workloads.zoo.picture import Pair, Shape
 
-__all__ = ["DrawnPictures"]
-
 
 class DrawnPictures(DrawnRows):
     """Appends calls and edges where a picture's tape appends counts; arguments as there."""

@@ -9,8 +9,6 @@ from mlsys.workloads.drawn.sketch import Sheet, Sketch
 from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.zoo.picture import Picture, Shape
 
-__all__ = ["DrawnRows"]
-
 # The operator of each activation, and what it is told beside its tensor.
 _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "relu": ("relu.default", {}),

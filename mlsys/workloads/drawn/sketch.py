@@ -13,8 +13,6 @@ from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
 from mlsys.workloads.workload import Held
 
-__all__ = ["DrawnCall", "Sheet", "Sketch"]
-
 _COUNTER = 8  # bytes of a whole number: places of words, how many batches a normalisation has seen
 
 
