@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import fields, replace
+from statistics import median
 
 import pytest
 
 from mlsys.hardware import Hardware, view
 from mlsys.models.analysis.model import setting_of
-from mlsys.models.calibrated.library import machines
+from mlsys.models.calibrated import Stack, calibrated_times
+from mlsys.models.calibrated.effects import levels_of
+from mlsys.models.calibrated.library import fitted, machines
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.reading import engine_for
 from mlsys.validation.cases.threads import beside_gpu, on_threads
+from mlsys.validation.power import measured_powers
 
 
 def test_a_case_on_some_cores_travels_to_another_process() -> None:
@@ -159,3 +164,43 @@ def test_highest_accuracy_of_bert_is_eight_bits_wide_on_hopper_and_sixteen_on_am
             formats.setdefault(row.device, set()).add(interpret(row).engine.computes_in)
     assert formats["NVIDIA H100 SXM5"] == formats["NVIDIA L4"] == {"fp8"}
     assert formats["NVIDIA A100 80GB SXM"] == {"fp16"}
+
+
+@pytest.mark.parametrize("network", ["IC ResNet-8", "VWW MobileNetV1-0.25"])
+def test_a_core_that_issues_two_instructions_needs_about_half_the_cycles(network: str) -> None:
+    """One submitter's runs of MLPerf Tiny on a Cortex-M4 and an M7, whose rate of SMLAD is the same each cycle."""
+    cycles, told = [], []
+    for device, clock in (("STM32L4R5 (Cortex-M4F 120 MHz)", 120e6), ("STM32H7A3 (Cortex-M7 280 MHz)", 280e6)):
+        metered = (row for row in shipped_rows() if row.device == device and row.model == network)
+        row = next(row for row in metered if "submitter Krai" in row.note and "energy-mode run throughput" in row.note)
+        rate = re.search(r"throughput ([\d.]+) inf/s", row.note)
+        assert rate
+        cycles.append(clock / float(rate.group(1)))
+        case = interpret(row)
+        plain = fitted()["microcontroller runtime on MCU"].vectorised()
+        told.append(clock * float(calibrated_times(Stack.of([(case.engine, case.work, True)]), plain)[0]))
+    assert told[0] / told[1] == pytest.approx(cycles[0] / cycles[1], rel=0.25)
+
+
+@pytest.mark.parametrize("name", ["STM32U575", "STM32L4R5", "RA6M4"])
+def test_a_running_core_draws_what_its_data_sheet_says_and_a_little_for_the_rest(name: str) -> None:
+    """Power from data sheets beside what MLPerf Tiny metered, which is no part of it."""
+    metered = [one.watts for one in measured_powers() if one.twin.id == name]
+    assert 0.95 < median(metered) / Hardware[name].tdp.m_as("W") < 1.5
+
+
+def test_layers_left_to_the_processor_take_the_time_that_they_take() -> None:
+    """No fit sees these rows: their source calls them suspect, and says how many layers fell back."""
+    left = [row for row in shipped_rows() if row.software.endswith("AI Hub onnx") and " cpu;" in row.note]
+    ratios = [case.at_least / case.seconds for case in map(interpret, left)]
+    assert len(ratios) >= 15
+    assert 0.5 < min(ratios) <= max(ratios) < 2
+    assert len({row.device for row in left}) >= 4
+
+
+def test_neural_processors_of_phones_are_a_family_of_their_own() -> None:
+    setting = "AI Hub int8 network on NPU"
+    of = {name: levels_of(setting, name)["family"] for name in ("Snapdragon8Gen2", "Snapdragon8Elite", "QCS9075")}
+    assert of["Snapdragon8Gen2"] == of["Snapdragon8Elite"] != of["QCS9075"]
+    # Apart from their neural processors, phones and boards have the same cores.
+    assert "phone" not in levels_of("ncnn network on CPU", "Snapdragon8Gen2_CPU")["family"]

@@ -126,6 +126,11 @@ def pool_of(setting: str) -> str:
     return next((name for name, pool in POOLS.items() if re.search(pool.settings, setting)), "")
 
 
+# Twins of phones. Their neural processors run at the highest clock for the second that a measurement takes; the same
+# cores in a board, a car or a laptop at one that they keep, 1.5 to 2 times slower beside what is told of their peaks.
+_PHONES = r"Snapdragon\d|Apple_A\d|Kirin|Dimensity"
+
+
 @lru_cache(maxsize=512)
 def _family(device: str) -> str:
     """Return maker and architecture of a twin, without what sets members of a family apart."""
@@ -137,7 +142,8 @@ def _family(device: str) -> str:
     except UnknownNameError:
         return ""
     plain = twin.architecture.replace("Arm Cortex", "Cortex").replace("Apple ", "Apple")
-    return f"{twin.vendor} {re.sub(r'[ ,(].*', '', plain)}"
+    where = " in a phone" if twin.kind == "NPU" and re.match(_PHONES, twin.id) else ""
+    return f"{twin.vendor} {re.sub(r'[ ,(].*', '', plain)}{where}"
 
 
 @lru_cache(maxsize=4096)

@@ -73,6 +73,10 @@ PEER_LINK = 40e9
 UNPACKING, ROWS_UNPACKED_FOR = 2.0, 128.0
 # Units that do less each cycle are cores of a processor, whose products take narrow weights as they are.
 SMALLEST_MULTIPROCESSOR = 256.0
+# Cores below this clock, Hz, few on a chip, are microcontrollers'. What they issue for an operation besides the
+# multiplication: for four multiply-accumulates, 8 operations, a load of weights, two instructions that widen them to
+# pairs (SXTB16), two loads of inputs that were widened before, and the loop, as CMSIS-NN's kernels have.
+SLOWEST_PROCESSOR, MOST_CORES, WIDENING = 0.8e9, 2.0, 6 / 8
 
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
@@ -131,6 +135,18 @@ def unpacking_seconds(
     most = saved * moving[here] / np.maximum(kernels["moved"][here], 1.0)
     narrow = (stored > 0) & (saved > 0) & multiprocessor[here]
     found: Array = np.where(narrow, np.minimum(unpacking, most), 0.0)
+    return found
+
+
+def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+    """Return seconds in which a microcontroller widens 8-bit operands and loads them, beside multiplying them.
+
+    A core issues them one after the other with its multiplications, as many each cycle as it does operations of
+    floating point: one, or two where it issues two instructions. None for other machines, which multiply bytes.
+    """
+    small = (engines["bits"] <= 8) & (engines["clock"] < SLOWEST_PROCESSOR) & (engines["units"] <= MOST_CORES)
+    rate = own["vector"] * engines["vector"]
+    found: Array = np.where(small, WIDENING * kernels["flops"] / rate, 0.0)[here]
     return found
 
 

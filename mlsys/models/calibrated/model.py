@@ -9,6 +9,7 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   library's heuristic does;
 - weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
   their transfer;
+- a microcontroller widens bytes to 16 bits and loads them one instruction after the other;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop``;
@@ -33,6 +34,7 @@ from mlsys.models.calibrated.laws import (
     power_ceiling,
     product_seconds,
     unpacking_seconds,
+    widening_seconds,
 )
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, VECTOR, Work
@@ -309,6 +311,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     here = kernels["kind"] == MATMUL
     if here.any():
         working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
+        working[here] += widening_seconds(kernels, engines, own, here)
         moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
     working[here] = kernels["flops"][here] / (own["vector"][here] * engines["vector"][here])
@@ -335,8 +338,9 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     working = times.working > times.moving
     multiplies = kind == MATMUL
-    unpacks = np.zeros(len(kind), dtype=bool)
+    unpacks, widens = np.zeros(len(kind), dtype=bool), np.zeros(len(kind), dtype=bool)
     if multiplies.any():
+        widens[multiplies] = widening_seconds(stack.kernels, engines, own, multiplies) > 0
         unpacks[multiplies] = unpacking_seconds(stack.kernels, engines, own, times.moving, multiplies) > 0
     near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
     product = working & ((kind == MATMUL) | (kind == ATTENTION))
@@ -349,7 +353,7 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
         "clock": product & times.chained,
         "power": limited,
         "node": limited & np.isfinite(engines["power"]),
-        "vector": (working & ((kind == VECTOR) | (kind == ATTENTION))) | (~working & unpacks),
+        "vector": (working & ((kind == VECTOR) | (kind == ATTENTION) | widens)) | (~working & unpacks),
         "link": working & (kind == COLLECTIVE),
         "bandwidth": (~working & (stack.main > 0)) | (~near & (waits | (~working & (stack.near > 0)))),
         "cache_bandwidth": near & (waits | (~working & (stack.near > 0))),
