@@ -229,6 +229,10 @@ def reduction(row: Row) -> Case:
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
 # must hold four blocks to stay busy; its normalisation runs sixteen blocks, each of which reads its row twice.
 IN_REGISTERS, SOFTMAX_BLOCKS, NORM_BLOCKS = 1024, 4, 16
+# It does so on NVIDIA's only with rows of whole vectors, in bytes, and never beyond what a block may have without asking
+# for more (aten/src/ATen/native/cuda/SoftMax.cu, `can_use_smem`). Other rows are read for the largest value, for the
+# sum and for the result: two blocks on a unit find the last in its cache if both rows fit.
+VECTOR_LOAD, BLOCK_MEMORY, READING_AGAIN = 16, 48 * 1024, 2
 
 
 def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
@@ -238,13 +242,17 @@ def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
         return 1.0
     stated = re.search(r"PyTorch (\d+)\.(\d+)", row.software)
     shared = stated is not None and (int(stated[1]), int(stated[2])) >= (2, 1)
-    if kind == "softmax" and not shared:
+    if kind == "softmax" and (not shared or length <= IN_REGISTERS):
         return 1.0 if length <= IN_REGISTERS else 2.0
     with comparing():
         levels = [level for level in view(twin, fmt.computes).levels if level.name in ("L1", "LDS", "Shared")]
         room = max((level.usable or level.capacity or 0.0 for level in levels), default=0.0)
-    blocks = SOFTMAX_BLOCKS if kind == "softmax" else NORM_BLOCKS
-    return 1.0 if blocks * length * fmt.value <= room else 2.0
+    size = length * fmt.value
+    if kind != "softmax" or twin.vendor != "NVIDIA":
+        return 1.0 if (SOFTMAX_BLOCKS if kind == "softmax" else NORM_BLOCKS) * size <= room else 2.0
+    if size % VECTOR_LOAD == 0 and size < BLOCK_MEMORY and SOFTMAX_BLOCKS * size <= room:
+        return 1.0
+    return 2.0 if READING_AGAIN * size <= room else 3.0
 
 
 def element_wise(row: Row) -> Case:
