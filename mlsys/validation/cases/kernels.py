@@ -229,9 +229,9 @@ def reduction(row: Row) -> Case:
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
 # must hold four blocks to stay busy; its normalisation runs sixteen blocks, each of which reads its row twice.
 IN_REGISTERS, SOFTMAX_BLOCKS, NORM_BLOCKS = 1024, 4, 16
-# It does so on NVIDIA's only with rows of whole vectors, in bytes, and never beyond what a block may have without asking
-# for more (aten/src/ATen/native/cuda/SoftMax.cu, `can_use_smem`). Other rows are read for the largest value, for the
-# sum and for the result: two blocks on a unit find the last in its cache if both rows fit.
+# It does so only with rows of whole vectors, of so many bytes, and within what a block has without asking for more
+# (aten/src/ATen/native/cuda/SoftMax.cu, `can_use_smem`); AMD's are not told apart, whose rows do not show it. Other rows
+# are read for the largest value, for the sum and for the result; two that fit a unit's cache are found there again.
 VECTOR_LOAD, BLOCK_MEMORY, READING_AGAIN = 16, 48 * 1024, 2
 
 

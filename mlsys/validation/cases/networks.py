@@ -260,18 +260,23 @@ def encoder(row: Row) -> Case:
     fmt = number_format(row.precision)
     twin, kind, engine = _engine(row, fmt)
     batch = batch_of(row)
-    shape = shape_of(row)
+    padded = shape_of(row)
+    shape = dict(padded)
     if "sequence" in shape and "Triton" in row.software:
         shape["sequence"] = max(1, round(HALF_FULL * shape["sequence"]))
-    work = batched(row.model, fmt, batch, shape=shape)
-    if "INT8-v1" in row.precision:
-        work = _wide_results(work)
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
+    piece = _piece(batch, padded.get("sequence", 1), stages)
+    work = batched(row.model, fmt, piece, shape=shape)
+    if "FasterTransformer" in row.software:
+        work = joined(work, _scores_apart(row.model, padded, fmt, piece))
+    if "INT8-v1" in row.precision:
+        work = _wide_results(work)
     if stages > 1:
-        # As many micro-batches as stages, or as the batch gives, and the time to fill the pipeline.
-        pieces = min(batch, stages)
-        engine = side_by_side(engine, stages * pieces / (pieces + stages - 1))
+        # Each machine runs its part of the layers once for each piece, and waits for the first to reach it.
+        columns = work.columns.copy()
+        columns[Work.FIELDS.index("count")] *= (batch / piece + stages - 1) / stages
+        work = Work(columns)
     if tensor > 1:
         blocks = whole_number(r"(\d+) layers", row.model, "layers")
         hidden = whole_number(r"hidden (\d+)", row.model, "hidden size")
@@ -279,7 +284,44 @@ def encoder(row: Row) -> Case:
         engine = side_by_side(engine, tensor)
         work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
     seconds, inverse = seconds_each(row)
-    return Case(row, "transformer", f"{settled(row)} transformer on {kind}", twin, engine, work, seconds, inverse)
+    # TorchScript fuses what is element-wise, unlike PyTorch that runs operator by operator.
+    software = "compiled" if "TorchScript" in row.software else settled(row)
+    return Case(row, "transformer", f"{software} transformer on {kind}", twin, engine, work, seconds, inverse)
+
+
+# Tokens, padded ones too, of a piece of the batch that FasterTransformer sends down a pipeline (`getLocalBatchSize` of
+# src/fastertransformer/utils/nccl_utils.cc).
+PIECE_TOKENS = 1024
+# It fuses attention of heads of one width, in 16 and 8 bits, up to so many tokens (`getAttentionType` of
+# layers/attention_layers/BaseAttentionLayer.h).
+FUSED_WIDTH, FUSED_TOKENS, FUSED_BYTES = 64, 384, 2
+
+
+def _piece(batch: int, tokens: int, stages: int) -> int:
+    """Return how many samples at a time go down a pipeline of so many stages: all where there is one."""
+    if stages < 2:
+        return batch
+    piece = batch // stages if batch % stages == 0 else batch
+    while piece * tokens > PIECE_TOKENS and piece % 2 == 0:
+        piece //= 2
+    return piece
+
+
+def _scores_apart(name: str, shape: Mapping[str, int], fmt: Format, batch: int) -> Work:
+    """Return the passes over the scores of attention that is not fused, a kernel for each layer.
+
+    The first product writes them, the softmax reads and writes them, the second product reads them: all padding too.
+    """
+    kernels = []
+    for operator in built(name, **shape).operators:
+        sizes = operator.shape
+        if operator.kind != "attention":
+            continue
+        fits = sizes["head_dim"] == FUSED_WIDTH and sizes["keys"] <= FUSED_TOKENS and fmt.value <= FUSED_BYTES
+        if not fits:
+            scores = batch * sizes["batch"] * sizes["heads"] * sizes["queries"] * sizes["keys"]
+            kernels.append(Kernel(VECTOR, flops=0.0, moved=4.0 * scores * fmt.value))
+    return Work.of(kernels)
 
 
 def _wide_results(work: Work) -> Work:
