@@ -230,7 +230,7 @@ def reduction(row: Row) -> Case:
 # must hold four blocks to stay busy; its normalisation runs sixteen blocks, each of which reads its row twice.
 IN_REGISTERS, SOFTMAX_BLOCKS, NORM_BLOCKS = 1024, 4, 16
 # It does so only with rows of whole vectors, of so many bytes, and within what a block has without asking for more
-# (aten/src/ATen/native/cuda/SoftMax.cu, `can_use_smem`); AMD's are not told apart, whose rows do not show it. Other rows
+# (aten/src/ATen/native/cuda/SoftMax.cu, `can_use_smem`); AMD's do not show it. Other rows
 # are read for the largest value, for the sum and for the result; two that fit a unit's cache are found there again.
 VECTOR_LOAD, BLOCK_MEMORY, READING_AGAIN = 16, 48 * 1024, 2
 
