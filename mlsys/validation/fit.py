@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ PRIORS: dict[str, Prior] = {
     "link": Prior(0.7, 1.4, 0.05, 1.0, "ring all-reduce attains 70 to 90 % of its links"),
     "hop": Prior(2e-6, 2.5, 1e-7, 1e-3, "one step of a collective: a launch and a flight"),
     "energy": Prior(1.2e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 300 TFLOP/s; with the design power a ceiling"),
+    "splits": Prior(8.0, 4.0, 1.0, 32.0, "cuBLAS splits a deep reduction among blocks, other kernels do not"),
+    "chain": Prior(1.0, 1.5, 0.25, 8.0, "of the cycles of one instruction; other kernels wait for loads between them"),
 }
 
 # A layer of a training step is many small kernels beside its products, each started from Python: gradients of biases
@@ -64,9 +66,14 @@ DECODE = {
 }
 
 
+# Only sweeps of products tell how one kernel splits and chains its sums; elsewhere they are a library's best.
+WHOLE = {name: replace(PRIORS[name], centre=getattr(Parameters(), name)) for name in ("splits", "chain")}
+
+
 def _priors(setting: str) -> list[Prior]:
     """Return the priors of a setting, in the order of the parameters."""
     own = PRIORS | ({"launch": TRAINING_LAUNCH} if setting.endswith(" training on GPU") else {})
+    own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= DECODE if re.search(r" llm decode on GPU$|^HPU graphs", setting) else {}
     return [own[name] for name in Parameters.names()]
 
@@ -170,6 +177,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
             for index in range(len(names))
         ]
     )
+    felt &= [name not in WHOLE or priors[index] is not WHOLE[name] for index, name in enumerate(names)]
 
     def whole(part: Array) -> Array:
         point = first.copy()

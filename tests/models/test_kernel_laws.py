@@ -24,6 +24,7 @@ from mlsys.models.calibrated import (
     snapshot,
 )
 from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
+from mlsys.models.calibrated.library import parameters_of
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.experts import _busiest
 from mlsys.validation.fit import fit
@@ -242,3 +243,37 @@ def test_power_pays_for_bytes_as_a_t4_does() -> None:
     (slow, low), (fast, high) = rates["fp32"], rates["int8"]
     assert 4.5 < fast / slow < 6.5
     assert high / low == pytest.approx(fast / slow, rel=0.15)
+
+
+def test_a_kernel_that_splits_no_sum_takes_time_in_proportion_to_depth() -> None:
+    """Published rows: NVFP4 of TensorRT-LLM on a B200 takes 1.8 ns a step in one block and in six, however deep."""
+    rows = {row.seq_or_shape: interpret(row) for row in shipped_rows() if "TensorRT-LLM" in row.software}
+    deep = [
+        case
+        for case in rows.values()
+        if case.setting.startswith("TensorRT-LLM fp4") and case.work["m"][-1] < 10 and case.work["k"][-1] > 50_000
+    ]
+    assert len(deep) == 2
+    one, six = ((case.seconds - 1e-5) / case.work["k"][-1] for case in deep)
+    assert one == pytest.approx(six, rel=0.05)
+    found = parameters_of("TensorRT-LLM fp4 gemm on GPU")[0]
+    assert found.splits < 2, "blocks idle beside one that sums"
+    engine = snapshot(view(Hardware["B200"], "fp4")).changed(**WIDE).settled()
+    works = [_product(8, 128, depth) for depth in (20_000, 40_000)]
+
+    def working(depth: int, **own: float) -> float:
+        times = kernel_times(Stack.of([(engine, works[depth], True)]), replace(QUIET, **own).vectorised())
+        return float(times.working.sum())
+
+    assert working(1, splits=1.0) == pytest.approx(2 * working(0, splits=1.0))
+    assert working(1, splits=32.0) < 0.5 * working(1, splits=1.0), "split, idle units help"
+    assert working(0, splits=1.0, chain=3.0) == pytest.approx(3 * working(0, splits=1.0))
+
+
+def test_layers_that_take_turns_push_each_other_out_of_the_cache() -> None:
+    """Arithmetic: one layer of 20 MB fits an H100's 50 MB; of six, none is found there again."""
+    engine = snapshot(view(Hardware["H100"], "fp8"))
+    kernel = Kernel(MATMUL, 2.0 * 16 * 4096 * 5000, 20.48e6 + 1e5, weights=20.48e6, m=16, n=4096, k=5000)
+    one, six = (Stack.of([(engine, Work.of([kernel]), copies)]) for copies in (1, 6))
+    assert (one.main[0], six.main[0]) == (0.0, 20.48e6)
+    assert six.near[0] == pytest.approx(1e5), "the activations are found all the same"

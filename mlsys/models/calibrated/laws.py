@@ -33,7 +33,6 @@ ALL_TILES = np.array(TILES + SMALL_TILES, dtype=float)
 AT_ONCE = 256  # products whose tiles are tried together: all at once would leave the processor's cache
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
-MOST_SPLITS = 32.0
 # Cycles from one step of a sum to the next, however small the block: an instruction of a matrix unit, of 16 steps,
 # takes about 33 (Ampere), one of the vector units 4; both recalled, and twice as many fit the measurements worse.
 # Formats of 4 bits take more steps an instruction; those of 8 bits too, but their sums are then moved on to wider ones.
@@ -215,7 +214,8 @@ def product_seconds(
         "supply": fed / units * shared,
         "width": np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5),
         "tall": np.where(array > 1, np.ceil(k / array) * array, k),  # a systolic array pads the reduction
-        "chain": _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
+        "chain": own["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
+        "splits": own["splits"][here],
         "ramp": own["ramp"][here],
     }  # fmt: skip
     pieces = [
@@ -238,7 +238,7 @@ def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_],
     allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
     blocks = np.ceil(m / rows) * np.ceil(n / columns) * products["batch"]
     # Along the reduction a block is split as often as fills the units, or not at all.
-    fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, MOST_SPLITS)
+    fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, products["splits"])
     times, waits, chained = [], [], []
     for split in (np.ones_like(fill), fill):
         depth = products["tall"] / split

@@ -32,6 +32,7 @@ _MACHINES = Path(__file__).parent / "machines.yaml"
 # What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
 _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
 _TIMES = ("launch", "hop", "energy")
+_SHAPES = ("ramp", "splits", "chain")
 
 
 @lru_cache(maxsize=1)
@@ -107,7 +108,7 @@ def scaled(parameters: Parameters, factor: float) -> Parameters:
         value = getattr(parameters, name)
         if name in _TIMES:
             values[name] = value * factor
-        elif name == "ramp":
+        elif name in _SHAPES:
             values[name] = value
         else:
             values[name] = min(value / factor, max(value, _MOST.get(name, float("inf"))))

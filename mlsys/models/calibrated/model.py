@@ -5,8 +5,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 - a product of (M × K) by (K × N), done S ways along K in blocks of T × T′, runs in
   ``waves = ceil(ceil(M/T) · ceil(N/T′) · batch · S / U)`` waves of
   ``max(2·T·T′·(K/S + ramp) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U), (K/S)·chain)`` each,
-  where a step of a sum follows the last after ``chain``; the best tile of a small menu is taken, as a
-  library's heuristic does;
+  where a step of a sum follows the last after ``chain`` times the cycles of one instruction, and ``S`` is at most
+  ``splits``; the best tile of a small menu is taken, as a library's heuristic does;
 - weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
   their transfer;
 - a microcontroller widens bytes to 16 bits and loads them one instruction after the other;
@@ -74,6 +74,11 @@ class Parameters:
         Joules that the whole board spends on one 16-bit operation at 7 nm: with the design
         power, a ceiling on the sustained rate. In proportion to the bits of the format,
         and to the square root of the node.
+    splits
+        Parts that a kernel splits the reduction of a product into at most: 1 for one that never does.
+    chain
+        How many times as long as one instruction after the other a step of a block's reduction takes at least:
+        above 1 where loads, or sums of scaled blocks, stand between them.
     """
 
     compute: float = 0.8
@@ -85,6 +90,8 @@ class Parameters:
     link: float = 0.7
     hop: float = 2e-6
     energy: float = 1.3e-12
+    splits: float = 32.0
+    chain: float = 1.0
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -130,14 +137,14 @@ class Stack:
     RECORDED = ("matmul", "vector", "bandwidth", "cache_bandwidth", "units", "clock", "power", "link", "node")
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[MachineView | Snapshot, Work, bool]]) -> Stack:
+    def of(cls, pairs: Sequence[tuple[MachineView | Snapshot, Work, float]]) -> Stack:
         """Return the cases side by side.
 
         Parameters
         ----------
         pairs
             For each case its machine (a view, or a share of one), its work, and whether data that fit stay in the
-            cache from one kernel, or one repetition, to the next.
+            cache from one kernel, or one repetition, to the next: how many copies of the weights take turns, or 0.
         """
         lengths = [work.columns.shape[1] for _, work, _ in pairs]
         case = np.repeat(np.arange(len(pairs)), lengths)
@@ -145,7 +152,7 @@ class Stack:
         machines = [one if isinstance(one, Snapshot) else snapshot(one) for one, _, _ in pairs]
         read: dict[tuple[int, frozenset[str]], list[float]] = {}
         rows = []
-        asks: dict[tuple[int, bool], frozenset[str]] = {}  # one work may run on hundreds of machines
+        asks: dict[tuple[int, float], frozenset[str]] = {}  # one work may run on hundreds of machines
         held: dict[int, float] = {}
         for machine, (_, work, kept) in zip(machines, pairs, strict=True):
             asked = id(work), kept
@@ -158,12 +165,13 @@ class Stack:
         rates = np.array(rows).reshape(-1, len(cls.RATES))
         engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
         kernels = Work(columns)
-        stays = np.array([kept for _, _, kept in pairs], dtype=bool)[case]
+        copies = np.array([kept for _, _, kept in pairs], dtype=float)[case]
+        stays = copies > 0
         totals = np.array([held[id(work)] for _, work, _ in pairs])[case]
         room = HOLDS * engines["cache"]
         weights = kernels["weights"]
         other = kernels["moved"] - weights
-        weights_near = stays & (totals + other <= room)
+        weights_near = stays & (copies * totals + other <= room)
         other_near = stays & (other <= room)
         near = np.where(weights_near, weights, 0.0) + np.where(other_near, other, 0.0)
         return cls(case, kernels, engines, kernels["moved"] - near, near, len(pairs))
@@ -181,7 +189,7 @@ A_LITTLE = 1 + 1e-6
 _IDLE = {"link": 0.0, "cache": 0.0}
 
 
-def _needed(work: Work, stays: bool) -> frozenset[str]:
+def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
     found = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}

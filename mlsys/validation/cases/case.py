@@ -35,7 +35,8 @@ class Case:
         True if the published number is a rate, which falls as time grows.
     stays
         Whether data that fit the cache are found there, because the kernel was repeated
-        on the same data or because the kernel before wrote them.
+        on the same data or because the kernel before wrote them; as a number, how many copies
+        of the weights took turns.
     at_least
         Seconds that latency takes whatever the rates: bytes over what can be in flight.
     power
@@ -51,7 +52,7 @@ class Case:
     work: Work
     seconds: float
     inverse: bool
-    stays: bool = True
+    stays: float = True
     at_least: float = 0.0
     power: float = 0.0
 

@@ -137,14 +137,35 @@ def gemm_kernel(row: Row) -> Case:
         kernel = replace(kernel, moved=kernel.moved + batch * m * n * (2 - fmt.value))
     kernels = [kernel]
     if narrow:
-        kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * (2 + fmt.value)))
+        reads = 2 if _scaled_as_a_whole(row, stack) else 1  # for the largest value, and to quantise
+        kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * (2 * reads + fmt.value)))
     scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
     if "block" in row.precision:
         scheme += f" blocks{_generation(row, stack)}"
     if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
         stack = "vLLM 0.14" if "0.14" in row.software else stack
     setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
-    return case_of(row, "gemm", setting, Work.of(kernels), fmt)
+    case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
+    return replace(case, stays=_copies(row, stack, case))
+
+
+def _scaled_as_a_whole(row: Row, stack: str) -> bool:
+    """Tell whether one scale is found for all activations, which are read once more for their largest value."""
+    plain = row.precision.startswith("fp8") and "block" not in row.precision
+    return plain and (stack == "TensorRT-LLM" or "vLLM 0.14" in row.software)
+
+
+def _copies(row: Row, stack: str, case: Case) -> float:
+    """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
+
+    TensorRT-LLM: as many as fill the cache, at most five, and one of SmoothQuant, by its times; vLLM: one of blocks
+    and of FP4; else six.
+    """
+    if stack == "TensorRT-LLM":
+        if row.precision.startswith("w8a8"):
+            return 1.0
+        return min(5.0, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
+    return 1.0 if stack == "vLLM" and ("block" in row.precision or "fp4" in row.precision) else 6.0
 
 
 # Rows and columns of the one tile that cuBLAS has for batched products of FP32 on the vector units of Ampere and after:
