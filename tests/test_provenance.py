@@ -20,6 +20,7 @@ from mlsys import Hardware, formulas, provenance
 from mlsys.provenance import (
     Fact,
     active_whatifs,
+    extremes,
     perturbed,
     recording,
     remembered,
@@ -360,3 +361,15 @@ def test_what_two_answers_share_takes_no_fact_from_the_sum_of_either() -> None:
     (first,), (second,) = (_powered(name) for name in ("A100", "T4"))
     for answer, fact in ((first, "A100_80GB/power/tdp"), (second, "T4/power/tdp")):
         assert [one.name for one in answer._origin.sets()] == [fact]  # type: ignore[attr-defined]
+
+
+def test_an_extreme_names_what_would_win_under_a_what_if() -> None:
+    def least() -> Quantity:
+        return extremes([Hardware["T4"].memory_bw, bandwidth()])[0]
+
+    before = least()
+    assert [fact.name for fact in before.origin.compared()] == [BANDWIDTH]
+    with perturbed(BANDWIDTH, 0.01):
+        after = least()
+    assert after.m_as("GB/s") < before.m_as("GB/s")
+    assert [fact.name for fact in after.origin.sets()] == [BANDWIDTH]

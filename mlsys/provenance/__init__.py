@@ -8,6 +8,7 @@ which facts it leans on and by which sum it was reached.
 Facts are handed out by :func:`read`, which recorders and what-ifs hear of.
 """
 
+from mlsys.provenance.extremes import extremes
 from mlsys.provenance.origin import Fact, Origin, Step, origin_of, used_facts
 from mlsys.provenance.reading import (
     Seen,
@@ -33,6 +34,7 @@ __all__ = [
     "active_whatifs",
     "as_recorded",
     "comparing",
+    "extremes",
     "fact_magnitude",
     "label_of",
     "listen",
