@@ -61,3 +61,11 @@ def test_an_eager_picture_network_normalises_and_activates_apart(name: str) -> N
     fused = kernels_of(zoo.network(name, precision="fp16"), SINGLE)
     assert _total(written, "moved") > 1.5 * _total(fused, "moved")
     assert float(written["count"][written["kind"] == VECTOR].sum()) > len(fused["kind"])
+
+
+def test_attention_by_one_kernel_moves_no_scores(gpt2: Work) -> None:
+    network = zoo.network("gpt2", batch=BATCH, precision="fp16", sequence=TOKENS, fused=False)
+    fused = eager_kernels(network, SINGLE, written_out=False)
+    scores = BATCH * HEADS * TOKENS * TOKENS
+    assert _total(gpt2, "moved") - _total(fused, "moved") == pytest.approx(LAYERS * 8 * scores * 4, rel=1e-9)
+    assert gpt2["count"].sum() - fused["count"].sum() == 3 * LAYERS

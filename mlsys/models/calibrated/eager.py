@@ -37,15 +37,18 @@ def one_by_one(setting: str) -> bool:
     return _SETTINGS.fullmatch(setting) is not None
 
 
-def eager_kernels(network: Network, fmt: Format, runs: float = 1.0, winograd: bool = False) -> Work:
+def eager_kernels(network: Network, fmt: Format, written_out: bool = True) -> Work:
     """Return the kernels of a network whose operators run one by one.
 
     Parameters
     ----------
     network
         Built in FP16 with nothing fused.
-    fmt, runs, winograd
-        As for :func:`mlsys.models.calibrated.lowering.kernels_of`.
+    fmt
+        Bytes of a weight and of another value.
+    written_out
+        Whether the scores of attention are written to memory, as by code of before PyTorch 2; false where it calls
+        ``scaled_dot_product_attention``.
 
     Examples
     --------
@@ -57,7 +60,7 @@ def eager_kernels(network: Network, fmt: Format, runs: float = 1.0, winograd: bo
     >>> int(compiled["count"].sum()), int(eager["count"].sum())
     (62, 243)
     """
-    plain = kernels_of(network, fmt, runs, winograd)
+    plain = kernels_of(network, fmt)
     columns = plain.columns.copy()
     place = Work.FIELDS.index
     order = network.arrays.order
@@ -74,7 +77,9 @@ def eager_kernels(network: Network, fmt: Format, runs: float = 1.0, winograd: bo
                 columns[place("moved"), row] = plain["moved"][row] * GELU_PASSES / GELU_KERNELS
     here = scores > 0
     # Counted unfused, the scores cross the memory four times: as the products write and read them, and once between.
-    columns[place("moved")] -= np.where(here, 2 * scores * fmt.value, 0.0)
+    columns[place("moved")] -= np.where(here, (2 if written_out else 4) * scores * fmt.value, 0.0)
+    if not written_out:
+        return Work(columns)
     beside = np.zeros((len(Work.FIELDS), int(here.sum())))
     beside[place("kind")] = VECTOR
     beside[place("moved")] = 2 * scores[here] * fmt.value

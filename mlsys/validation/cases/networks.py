@@ -73,9 +73,9 @@ def built(name: str, **shape: object) -> Network:
 
 
 @lru_cache(maxsize=4096)
-def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...], eager: bool) -> Work:
+def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...], eager: str) -> Work:
     if eager:
-        return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, winograd=winograd)
+        return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, eager == "written out")
     return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
 
 
@@ -85,12 +85,13 @@ def batched(
     batch: int,
     winograd: bool = False,
     shape: Mapping[str, int] | None = None,
-    eager: bool = False,
+    eager: str = "",
 ) -> Work:
     """Return a network's kernels at a batch, scaled from those of one sample, which are kept.
 
     Products with weights get ``batch`` times the rows, those without ``batch`` times the copies;
-    of an embedding each sample reads rows of its own. ``eager`` networks run operator by operator.
+    of an embedding each sample reads rows of its own. An ``eager`` network runs operator by operator, with the scores
+    of its attention ``"written out"`` or by one ``"fused"`` kernel.
     """
     single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), eager)
     columns = single.columns.copy()
@@ -171,7 +172,7 @@ def inference(row: Row) -> Case:
     software = settled(row)
     winograd = "ncnn" in row.software and fmt.computes != "int8"
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
-    work = batched(row.model, fmt, batch, winograd, shape_of(row), one_by_one(setting))
+    work = batched(row.model, fmt, batch, winograd, shape_of(row), _attention(row) if one_by_one(setting) else "")
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
@@ -201,6 +202,11 @@ def _left_to_processor(row: Row, work: Work) -> float:
     products = work["count"] * (work["kind"] == MATMUL)
     numbers = (products * work["m"] * work["n"] * work["batch"]).sum() / products.sum()
     return float(PLAIN_LOOP * numbers * int(stated.group(1)))
+
+
+def _attention(row: Row) -> str:
+    """Return how eager PyTorch attends: from version 2 on by one kernel, where the source does not say otherwise."""
+    return "written out" if "HF eager attention" in row.note or "PyTorch 2" not in row.software else "fused"
 
 
 # NVIDIA's submissions reach BERT's 99.9 % in FP8 on Hopper and Ada, under metadata that say fp16: `precision = "fp16"`
