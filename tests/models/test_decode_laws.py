@@ -181,3 +181,18 @@ def test_a_recurrent_layer_stored_in_fp16_on_a_p100_takes_longer_than_in_fp32() 
     (measured, predicted), (plain, wide) = found["pseudo-fp16"], found["fp32"]
     assert measured > 2 * plain
     assert 1.4 < predicted / wide < measured / plain * 1.2
+
+
+def test_a_recurrent_layer_does_the_work_that_its_sheet_counts() -> None:
+    """DeepBench states a rate beside the time of some rows, 13.78 TFLOP/s of a V100: with the input's product 27.6."""
+    counted = 0
+    for row in shipped_rows():
+        stated = re.search(r"([\d.]+) TFLOP/s from shape/time", row.note)
+        if stated and row.workload.startswith("rnn_fwd"):
+            case = interpret(row)
+            assert case.work.flops <= 1.05 * case.engine.matmul * case.seconds
+            assert float((case.work["flops"] * case.work["count"]).sum()) / case.seconds == pytest.approx(
+                float(stated[1]) * 1e12, rel=0.01
+            )
+            counted += 1
+    assert counted > 15

@@ -285,27 +285,32 @@ def element_wise(row: Row) -> Case:
     return case_of(row, kind, _software(row), work, fmt, elements)
 
 
+# Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in
+# FP32: of a tile of 8 × 8 a thread widens 16 for 64 multiplications, at a quarter of their rate.
+WIDENING = 2.0
+
+
 def recurrence(row: Row) -> Case:
-    """Return the case of a recurrent layer as DeepBench runs it, each step after the other."""
+    """Return the case of a recurrent layer as DeepBench runs it, each step after the other.
+
+    The layer takes its input as it is (`CUDNN_SKIP_INPUT`, baidu-research/DeepBench, code/nvidia/rnn_bench.cu): its
+    only products are those with the state.
+    """
     s = numbers_in(row.seq_or_shape)
     if not {"hidden", "batch", "timesteps"} <= s.keys():
         raise Inexpressible("shape of the recurrent layer not stated")
     gates = {"LSTM": 4, "GRU": 3}.get(row.workload.split()[-1], 1)
     fmt = number_format(row.precision)
     hidden, batch, steps = s["hidden"], s["batch"], s["timesteps"]
-    kernels = [
-        product(gates * hidden, batch * steps, hidden, fmt),
-        product(gates * hidden, batch, hidden, fmt, count=steps, weights=True),
-    ]
+    step = product(gates * hidden, batch, hidden, fmt, count=steps, weights=True)
+    old = _cuda(row) < CUDA_9
+    if old:
+        step = replace(step, n=max(batch, NARROWEST_TILE))
     if "pseudo" in row.precision:
-        # On P100 a layer whose weights are stored in FP16 takes 2.3 times as long as the same layer in FP32 (1,536
-        # wide, 32 at a time, 375 steps): as if each step first wrote them out in FP32.
-        kernels[1] = product(gates * hidden, batch, hidden, replace(fmt, weight=4, value=4), count=steps, weights=True)
-        kernels.append(Kernel(VECTOR, 0.0, (2.0 + 4.0) * gates * hidden**2, count=steps))
-    if "CUDA 8" in row.software:
-        # cuDNN before version 7: a step's gates are a kernel of their own, of which its start is what is felt.
-        kernels.append(Kernel(VECTOR, 0.0, 0.0, count=steps))
-    return case_of(row, "recurrent layer", _software(row), Work.of(kernels), fmt)
+        step = replace(step, k=WIDENING * hidden)
+    # cuDNN before version 7: a step's gates are a kernel of their own, of which its start is what is felt.
+    apart = [Kernel(VECTOR, 0.0, 0.0, count=steps)] if old else []
+    return case_of(row, "recurrent layer", _software(row), Work.of([step, *apart]), fmt)
 
 
 def layer_of_gpt3(row: Row) -> Case:
