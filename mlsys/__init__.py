@@ -4,8 +4,6 @@ The names are few and load when first used, so that ``import mlsys`` stays light
 what they are.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

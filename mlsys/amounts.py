@@ -4,8 +4,6 @@ A comma groups thousands and is never a decimal sign; prefixes mean what they sa
 thousandths is refused; and no text, however hostile, keeps the parser busy.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

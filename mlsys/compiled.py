@@ -1,7 +1,5 @@
 """Compiled loops, also where nothing can be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

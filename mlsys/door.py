@@ -22,8 +22,6 @@ mlsys.errors.ArgumentUnitError: balance(): `peak` must be a quantity in FLOP/s, 
     Write e.g. peak=Q_(312, "FLOP/s")
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

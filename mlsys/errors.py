@@ -4,8 +4,6 @@ Each message says which function and argument, what was wanted, what was
 given, and the line to type instead.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

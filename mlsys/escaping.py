@@ -4,8 +4,6 @@ A name in a model file, a device file or a table of measurements is somebody els
 cursor, in a spreadsheet it could be a formula, in Markdown it could be a link or a picture, or end its table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

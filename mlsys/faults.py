@@ -1,7 +1,5 @@
 """What is wrong with data that somebody wrote: the faults of a JSON Schema in words, each with its place."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import math

@@ -5,8 +5,6 @@ full disk, a kill or an error on the way leave the old file as it was. Several f
 renamed after the last of them is complete.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -4,8 +4,6 @@
 pages use. Significant digits in :func:`natural` follow the size of the number.
 """
 
-from __future__ import annotations
-
 import math
 
 from mlsys.units import Quantity, Unit

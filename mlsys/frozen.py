@@ -1,7 +1,5 @@
 """A mapping that cannot be changed, can be hashed and survives pickling; and objects as a key."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar

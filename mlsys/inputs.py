@@ -1,7 +1,5 @@
 """The one door for files that somebody hands us: read whole, up to a size, and never waited for without end."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import gzip

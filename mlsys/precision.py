@@ -1,7 +1,5 @@
 """Number formats: their names and what one value of each occupies in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Small tables: text for the tests, HTML for the book, Markdown for print."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import html

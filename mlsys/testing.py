@@ -13,8 +13,6 @@ Traceback (most recent call last):
 AssertionError: units differ: 1 GB/s is [information] / [time], 1000000000.0 has no unit
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

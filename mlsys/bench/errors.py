@@ -1,7 +1,5 @@
 """What can go wrong when something is measured; each error is one sentence that says what to do."""
 
-from __future__ import annotations
-
 
 class MeasureError(ValueError):
     """Something cannot be measured on this machine."""

@@ -1,7 +1,5 @@
 """Which machine this is: what a published time must always stand beside."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

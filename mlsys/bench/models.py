@@ -1,7 +1,5 @@
 """Modules with weights in memory, ready to run: by name, or from a factory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Measurements that ship with the package, each with the machine it was taken on."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Measurements as tables for pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mlsys.bench.passes import PassResult

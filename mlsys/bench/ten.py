@@ -1,7 +1,5 @@
 """Ten measurements of this machine, as rows that ``mlsys calibrate`` takes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, get_args

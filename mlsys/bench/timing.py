@@ -4,8 +4,6 @@ Samples are kept raw. The median stands for them, with a confidence interval fro
 which asks nothing of their distribution; a ratio of medians gets a bootstrap interval over rounds.
 """
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """All claims of the book, read from the outputs of its notebooks, and what moved between two versions."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterable, Iterator

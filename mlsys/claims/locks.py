@@ -1,7 +1,5 @@
 """The locked values of the package, ``tests/goldens/*.txt``, and what moved between two versions of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

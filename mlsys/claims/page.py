@@ -5,8 +5,6 @@ prose (``{glue:}`ridge```) and files it, with its formula and its sources, in th
 table that closes the page.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math

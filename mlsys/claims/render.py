@@ -1,7 +1,5 @@
 """How claims look: a line under the cell, a hover card in the prose, a table at the end."""
 
-from __future__ import annotations
-
 import html
 import sys
 from collections.abc import Iterable, Mapping, Sequence

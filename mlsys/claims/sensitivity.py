@@ -4,8 +4,6 @@ The page's code cells run in this process, so that a whole page costs a fraction
 second and every fact it reads can be tried in turn.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -5,8 +5,6 @@ that a page claims does: its names lead to results that know their model, argume
 through the assignments above it to values that the page sets.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

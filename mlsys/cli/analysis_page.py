@@ -1,7 +1,5 @@
 """An analysis as one HTML file that needs nothing beside it."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 

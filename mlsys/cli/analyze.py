@@ -1,7 +1,5 @@
 """``mlsys analyze`` and ``mlsys compare``: where a network's time goes, on one device or several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

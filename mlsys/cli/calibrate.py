@@ -1,7 +1,5 @@
 """``mlsys calibrate`` and ``mlsys measure``: ten measurements that make the estimates your own."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """``mlsys claims``: what the pages state, what moved, what it leans on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``mlsys compile-bench``: what compiling a network is worth on this machine."""
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

@@ -1,7 +1,5 @@
 """``mlsys device``, ``mlsys devices``, ``mlsys check``: look things up in the catalogue."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``mlsys edge``: make a network small enough for a device, and see what that costs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

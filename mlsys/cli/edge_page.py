@@ -1,7 +1,5 @@
 """The reports of an edge run: CSV files, three pictures, Markdown, and one HTML file that needs nothing beside it."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """``mlsys explain``: measure a network in several ways, keep the samples, and say why it is slow."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An explained measurement as one HTML file that needs nothing beside it, with its pictures and its raw data."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """``mlsys explain compare`` and ``guide``: platforms side by side, and which one a requirement leaves."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

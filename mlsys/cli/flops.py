@@ -1,7 +1,5 @@
 """``mlsys flops``: the work, the weights and the bytes of a network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """The ``mlsys`` command, one subcommand a question."""
 
-from __future__ import annotations
-
 import gc
 
 import click

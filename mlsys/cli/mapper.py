@@ -1,7 +1,5 @@
 """``mlsys mapper``: the best tiles and loop order, for a file of matrix products or for one layer."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any, get_args

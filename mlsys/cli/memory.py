@@ -1,7 +1,5 @@
 """``mlsys memory``: one block of memory for all activations of a network, and whether it fits a device."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every command that takes a network shares: its options, the door, and the sizes it used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, get_args
 

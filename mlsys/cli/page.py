@@ -1,7 +1,5 @@
 """What every report in HTML shares: one file that needs nothing beside it, light or dark as its reader has it."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """``mlsys plan``: which device runs which stage of a pipeline, or which operator of a published instance."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

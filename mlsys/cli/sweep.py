@@ -1,7 +1,5 @@
 """``mlsys sweep``: every combination of networks, devices, batches and number formats."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``mlsys systolic``: cycles and accesses of matrix products on a systolic array."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any, get_args

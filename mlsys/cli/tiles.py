@@ -1,7 +1,5 @@
 """``mlsys tiles``: how a device cuts a network into tiles, and what that costs in time and energy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """Budgets: which of them a variant exceeds, and whether it is accepted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from mlsys.door import checked_number, nonnegative, positive

@@ -1,7 +1,5 @@
 """Raw times of single inferences, and what may be said of so many."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which points no other point beats."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every variant at every clock: time, energy, memory, budgets, and which points no other beats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Run a configuration: piece by piece beside the folder of results, which appears when all of it is there."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

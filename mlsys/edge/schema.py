@@ -1,7 +1,5 @@
 """What a configuration of the edge optimiser may say (JSON Schema), and every fault of one that says something else."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that ships with the package, with the machine it was made on: what the page and the lab read."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import dataclass, replace

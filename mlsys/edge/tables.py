@@ -1,7 +1,5 @@
 """What a run says: tables for CSV files, advice in words, and a report in Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any

@@ -4,8 +4,6 @@ Shares are of one total, the measured median of the whole. They sum to it with a
 the model cannot explain is said, not spread over what it can.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -1,7 +1,5 @@
 """How well a network and a device go together: gates that nothing makes up for, then deductions that are listed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError

@@ -1,7 +1,5 @@
 """What counters of a processor say: instructions a cycle, misses, bytes from memory; None where a counter lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from mlsys.errors import ArgumentError

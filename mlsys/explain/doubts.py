@@ -1,7 +1,5 @@
 """Why a measurement should be doubted, found by itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -7,8 +7,6 @@ Texas Instruments, INA226 data sheet SBOS547: shunt register ±81.92 mV in steps
 averages × (shunt conversion + bus conversion).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

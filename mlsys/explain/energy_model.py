@@ -3,8 +3,6 @@
 energy = static power · time + energy of a cycle · cycles + energy of an access · accesses
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

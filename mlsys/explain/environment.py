@@ -1,7 +1,5 @@
 """All that is known of the machine while something is measured on it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

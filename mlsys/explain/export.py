@@ -1,7 +1,5 @@
 """One network as a PyTorch module, an ONNX model and a LiteRT model, in FP32 or INT8, with the same weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 ``python -m mlsys.explain.firmware tiny-cnn network.h`` writes the header.
 """
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

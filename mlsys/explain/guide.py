@@ -5,8 +5,6 @@ Here the tree splits at the rows' own values, must answer every cell that limits
 it answers is looked up once more.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

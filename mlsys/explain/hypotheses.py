@@ -1,7 +1,5 @@
 """Claims about a change, judged by measurement: passed, failed or undecided, with an interval."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A log from what a board sent over its serial line, with the power that was recorded beside it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from pathlib import Path

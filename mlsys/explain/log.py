@@ -1,7 +1,5 @@
 """A measurement as it is kept: what ran, where and how, and every sample raw."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """Platforms side by side: rows that were measured here, and rows that others published."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ is the median of time × peak over the platforms with the same core that ran the
 with itself left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How a network is measured: cold start apart, warm-up dropped, one core, three runs, all samples kept."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace

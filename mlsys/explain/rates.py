@@ -1,7 +1,5 @@
 """What this machine attains in a number format: measured, not looked up, before what it explains."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

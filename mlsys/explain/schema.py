@@ -1,7 +1,5 @@
 """The published form of a log: JSON lines, one kind of record a line, each with a schema."""
 
-from __future__ import annotations
-
 import functools
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """A benchmark board on a serial line, silicon or simulated, that speaks the commands of MLPerf Tiny's runner."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

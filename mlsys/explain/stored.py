@@ -1,7 +1,5 @@
 """Measurements that ship with the package, each with the machine and the day it was taken."""
 
-from __future__ import annotations
-
 import gzip
 from functools import lru_cache
 from importlib import resources

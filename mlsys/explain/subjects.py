@@ -1,7 +1,5 @@
 """What a name or a file on the command line stands for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """A log in a few numbers and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A row is ``i,layer,start,end,misses,accesses,ms,mJ``: the inference, the layer o
 after, what the board counts, and its own milliseconds, by which the row is checked. Cells may be empty: not counted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

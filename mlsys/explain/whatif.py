@@ -4,8 +4,6 @@ A change applies to some causes only, and only where its premise holds; elsewher
 reason. The factor is a bound, or comes from measured rates: none is taken from a table of typical gains.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError

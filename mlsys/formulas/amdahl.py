@@ -5,8 +5,6 @@ takes over; the rest stays on the host. A kernel that waits for memory on the
 accelerator is *not* serial in this sense: it belongs to the accelerated part.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.door import at_least, door, fraction

@@ -1,7 +1,5 @@
 """Passes over memory that fusion saves, and the traffic of attention with and without tiles."""
 
-from __future__ import annotations
-
 from mlsys.door import count, door, positive
 
 

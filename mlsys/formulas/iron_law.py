@@ -1,7 +1,5 @@
 """The iron law of a task: moving data, computing, and what stays fixed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.door import door, efficiency, nonnegative, positive

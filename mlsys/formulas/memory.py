@@ -1,7 +1,5 @@
 """Bytes that a model occupies, how fast they can be read, and how long a signal travels."""
 
-from __future__ import annotations
-
 import numbers
 
 from mlsys.door import count, door, efficiency, nonnegative, positive

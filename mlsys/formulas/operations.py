@@ -5,8 +5,6 @@ other way. Bytes are compulsory traffic: every input read once, every output
 written once, in the size of one element that the caller names.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.door import at_least, count, door, nonnegative, positive

@@ -6,8 +6,6 @@ S. Williams, A. Waterman, D. Patterson, Roofline: an insightful visual performan
 model for multicore architectures, CACM 52(4), 2009.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.door import door, nonnegative, positive

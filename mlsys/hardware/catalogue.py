@@ -1,7 +1,5 @@
 """Finding devices: ``Hardware.Cloud.A100`` reads one file, once, when asked."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

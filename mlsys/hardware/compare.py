@@ -3,8 +3,6 @@
 Nothing here notes a use of a fact: a list of devices is not a claim about them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -4,8 +4,6 @@ The data are built from the stream of events: duplicate keys are noted, and anch
 trees and files larger than :data:`MAX_BYTES` are refused before anything is built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any

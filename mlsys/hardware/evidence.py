@@ -1,7 +1,5 @@
 """How well the values that somebody leans on are known: verified, or following from verified ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Finding devices by what they can do, without noting a use of their facts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from mlsys.door import checked_number, positive

@@ -4,8 +4,6 @@
 the units are ours.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Iterator

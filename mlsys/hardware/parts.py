@@ -1,7 +1,5 @@
 """What a device is made of: memory levels and links, frozen carriers of sourced quantities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

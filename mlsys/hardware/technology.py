@@ -4,8 +4,6 @@ Both are said in words in the files, as their makers say them: ``LPDDR5-6400, 25
 ``TSMC 4NP``. They become typed here, once, by a closed table: what it does not know is an error.
 """
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 

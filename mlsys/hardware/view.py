@@ -6,8 +6,6 @@ a what-if acts on them wherever they are used. What no source is known for is No
 something for granted instead says so in its assumptions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 

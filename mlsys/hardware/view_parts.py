@@ -3,8 +3,6 @@
 Each field is read when it is asked for; see :mod:`mlsys.hardware.view`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Changes of facts that come from outside, by ``MLSYS_PERTURB``: a name that no fact has is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from mlsys._facts import DERIVED, PUBLISHED

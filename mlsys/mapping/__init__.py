@@ -1,7 +1,5 @@
 """Mappings: the choices that join a workload to a device; choices carry no costs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.mapping.dataflows import DATAFLOWS, dataflow, row_stationary

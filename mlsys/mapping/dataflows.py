@@ -1,7 +1,5 @@
 """The named dataflows: which operand stays in the array, as loop nests of one level or two."""
 
-from __future__ import annotations
-
 from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict

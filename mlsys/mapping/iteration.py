@@ -1,7 +1,5 @@
 """Iteration spaces: the loops of an operator and which of them each operand sees."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How scattered accesses use what memory delivers: sectors, strides, layouts, rows of DRAM."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What fusion buys: a network's bound one operator at a time against kernel by kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError

@@ -1,7 +1,5 @@
 """When kernels run that a host asks for and does not wait for: a queue between two clocks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

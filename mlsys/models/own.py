@@ -1,7 +1,5 @@
 """Whose numbers an answer rests on: devices, changed facts and calibrations that the reader brought."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any

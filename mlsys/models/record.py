@@ -5,8 +5,6 @@ unit under ``units``; ``record`` is the version of this form, which grows when a
 meaning.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

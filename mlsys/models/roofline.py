@@ -1,7 +1,5 @@
 """The roofline model: a lower bound on time from peak and bandwidth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mlsys.door import checked_number, efficiency, nonnegative, positive, takes

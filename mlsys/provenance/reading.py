@@ -1,7 +1,5 @@
 """Reading facts: who used them, and what if they were different."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math

@@ -1,7 +1,5 @@
 """Tables and pictures say here that they were made; a page that is open hears of them."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import types

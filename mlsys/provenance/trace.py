@@ -4,8 +4,6 @@ A model computes with plain floats. :func:`traced` notes the facts that are read
 gives its answer, and every quantity of it that has no origin of its own, one step that names them.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

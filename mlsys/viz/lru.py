@@ -1,7 +1,5 @@
 """Misses of a blocked product in LRU caches: simulated, and stored where the pictures ask again and again."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -4,8 +4,6 @@ Pillow tries five filters on every line, which takes longer than drawing the lin
 changed from one line to the next is nearly nothing, so that a single filter serves, in half of the time.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 

@@ -1,7 +1,5 @@
 """Says in one line what the labs need and how to install it, before anything of them is imported."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 for _part in ("ipywidgets", "matplotlib"):

@@ -3,8 +3,6 @@
 The script runs where outputs may run scripts (JupyterLab, Colab, Voilà) and changes nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from mlsys.inputs import shipped_text

@@ -1,7 +1,5 @@
 """The lab on Amdahl's law. Every number in a question or an answer is computed here from the formulas."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A question with its field, its buttons and its feedback."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The lab on compilation. Every number in a question or an answer comes from the stored measurements."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

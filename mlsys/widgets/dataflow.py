@@ -1,7 +1,5 @@
 """The lab on dataflows. Every number in a question or an answer is counted here by the model."""
 
-from __future__ import annotations
-
 from mlsys.mapping import DATAFLOWS, conv_space
 from mlsys.models.dataflow import order_words
 from mlsys.viz.views.dataflow import FLOWS, DataflowScene, least, words_of

@@ -1,7 +1,5 @@
 """The lab on shrinking a network. Every number in a question or an answer comes from the stored run."""
 
-from __future__ import annotations
-
 from mlsys.edge.clock import PowerPoint, split_energy
 from mlsys.edge.points import EdgePoint
 from mlsys.edge.schema import FORMATS

@@ -1,7 +1,5 @@
 """The lab on explaining a measurement. Every number in a question or an answer comes from the stored logs."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Iterator, Mapping

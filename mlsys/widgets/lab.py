@@ -1,7 +1,5 @@
 """The frame of every lab: purpose, predict, explore, check, wrap up."""
 
-from __future__ import annotations
-
 import base64
 import html
 import sys

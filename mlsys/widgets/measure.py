@@ -1,7 +1,5 @@
 """A button that measures on the reader's own machine, in a process of its own that can be stopped."""
 
-from __future__ import annotations
-
 import html
 import json
 import subprocess

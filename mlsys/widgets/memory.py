@@ -1,7 +1,5 @@
 """The lab on the memory wall. Every number in a question or an answer is computed here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mlsys import Hardware

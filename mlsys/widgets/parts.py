@@ -1,7 +1,5 @@
 """Small pieces that every lab is made of; they work with ipywidgets 7.7 and 8."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The lab on placement. Every number in a question or an answer is planned here."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from mlsys.planner.placement.costs import Placed

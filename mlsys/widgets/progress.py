@@ -1,7 +1,5 @@
 """Where the work in a lab is kept: a file beside the notebook, or the memory of this kernel."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import threading

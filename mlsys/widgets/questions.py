@@ -1,7 +1,5 @@
 """Predictions and questions: what is asked, what is right, and what is said to which answer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The lab on the roofline. Every number in a question or an answer is computed here by the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The questions of the lab on the roofline, each with its answer computed by the model."""
 
-from __future__ import annotations
-
 from mlsys import Hardware
 from mlsys.formulas import utilisation_ceiling
 from mlsys.models import roofline

@@ -1,7 +1,5 @@
 """What a lab remembers, as a plain JSON file: the prediction, the sliders, the answers."""
 
-from __future__ import annotations
-
 import json
 import reprlib
 from collections.abc import Mapping

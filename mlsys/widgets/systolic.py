@@ -1,7 +1,5 @@
 """The lab on systolic arrays. Every number in a question or an answer is computed here by the model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mlsys import Hardware

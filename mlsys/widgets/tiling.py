@@ -1,7 +1,5 @@
 """The lab on tiling. Every number in a question or an answer is computed or simulated here."""
 
-from __future__ import annotations
-
 from mlsys import Hardware
 from mlsys.models.tiling import gemm_lower_bound, gemm_tile_words, gemm_traffic, largest_square_tile, tile_sizes
 from mlsys.units import Q_

@@ -1,7 +1,5 @@
 """Numbers as people type them: read, or refused with the line to type instead."""
 
-from __future__ import annotations
-
 import re
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")

@@ -1,7 +1,5 @@
 """The wrap-up of a lab: closed until its questions were answered, whoever runs the cells."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable
 from dataclasses import dataclass

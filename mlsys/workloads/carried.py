@@ -7,8 +7,6 @@ the catalogue that are written down are of this form from the start (:mod:`mlsys
 brought to it here, along its edges, so that both are timed alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Modules of the reader's own: ``package.module:factory``."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import Any

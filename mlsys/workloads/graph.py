@@ -1,7 +1,5 @@
 """Which operator makes which tensor and which operators read it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What makes a configuration no model: sizes that are not whole numbers above zero, or beyond any reason."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What makes an ONNX model no network: sizes below one, groups that divide nothing, functions that explode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators of ONNX under the names that torch's have, with the arguments that their rules ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators: operations and bytes, with shapes and a number format, no hardware."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field

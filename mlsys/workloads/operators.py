@@ -5,8 +5,6 @@ element of a reduction costs is counted term by term in the ``*_OPERATIONS`` tab
 because the literature's counts differ and hide it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mlsys import formulas

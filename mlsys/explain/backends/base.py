@@ -1,7 +1,5 @@
 """What every backend offers, and what it is given."""
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable

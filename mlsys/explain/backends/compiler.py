@@ -1,7 +1,5 @@
 """Apache TVM on this processor: a network compiled to machine code, not tuned."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

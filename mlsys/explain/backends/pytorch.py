@@ -1,7 +1,5 @@
 """PyTorch: eager, and compiled by Inductor."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

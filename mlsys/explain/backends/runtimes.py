@@ -1,7 +1,5 @@
 """ONNX Runtime, OpenVINO and LiteRT on this processor."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """From a device and a network to an analysis."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays of multipliers: weights that stay (TPU) and results that stay (KPU), before one buffer."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property

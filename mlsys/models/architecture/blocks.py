@@ -5,8 +5,6 @@ Three blocks live in the memory, (bm × bk) of the left operand, (bk × bn) of t
 reduction is the innermost loop, so that a sum stays until it is complete.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """Which discipline of tiling suits a device."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from mlsys.door import checked_choice

@@ -1,7 +1,5 @@
 """Processors and microcontrollers: three double-buffered cubes in the cache of each core."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What an operator asks of a machine in plain numbers, and what a plan of it counts."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Graphics processors: tiles in shared memory, in waves over the multiprocessors, and blocks in the L2."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The model: time and energy of a network on a machine of its kind, operator by operator."""
 
-from __future__ import annotations
-
 import math
 import weakref
 from collections.abc import Sequence

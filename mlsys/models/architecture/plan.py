@@ -1,7 +1,5 @@
 """How an operator is cut for a machine: the plan, and what every discipline of cutting has in common."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from collections.abc import Mapping as Named

@@ -1,7 +1,5 @@
 """Misses of every capacity at once, from reuse distances."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The shape of a cache: capacity, lines, ways."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.door import Argument, checked_count, checked_number

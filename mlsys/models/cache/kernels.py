@@ -1,7 +1,5 @@
 """The inner loops, compiled; imported by the functions that need them, not by the package."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -1,7 +1,5 @@
 """Traces of loop nests: products, convolutions, strides and gathers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

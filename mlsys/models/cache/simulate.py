@@ -1,7 +1,5 @@
 """Running a trace through levels of cache."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

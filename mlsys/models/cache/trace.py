@@ -1,7 +1,5 @@
 """Traces: the addresses that a program asks for, in order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Time and energy of a loop nest on a machine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

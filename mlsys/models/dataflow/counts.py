@@ -4,8 +4,6 @@ A tile is loaded where the code for the nest would load it: outside of every tra
 that does not change it. A loop of one step is no loop. Ragged ends count what they hold.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The memories that a loop nest goes through: room and speed from a machine's view, prices from the one price list."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What the order of loops alone does to the words that move."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping as AnyMapping
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ It moves the same values through the same registers as :mod:`mlsys.models.systol
 and is tested equal to it in all that it returns; it keeps no frames.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

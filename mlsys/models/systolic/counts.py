@@ -4,8 +4,6 @@ Every number equals, exactly, what :mod:`mlsys.models.systolic.machine` counts w
 moves the values, and all of it is plain arithmetic that also takes arrays of shapes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from mlsys.choices import Convention, FoldOverlap, Stationary

@@ -6,8 +6,6 @@ and arithmetic alone, and one that also counts the SRAM and the registers in bet
 Prices are those of :mod:`mlsys.models.energy`, by default of 45 nm, as in the customary sum.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

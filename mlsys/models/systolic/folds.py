@@ -14,8 +14,6 @@ dataflow          along the rows  along the columns  streamed
 The left operand is called *ifmap* and the right one *filter*, as in a layer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

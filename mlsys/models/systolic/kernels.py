@@ -1,7 +1,5 @@
 """Loops that numba compiles; the module is imported only where they are needed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.choices import Stationary

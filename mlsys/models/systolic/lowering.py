@@ -1,7 +1,5 @@
 """Operators as matrix products: what an array can run, and the im2col that makes it so."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

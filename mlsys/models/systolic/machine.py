@@ -6,8 +6,6 @@ top row by row, and nothing is read or written but at the edges. What is counted
 happens, not what a formula says should happen.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -9,8 +9,6 @@ What shifts as a whole is a ring: its beginning moves, not its words. The regist
 that is a block longer than the array is high, so that the top row may be a block ahead of the bottom row.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -14,8 +14,6 @@ The counts were verified against recorded runs of the tool (``tests/oracles``); 
 description of their arithmetic, and no code of the tool.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Time on an array whose double buffers are filled from a memory of finite bandwidth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which tile fits a memory, and how little any schedule can move through it."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """A blocked product on a device: time from the words that its tiles move."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from mlsys.door import takes

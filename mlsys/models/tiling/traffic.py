@@ -5,8 +5,6 @@ and stays until it changes again. Edge tiles are as small as they are, so that e
 is exact for any size; counts are Python integers and do not overflow.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where each element of an image tensor lies, layout by layout."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

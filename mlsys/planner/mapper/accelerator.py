@@ -1,7 +1,5 @@
 """Accelerators whose operands go through memories of their own, as the search sees them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.door import checked_choice

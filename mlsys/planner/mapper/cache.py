@@ -1,7 +1,5 @@
 """Results kept by content: the question, and the source of the code that answers it, are the key."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -5,8 +5,6 @@ of the next, so that only the end of the loop is ragged. For one trip count at e
 only the smallest tiles can win: they cost least space and move as much.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Energy and time of a mapping from the words it moves: what the mapper makes small."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ from below by what space they leave to the third, and only pairs whose bound bea
 mapping so far are tried with every chain of the third side.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Compiled loops of the mapper; imported by the functions that need them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -1,7 +1,5 @@
 """The landscape that the mapper searches: mappings at random, and the front of the best."""
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Sequence

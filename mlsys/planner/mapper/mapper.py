@@ -1,7 +1,5 @@
 """The mapper: the best loop nest of an operator on a machine, proven."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -15,8 +15,6 @@ sum parts by loop; only the space t_m t_k + t_k t_n + t_m t_n <= S joins the loo
 What is left is a walk over one loop for each of the three choices, in exact arithmetic.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether a network fits a device: activations in working memory, weights where the device keeps them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.door import checked_number, nonnegative, takes

@@ -4,8 +4,6 @@ Times are steps; of each buffer ``first`` and ``last`` (exclusive) are the steps
 numbered by their first step, and ``start`` says where those of a step begin. See ``packing.py`` for the search.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

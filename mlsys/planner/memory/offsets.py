@@ -5,8 +5,6 @@ Two buffers may share addresses if their lifetimes do not meet. Finding the smal
 what they leave open, ``smallest.py`` searches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -15,8 +15,6 @@ That pushed-down packings are enough, that what is left at a step bounds the sea
 time, is in M. D. Moffitt, MiniMalloc, ASPLOS 2023, where buffers are placed by rising offset instead.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -1,7 +1,5 @@
 """Buffers of real accelerator programs, published to try planners on: every one of them fits in a mebibyte."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mlsys.planner.memory.fixed import FixedBuffers

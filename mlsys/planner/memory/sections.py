@@ -1,7 +1,5 @@
 """Buffers as the compiled search wants them: by the steps at which most is alive, sizes in their common unit."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.planner.memory.offsets import STRATEGIES, peak_of

@@ -1,7 +1,5 @@
 """The smallest block that holds buffers of given lifetimes: capacities are tried until none is left in doubt."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

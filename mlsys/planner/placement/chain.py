@@ -7,8 +7,6 @@ labels for want of room is a beam search, and the least bound among them is what
 every answer comes with its gap, and one without a gap is proven.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

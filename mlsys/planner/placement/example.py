@@ -1,7 +1,5 @@
 """The mobile vision pipeline: seven stages, three devices, a plan that changes device twice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 # Stage, output (MB), then by device: time (ms), energy (mJ), memory (MB). All values are assumed.

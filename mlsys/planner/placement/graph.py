@@ -6,8 +6,6 @@ once, and carrying keeps no stream busy. Some order of starting in which starts 
 schedule, so the search appends stages in such orders, under bounds on what is left.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plans of a scenario: the best placements for a goal, how sure that is, and what bars all if none is allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path

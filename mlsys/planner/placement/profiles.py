@@ -1,7 +1,5 @@
 """Profiles for a scenario: from our models, or from measurements."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A plan as text, CSV and plain data for JSON: always the same bytes for the same scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

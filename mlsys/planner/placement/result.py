@@ -1,7 +1,5 @@
 """What a plan answers with: placements in order, and how sure that is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Amdahl's law as a picture: the curve of speedups, and where the time goes."""
 
-from __future__ import annotations
-
 import math
 from typing import TypedDict
 

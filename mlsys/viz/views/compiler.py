@@ -1,7 +1,5 @@
 """Compilation as a picture: measured and predicted times, kernels, and what each pass is worth."""
 
-from __future__ import annotations
-
 from typing import Any, TypedDict
 
 import matplotlib.style

@@ -1,7 +1,5 @@
 """Dataflows as a picture: the words of each operand, whichever of them stays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypedDict, get_args
 

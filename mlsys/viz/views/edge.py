@@ -1,7 +1,5 @@
 """A network made smaller as a picture: memory against a budget, time, energy, and all other variants."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import TypedDict
 

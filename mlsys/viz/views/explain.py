@@ -1,7 +1,5 @@
 """A measured network as a picture: where its time went, layer by layer, and what speeding one cause up would do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any

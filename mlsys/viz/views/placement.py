@@ -1,7 +1,5 @@
 """A placed pipeline as a picture: which device runs which stage when, against two simple rules."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The roofline as a picture: roofs of one or two devices, and one layer below them."""
 
-from __future__ import annotations
-
 from typing import Literal, TypedDict, get_args
 
 import matplotlib.style

@@ -1,7 +1,5 @@
 """A systolic array as a picture: utilisation over one size of a product, and where the cycles go."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypedDict, get_args
 
 import matplotlib.style

@@ -1,7 +1,5 @@
 """Traffic over tile size as a picture: a managed buffer and an LRU cache of the same size."""
 
-from __future__ import annotations
-
 import math
 from typing import TypedDict
 

@@ -1,7 +1,5 @@
 """What a view is: a figure, a summary in words, and a text alternative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 

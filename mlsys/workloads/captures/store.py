@@ -1,7 +1,5 @@
 """The files of captured networks, by name of the recipe."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 from importlib.resources import files

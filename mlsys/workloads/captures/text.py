@@ -1,7 +1,5 @@
 """A captured network as JSON text and back."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

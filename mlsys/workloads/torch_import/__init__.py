@@ -4,8 +4,6 @@
 ``build`` do, and are loaded when a module is first captured.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["from_torch"]

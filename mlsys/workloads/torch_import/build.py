@@ -1,7 +1,5 @@
 """The way from a torch module to a workload."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

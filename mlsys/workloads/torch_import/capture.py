@@ -1,7 +1,5 @@
 """Capture a torch module as a graph, without allocating or computing anything."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io

@@ -1,7 +1,5 @@
 """Example inputs for a module that came without any, and the same inputs at another size or precision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ Memory is told apart by its storage, which views share. Each storage has a wire,
 writes in place puts a new wire there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ dispatcher, before any is taken apart, and the shape of each result is known by 
 table of operators here, or would be an error, is left to ``torch.export`` (:class:`Unlisted`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

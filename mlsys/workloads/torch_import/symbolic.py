@@ -1,7 +1,5 @@
 """Sizes that are free: expressions in the free sizes, compiled once, evaluated at many values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """From the tensors that nodes take and make to a graph of operators."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

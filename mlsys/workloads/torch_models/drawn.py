@@ -1,7 +1,5 @@
 """Networks that the catalogue writes down, as modules in plain torch: each call of the graph, in its order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

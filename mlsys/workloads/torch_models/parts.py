@@ -1,7 +1,5 @@
 """Layers that several networks share."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Small networks and single layers: those of the exercises, recurrent networks, a U-Net."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

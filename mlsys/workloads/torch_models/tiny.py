@@ -4,8 +4,6 @@ Keras leaves a bias beside each normalisation, and so do these. Where it pads on
 the larger padding stands on both: shapes, work and parameters are the same.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import torch

@@ -1,7 +1,5 @@
 """DETR in plain torch."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from torch.nn import functional

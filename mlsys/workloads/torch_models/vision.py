@@ -1,7 +1,5 @@
 """Image classifiers in plain torch, with the layers and parameters of their papers and released models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -9,8 +9,6 @@ True
 300.8 MMAC
 """
 
-from __future__ import annotations
-
 from mlsys.choices import Phase
 from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean

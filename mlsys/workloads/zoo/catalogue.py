@@ -1,7 +1,5 @@
 """The entries of the catalogue, by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The first convolutional networks: AlexNet, VGG, GoogLeNet, SqueezeNet, the Inceptions."""
 
-from __future__ import annotations
-
 from mlsys.workloads.zoo.picture import Picture
 
 

@@ -1,7 +1,5 @@
 """Detectors: SSD on ResNet and MobileNet, RetinaNet."""
 
-from __future__ import annotations
-
 from mlsys.workloads.zoo.mobile import mobilenet_v1_stages, mobilenet_v2_stages
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import resnet_stages

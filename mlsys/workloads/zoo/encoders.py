@@ -1,7 +1,5 @@
 """Transformer encoders: the BERT family, vision transformers, Swin, ConvNeXt and the MLP-Mixer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError

@@ -1,7 +1,5 @@
 """Decoder language models: their parameters, the cache of a token, prefill and decode."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from mlsys.door import checked_count

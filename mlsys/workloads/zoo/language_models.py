@@ -1,7 +1,5 @@
 """Published shapes of decoder language models, as ``language_models.yaml`` lists them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mlsys.inputs import shipped_text, yaml_of

@@ -1,7 +1,5 @@
 """Networks for phones: MobileNet 1 to 3, MnasNet, EfficientNet, ShuffleNet 2."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mlsys.workloads.zoo.picture import Picture, divisible

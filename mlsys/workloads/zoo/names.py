@@ -1,7 +1,5 @@
 """Finding a network by any of the spellings in use."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Recommenders, and the networks of the first TPU."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from mlsys.workloads.zoo.picture import Picture

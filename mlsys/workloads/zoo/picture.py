@@ -1,7 +1,5 @@
 """A tape that follows the shape of a picture through convolutions and pooling."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 from mlsys.errors import ArgumentError

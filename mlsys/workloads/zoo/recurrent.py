@@ -1,7 +1,5 @@
 """Recurrent networks: LSTM and GRU layers, and the speech recogniser of MLPerf."""
 
-from __future__ import annotations
-
 from mlsys.door import checked_choice, checked_count
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.tape import Tape

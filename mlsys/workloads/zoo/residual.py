@@ -1,7 +1,5 @@
 """Networks with shortcuts: ResNet, ResNeXt, wide ResNet, RegNet."""
 
-from __future__ import annotations
-
 import math
 
 from mlsys.workloads.zoo.picture import Picture

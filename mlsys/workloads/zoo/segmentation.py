@@ -1,7 +1,5 @@
 """U-Net of volumes, as MLPerf runs it."""
 
-from __future__ import annotations
-
 import math
 from typing import TypeAlias
 

@@ -13,8 +13,6 @@ of attention cross memory. Biases and folded normalisation count as parameters; 
 bytes do not count as traffic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Detectors that look once: YOLOv5, YOLOv8 and YOLOX, in the sizes of their makers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from mlsys.workloads.zoo.picture import Picture, Shape

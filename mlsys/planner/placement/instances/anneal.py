@@ -1,7 +1,5 @@
 """Annealing of an assignment to devices, compiled: one loop for the largest load and for the end of a sample."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

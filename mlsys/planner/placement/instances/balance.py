@@ -1,7 +1,5 @@
 """The largest load of an assignment, compiled: kept with every move, and groups moved so that it falls."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -1,7 +1,5 @@
 """What no placement of an instance can beat."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

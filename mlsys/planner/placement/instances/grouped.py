@@ -1,7 +1,5 @@
 """An instance as arrays for compiled search: operators of one colour as one group, edges as compressed rows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

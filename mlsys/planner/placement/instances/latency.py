@@ -1,7 +1,5 @@
 """The end of one sample, compiled: every accelerator runs its operators as one block."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -1,7 +1,5 @@
 """Search of an instance: stretches of many orders of running, then annealing, the best answer at any time."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The best cut of an order of running into stretches, one an accelerator: where the annealing begins."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.compiled import njit

@@ -1,7 +1,5 @@
 """What each operator costs: one rule for each name, and one answer for a name nobody knows."""
 
-from __future__ import annotations
-
 from mlsys.workloads.torch_import.calls import WEIGHT_ROLES, Call, CallCounts
 from mlsys.workloads.torch_import.rules import elementwise, movement, products
 from mlsys.workloads.torch_import.rules.counts import Counts

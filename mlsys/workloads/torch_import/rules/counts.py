@@ -1,7 +1,5 @@
 """The counts of one operator, in plain numbers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

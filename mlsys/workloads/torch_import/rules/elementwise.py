@@ -1,7 +1,5 @@
 """Work on single elements: activations, arithmetic, normalisation, softmax."""
 
-from __future__ import annotations
-
 from mlsys.workloads.operators import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 from mlsys.workloads.torch_import.calls import Call, CallCounts, Tensor
 from mlsys.workloads.torch_import.rules.registry import RULES, rule

@@ -1,7 +1,5 @@
 """Data that is moved, gathered, pooled or reduced."""
 
-from __future__ import annotations
-
 import math
 
 from mlsys.workloads.torch_import.calls import Call, CallCounts, Tensor

@@ -1,7 +1,5 @@
 """Matrix products, convolutions, attention, recurrent layers: where the multiply-accumulates are."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

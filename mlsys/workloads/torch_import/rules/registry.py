@@ -1,7 +1,5 @@
 """Where rules are kept: one function for each operator, by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from mlsys.workloads.torch_import.calls import Call, CallCounts
