@@ -11,6 +11,7 @@ from mlsys.cli.common import (
     Output,
     Whole,
     WrongUsage,
+    asked_device,
     checked_picture,
     complete_device,
     complete_devices,
@@ -23,7 +24,6 @@ from mlsys.cli.common import (
     speak_plainly,
 )
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
-from mlsys.faults import short
 from mlsys.files import together
 
 _PRECISION = "fp16"
@@ -220,16 +220,7 @@ def compare(
 
 def _twin(name: str, precision: str) -> Any:
     """Return the device, once it is known to have a peak in the precision."""
-    from mlsys.errors import UnknownNameError, did_you_mean
-    from mlsys.hardware import Hardware
-
-    try:
-        twin = Hardware[name]
-    except UnknownNameError:
-        words = [word for device in Hardware for word in (device.id, *device.aliases)]
-        raise UnknownNameError(
-            f"no device {short(name)}.{did_you_mean(name, words)} `mlsys devices` lists all"
-        ) from None
+    twin = asked_device(name)
     twin.peak(precision)
     return twin
 

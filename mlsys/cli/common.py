@@ -25,6 +25,7 @@ from mlsys.inputs import csv_records
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
+    from mlsys.hardware import Device
     from mlsys.units import Quantity
 
 Item = TypeVar("Item")
@@ -271,6 +272,20 @@ def checked_picture(path: Path) -> None:
         raise WrongUsage(f"--figure must end in {', '.join(PICTURES)}, got {path.name!r}")
     if importlib.util.find_spec("matplotlib") is None:
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+
+def asked_device(name: str) -> Device:
+    """Return the device of the catalogue that was asked for, or say which names are near."""
+    from mlsys.errors import UnknownNameError, did_you_mean
+    from mlsys.hardware import Hardware
+
+    try:
+        return Hardware[name]
+    except UnknownNameError:
+        words = [word for device in Hardware for word in (device.id, *device.aliases)]
+        raise UnknownNameError(
+            f"no device {short(name)}.{did_you_mean(name, words)} `mlsys devices` lists all"
+        ) from None
 
 
 def complete_device(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -11,6 +11,7 @@ from mlsys.cli.common import (
     Output,
     Whole,
     WrongUsage,
+    asked_device,
     checked_picture,
     complete_device,
     complete_model,
@@ -97,7 +98,7 @@ def memory(
     assert model is not None
     if figure is not None:
         checked_picture(figure)
-    twin = None if name is None else _twin(name)
+    twin = None if name is None else asked_device(name)
     work = asked_network(model, options)
     planned = fuse(work) if fused else work
     found = lean_order(planned) if lean else None
@@ -177,20 +178,6 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
         err=True,
     )
     sys.exit(4)
-
-
-def _twin(name: str) -> Any:
-    from mlsys.errors import UnknownNameError, did_you_mean
-    from mlsys.faults import short
-    from mlsys.hardware import Hardware
-
-    try:
-        return Hardware[name]
-    except UnknownNameError:
-        words = [word for device in Hardware for word in (device.id, *device.aliases)]
-        raise UnknownNameError(
-            f"no device {short(name)}.{did_you_mean(name, words)} `mlsys devices` lists all"
-        ) from None
 
 
 def _report(plan: Any, order: Any, fit: Any, work: Any) -> dict[str, Any]:

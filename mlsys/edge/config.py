@@ -14,6 +14,7 @@ from mlsys.errors import EdgeFileError
 from mlsys.faults import dotted
 from mlsys.hardware import Hardware
 from mlsys.hardware.document import read_faultless
+from mlsys.inputs import shipped_text, yaml_of
 from mlsys.models.energy.boards import WorkPower, work_power
 from mlsys.units import Q_, Quantity
 
@@ -32,27 +33,8 @@ class EdgeVariant(NamedTuple):
 
 def example_config() -> dict[str, Any]:
     """Return an example: the digits that scikit-learn ships, on the small network of the exercises."""
-    return {
-        "name": "digits on a small network",
-        "network": "small-cnn",
-        "data": "digits",
-        "seed": 0,
-        "training": {"epochs": 8, "finetune_epochs": 2, "batch": 64, "learning_rate": 0.002},
-        "batch": 1,
-        "pruning": {"structured": [0, 0.25, 0.5, 0.75], "unstructured": [0.5, 0.9]},
-        "precisions": list(FORMATS),
-        "clocks": [1.0, {"scale": 0.5, "voltage": 0.8}],
-        "latency": {"source": "measured", "samples": 200, "warmup": 10, "threads": 1},
-        "benchmark_repeats": 5,
-        "quantization_backend": "fbgemm",
-        "memory_bandwidth_gb_s": 12.8,
-        "power": {"static_w": 0.5, "dynamic_w": 1.5},
-        "reserve_mb": 0.02,
-        "memory_budgets_mb": [0.05, 0.1, 0.15, 0.2],
-        "active_memory_budget_mb": 0.1,
-        "advice": {"least_sram_share": 0.6, "most_sram_share": 0.8, "least_accepted": 0.5},
-        "limits": {"accuracy": 0.95},
-    }
+    config: dict[str, Any] = yaml_of(shipped_text("mlsys.edge", "example.yaml"))
+    return config
 
 
 @dataclass(frozen=True)

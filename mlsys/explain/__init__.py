@@ -5,7 +5,7 @@ Importing it loads no backend; measuring does.
 
 from mlsys.explain.attribution import CAUSES, Attribution, Cause, LayerShare, attribute, attribute_times
 from mlsys.explain.doubts import LIMITS, Limits, doubts
-from mlsys.explain.log import Cold, LayerWork, Log, Sample, read_log, read_logs
+from mlsys.explain.log import Cold, LayerWork, Log, Sample, read_log
 from mlsys.explain.stored import stored_logs
 
 __all__ = [
@@ -23,6 +23,5 @@ __all__ = [
     "attribute_times",
     "doubts",
     "read_log",
-    "read_logs",
     "stored_logs",
 ]

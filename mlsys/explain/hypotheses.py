@@ -148,13 +148,13 @@ def fused_traffic(net: Net, element: int = 4) -> tuple[int, int, int]:
     >>> apart > inside > pairs
     True
     """
-    costs = [layer.cost(element) for layer in net.layers]
+    costs = [layer.work(element) for layer in net.layers]
     inside = sum(cost.data for cost in costs)
-    apart = inside + sum(2 * cost.writes for layer, cost in zip(net.layers, costs, strict=True) if layer.relu)
+    apart = inside + sum(2 * cost.write_bytes for layer, cost in zip(net.layers, costs, strict=True) if layer.relu)
     pairs = inside
     for first, second, cost in zip(net.layers, net.layers[1:], costs, strict=False):
         if first.kind == "depthwise" and second.kind == "conv" and second.kernel == (1, 1):
-            pairs -= 2 * cost.writes
+            pairs -= 2 * cost.write_bytes
     return apart, inside, pairs
 
 

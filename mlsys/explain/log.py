@@ -1,7 +1,7 @@
 """A measurement as it is kept: what ran, where and how, and every sample raw."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,16 @@ class LayerWork:
     def data(self) -> int:
         """All bytes, each once."""
         return self.weight_bytes + self.read_bytes + self.write_bytes
+
+    @property
+    def flops(self) -> int:
+        """Two for each MAC."""
+        return 2 * self.macs
+
+    @property
+    def intensity(self) -> float:
+        """FLOP for each byte; 0 where nothing is moved."""
+        return self.flops / self.data if self.data else 0.0
 
 
 @dataclass(frozen=True)
@@ -261,22 +271,3 @@ def _made(records: list[dict[str, Any]]) -> Log:
 
 def _sample(record: Mapping[str, Any]) -> Sample:
     return Sample(**{key: value for key, value in record.items() if key != "kind"})
-
-
-def read_logs(paths: Iterable[Path | str]) -> list[Log]:
-    """Return several logs.
-
-    Raises
-    ------
-    LogFileError
-        If anything is wrong in any of them; the faults of all are listed.
-    """
-    found, faults = [], []
-    for path in paths:
-        try:
-            found.append(read_log(path))
-        except LogFileError as error:
-            faults.append(str(error))
-    if faults:
-        raise LogFileError("\n".join(faults))
-    return found

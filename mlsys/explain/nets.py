@@ -13,33 +13,9 @@ from typing import Any
 import numpy as np
 
 from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.explain.log import LayerWork
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one layer must do: MAC, and bytes of weights, of input and of output, at a number of bytes an element."""
-
-    macs: int
-    weights: int
-    reads: int
-    writes: int
-
-    @property
-    def flops(self) -> int:
-        """Two for each MAC."""
-        return 2 * self.macs
-
-    @property
-    def data(self) -> int:
-        """All bytes, each once."""
-        return self.weights + self.reads + self.writes
-
-    @property
-    def intensity(self) -> float:
-        """FLOP for each byte."""
-        return self.flops / self.data
 
 
 @dataclass(frozen=True)
@@ -82,14 +58,15 @@ class Layer:
         (top, bottom), (left, right) = found
         return top, left, bottom, right
 
-    def cost(self, element: int = 4) -> Cost:
+    def work(self, element: int = 4) -> LayerWork:
         """Return what it must do where a number takes ``element`` bytes; a bias takes four."""
         reads, writes = int(np.prod(self.source)), int(np.prod(self.shape))
-        if self.kind == "pool":
-            return Cost(0, 0, reads * element, writes * element)
-        assert self.weight is not None and self.bias is not None
-        each = int(np.prod(self.weight.shape[1:])) if self.kind != "depthwise" else int(np.prod(self.kernel))
-        return Cost(writes * each, self.weight.size * element + self.bias.size * 4, reads * element, writes * element)
+        macs = weights = 0
+        if self.kind != "pool":
+            assert self.weight is not None and self.bias is not None
+            macs = writes * int(np.prod(self.kernel if self.kind == "depthwise" else self.weight.shape[1:]))
+            weights = self.weight.size * element + self.bias.size * 4
+        return LayerWork(self.name, self.kind, macs, weights, reads * element, writes * element)
 
 
 @dataclass(frozen=True)
@@ -103,7 +80,7 @@ class Net:
     @property
     def macs(self) -> int:
         """Of one inference."""
-        return sum(layer.cost().macs for layer in self.layers)
+        return sum(layer.work().macs for layer in self.layers)
 
     @property
     def parameters(self) -> int:

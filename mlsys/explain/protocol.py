@@ -9,12 +9,13 @@ from typing import Any
 from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends import Backend, BackendMissingError, Subject, Unmeasured
+from mlsys.explain.backends.base import timed
 from mlsys.explain.counters import PerfCounters, per_run
 from mlsys.explain.energy import Rapl
 from mlsys.explain.environment import cpu_name, environment, pinned, throttle_count
 from mlsys.explain.log import Cold, LayerWork, Log, Sample
 from mlsys.explain.nets import Net, idle_chain
-from mlsys.explain.rates import rates_here
+from mlsys.explain.rates import five_digits, rates_here
 from mlsys.explain.serial import SerialDevice
 
 LEAST = 100
@@ -30,11 +31,7 @@ def works_of(subject: Subject) -> tuple[LayerWork, ...]:
     """Return what each layer of a network must do; empty where nobody can tell (an ONNX or LiteRT file)."""
     if subject.net is not None:
         element = 1 if subject.format == "int8" else 4
-        found = []
-        for layer in subject.net.layers:
-            cost = layer.cost(element)
-            found.append(LayerWork(layer.name, layer.kind, cost.macs, cost.weights, cost.reads, cost.writes))
-        return tuple(found)
+        return tuple(layer.work(element) for layer in subject.net.layers)
     if subject.module is None:
         return ()
     from mlsys.workloads import Workload
@@ -118,7 +115,7 @@ def measure_backend(
         else:
             rate_reason = "not asked for"
         for run in range(times):
-            load = _seconds(lambda: backend.setup(subject, threads))
+            load = timed(lambda: backend.setup(subject, threads))
             colds.append(Cold(run, 1e3 * load, 1e3 * backend.run_inference()))
             for _ in range(before):
                 backend.run_inference()
@@ -221,7 +218,7 @@ def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[s
         return {}
     few, many = (_median_of(kind(), idle_chain(length), subject.format, threads) for length in (1, _IDLE))
     launch = max((many - few) / (_IDLE - 1), 0.0)
-    return {"launch_s": _digits(launch), "entry_s": _digits(max(few - launch, 0.0))}
+    return {"launch_s": five_digits(launch), "entry_s": five_digits(max(few - launch, 0.0))}
 
 
 def _median_of(backend: Backend, net: Net, format: str, threads: int) -> float:
@@ -230,18 +227,6 @@ def _median_of(backend: Backend, net: Net, format: str, threads: int) -> float:
     found = sorted(backend.run_inference() for _ in range(_IDLE_ROUNDS))
     backend.close()
     return found[len(found) // 2]
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.5g}")
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    import time
-
-    begun = time.perf_counter()
-    call()
-    return time.perf_counter() - begun
 
 
 def _memory(works: Sequence[LayerWork]) -> dict[str, float] | None:

@@ -36,11 +36,13 @@ def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
             (product,) = measure({"int8": lambda: torch._int_mm(left, left)}, repeats=15, warmup=3)
         ops, how = 2 * _EDGE**3 / float(product.median.m_as("s")), "PyTorch's INT8 product"
     return {
-        "ops_per_s": _digits(ops), "bytes_per_s": _digits(found.bandwidths[-1]), "launch_s": _digits(found.launch),
+        "ops_per_s": five_digits(ops), "bytes_per_s": five_digits(found.bandwidths[-1]),
+        "launch_s": five_digits(found.launch),
         "how": f"{how}, copies of 256 KiB to 256 MiB; {threads} thread(s)",
-        "sizes": list(found.sizes), "bandwidths": [_digits(speed) for speed in found.bandwidths],
+        "sizes": list(found.sizes), "bandwidths": [five_digits(speed) for speed in found.bandwidths],
     }  # fmt: skip
 
 
-def _digits(value: float) -> float:
+def five_digits(value: float) -> float:
+    """Return a number with five digits: no clock tells more."""
     return float(f"{value:.5g}")

@@ -17,9 +17,9 @@ def test_intensity_counts_both_operations_and_all_bytes() -> None:
     layer = Layer(
         "conv", "conv", (56, 56, 64), (56, 56, 128), (3, 3), weight=np.zeros((128, 3, 3, 64)), bias=np.zeros(128)
     )
-    cost = layer.cost(4)
-    assert cost.flops == 2 * 56 * 56 * 128 * 64 * 9
-    assert cost.intensity == pytest.approx(171.0, rel=1e-3)
+    work = layer.work(4)
+    assert work.flops == 2 * 56 * 56 * 128 * 64 * 9
+    assert work.intensity == pytest.approx(171.0, rel=1e-3)
 
 
 def test_ratios_of_counters() -> None:

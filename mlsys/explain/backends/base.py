@@ -95,9 +95,13 @@ class Backend(ABC):
     def setup(self, subject: Subject, threads: int) -> None:
         """Load and prepare the network; the time it takes is the load of a cold start."""
 
-    @abstractmethod
+    def _run(self) -> None:
+        """Run once."""
+        raise NotImplementedError
+
     def run_inference(self) -> float:
         """Run once; return how long it took, s."""
+        return timed(self._run)
 
     @abstractmethod
     def output(self) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat, timed
+from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat
 from mlsys.explain.export import as_onnx
 from mlsys.inputs import read_bytes
 
@@ -40,10 +40,6 @@ class Tvm(Backend):
             given = [draw.uniform(-1, 1, size).astype(np.float32) for size in sizes]
         self._inputs = [tvm.runtime.tensor(np.ascontiguousarray(one)) for one in given]
         self._output: Any = None
-
-    def run_inference(self) -> float:
-        """Run once."""
-        return timed(self._run)
 
     def _run(self) -> None:
         self._output = self._run_once(*self._inputs)

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from mlsys.explain.backends.base import Array, Backend, Subject, flat, stepped, timed
+from mlsys.explain.backends.base import Array, Backend, Subject, flat, stepped
 from mlsys.explain.export import as_torch
 from mlsys.explain.nets import Net
 
@@ -41,7 +41,7 @@ class Eager(Backend):
         import torch
 
         with torch.inference_mode():
-            return timed(self._run)
+            return super().run_inference()
 
     def output(self) -> Array:
         """Return the first tensor of the answer."""

@@ -6,14 +6,13 @@ import os
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat, stepped, timed
+from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Subject, flat, stepped
 from mlsys.explain.export import as_litert, as_onnx
 from mlsys.explain.int8 import QuantizedNet
 from mlsys.inputs import read_bytes
@@ -66,10 +65,6 @@ class OnnxRuntime(Backend):
             return onnxruntime.InferenceSession(_model(self._subject), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has a class of its own for every kind of wrong file
             raise BackendMissingError(f"onnxruntime does not take {self._subject.name}: {str(error)[:200]}") from error
-
-    def run_inference(self) -> float:
-        """Run once."""
-        return timed(self._run)
 
     def _run(self) -> None:
         self._output = self._session.run(None, self._inputs)
@@ -149,9 +144,8 @@ class OpenVino(Backend):
             }  # fmt: skip
         return compiled.create_infer_request(), given
 
-    def run_inference(self) -> float:
-        """Run once."""
-        return timed(lambda: self._request.infer(self._inputs))
+    def _run(self) -> None:
+        self._request.infer(self._inputs)
 
     def output(self) -> Array:
         """Return the first output."""
@@ -216,11 +210,8 @@ class LiteRT(Backend):
             self._interpreter.set_tensor(each["index"], values)
         self._target = self._interpreter.get_output_details()[0]["index"]
 
-    def run_inference(self) -> float:
-        """Run once."""
-        begun = time.perf_counter()
+    def _run(self) -> None:
         self._interpreter.invoke()
-        return time.perf_counter() - begun
 
     def output(self) -> Array:
         """Return the first output in real numbers."""

@@ -200,25 +200,8 @@ for _name, (_title, _source, _others) in _BERT_TITLES.items():
         write=partial(_write_bert, shape=encoders.BERTS[_name]),
     )  # fmt: skip
 
-_ALSO: dict[str, tuple[str, ...]] = {
-    "gpt2": ("gpt2-small", "gpt2-124m"),
-    "gpt3-175b": ("gpt3", "GPT3-175B"),
-    "gpt-j-6b": ("gpt-j", "gptj-99"),
-    "llama-2-7b": ("LLaMA-7B v2",),
-    "llama-3-8b": ("llama-3.1-8b",),
-    "llama-3-70b": ("llama-3.1-70b", "llama-3.3-70b"),
-    "llama-3.1-405b": ("llama-3-405b",),
-    "mistral-7b": ("mistral-7b-v0.2", "mistral-7b-v0.3"),
-    "qwen3-235b-a22b": ("Qwen3-235B-A22B (MoE, 22B active)", "qwen3-235b"),
-    "bloom-176b": ("bloom",),
-    "llama-4-maverick": ("Llama4-Maverick-17B-128E",),
-    "phi-3-mini": ("phi-3-mini-4k",),
-    **{f"maxtext-{size}b": (f"{size}B dense decoder",) for size in (16, 32, 64, 128, 256, 512, 1024)},
-}
-for _name, (_model, _source) in LANGUAGE_MODELS.items():
-    CATALOGUE[_name] = Entry(
-        _name, _model.name, "language", _source, _ALSO.get(_name, ()), sequence=512, model=_model
-    )  # fmt: skip
+for _name, (_model, _source, _others) in LANGUAGE_MODELS.items():
+    CATALOGUE[_name] = Entry(_name, _model.name, "language", _source, _others, sequence=512, model=_model)
 
 _TINY = "Banbury et al. 2021, NeurIPS Datasets and Benchmarks, table 1; mlcommons/tiny"
 _picture("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0.25", _TINY,
