@@ -18,8 +18,8 @@ from mlsys.workloads import Network
 NARROWEST_PRODUCT = 4
 
 
-# F(2 × 2, 3 × 3), the smallest of Winograd's algorithms, leaves one multiplication of 2.25.
-WINOGRAD_SAVING = 2.25
+# F(2 × 2, 3 × 3), the smallest of Winograd's algorithms, leaves one multiplication of 2.25; F(4 × 4, 3 × 3) one of 4.
+WINOGRAD_SAVING, LARGER_WINOGRAD = 2.25, 4.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Format:
         return snapshot(view(device, self.computes, unit="vector" if self.vector_unit else None))
 
 
-def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd: bool = False) -> Work:
+def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd: float = 1.0) -> Work:
     """Return a network's kernels, one for each distinct operator, in the order of ``network.arrays``.
 
     Parameters
@@ -49,10 +49,10 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
     runs
         How often the whole network runs.
     winograd
-        Whether 3 × 3 convolutions of stride 1 run with Winograd's fewer multiplications.
+        Times fewer multiplications, by Winograd's algorithms, of 3 × 3 convolutions of stride 1; 1 for none.
     """
     a = network.arrays
-    depth = a.k / np.where(_three_by_three(network), WINOGRAD_SAVING, 1.0) if winograd else a.k
+    depth = a.k / np.where(_three_by_three(network), winograd, 1.0) if winograd > 1 else a.k
     product = (a.m > 0) & (a.n >= NARROWEST_PRODUCT)
     weights = a.weights * (fmt.weight / 2 if fmt else 1.0)
     other = (a.data - a.weights) * (fmt.value / 2 if fmt else 1.0)

@@ -12,7 +12,14 @@ import numpy as np
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one
-from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
+from mlsys.models.calibrated.lowering import (
+    LARGER_WINOGRAD,
+    WINOGRAD_SAVING,
+    joined,
+    kernels_of,
+    messages,
+    side_by_side,
+)
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
@@ -73,7 +80,7 @@ def built(name: str, **shape: object) -> Network:
 
 
 @lru_cache(maxsize=4096)
-def _single(name: str, fmt: Format, winograd: bool, shape: tuple[tuple[str, object], ...], eager: str) -> Work:
+def _single(name: str, fmt: Format, winograd: float, shape: tuple[tuple[str, object], ...], eager: str) -> Work:
     if eager:
         return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, eager == "written out")
     return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
@@ -83,7 +90,7 @@ def batched(
     name: str,
     fmt: Format,
     batch: int,
-    winograd: bool = False,
+    winograd: float = 1.0,
     shape: Mapping[str, int] | None = None,
     eager: str = "",
 ) -> Work:
@@ -116,7 +123,7 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if twin.kind == "CPU" and share == 1:
         share = rented(row, engine.units)
-    if "ncnn" in row.software and fmt.computes == "int8" and on_cpu:
+    if re.search("ncnn|TFLite", row.software) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
     if share < 1:
         engine = engine.share(share, share)
@@ -170,7 +177,10 @@ def inference(row: Row) -> Case:
     twin, kind, engine = _engine(row, fmt)
     batch = _batch(row, kind)
     software = settled(row)
-    winograd = "ncnn" in row.software and fmt.computes != "int8"
+    winograd = 1.0
+    if "ncnn" in row.software and fmt.computes != "int8":
+        # On processors its transforms are cheap beside the products, and it takes larger tiles.
+        winograd = LARGER_WINOGRAD if kind == "CPU" else WINOGRAD_SAVING
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     work = batched(row.model, fmt, batch, winograd, shape_of(row), _attention(row) if one_by_one(setting) else "")
     machines = max(1, row.n_devices)
@@ -233,7 +243,7 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
         words = {"int8": " int8", "int16": " int16"}.get(fmt.computes, "")
     elif software == "Paddle TensorRT" and fmt.value > 2:
         words = " fp32"
-    if software == "ncnn" and "1 thread" in row.workload:
+    if software in ("ncnn", "mobile runtime") and threads_of(row) == 1:
         words += " 1 thread"
     if software == "RKNN" and re.search(FIRST_RKNPU, row.device):
         words += " first"
