@@ -137,8 +137,7 @@ def gemm_kernel(row: Row) -> Case:
         kernel = replace(kernel, moved=kernel.moved + batch * m * n * (2 - fmt.value))
     kernels = [kernel]
     if narrow:
-        reads = 2 if _scaled_as_a_whole(row, stack) else 1  # for the largest value, and to quantise
-        kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * (2 * reads + fmt.value)))
+        kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * _quantising(row, stack, fmt)))
     scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
     if "block" in row.precision:
         scheme += f" blocks{_generation(row, stack)}"
@@ -149,10 +148,21 @@ def gemm_kernel(row: Row) -> Case:
     return replace(case, stays=_copies(row, stack, case))
 
 
-def _scaled_as_a_whole(row: Row, stack: str) -> bool:
-    """Tell whether one scale is found for all activations, which are read once more for their largest value."""
-    plain = row.precision.startswith("fp8") and "block" not in row.precision
-    return plain and (stack == "TensorRT-LLM" or "vLLM 0.14" in row.software)
+def _quantising(row: Row, stack: str, fmt: Format) -> float:
+    """Return the bytes that quantising one activation moves: a 16-bit value is read and a narrow one written.
+
+    TensorRT-LLM finds one scale of FP8 for all activations, which it reads once more for their largest value. vLLM
+    0.14 takes a step after the other of PyTorch's: absolute values (4 bytes), their largest (2), in FP32 (6) times a
+    scale (8), clamped (8) and converted (5); in blocks conversion and scale are one step (6), as the
+    ``forward_native`` of its ``input_quant_fp8.py`` has it.
+    """
+    if row.precision.startswith("fp8"):
+        blocks = "block" in row.precision
+        if "vLLM 0.14" in row.software:
+            return 4 + 2 + (6 if blocks else 6 + 8) + 8 + 5
+        if stack == "TensorRT-LLM" and not blocks:
+            return 2 + 2 + fmt.value
+    return 2 + fmt.value
 
 
 def _copies(row: Row, stack: str, case: Case) -> float:
