@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -287,3 +288,20 @@ def test_vllm_of_old_quantises_step_by_step() -> None:
     for case in tall:
         quantising = case.work["moved"][0] / case.engine.bandwidth
         assert 0.4 < quantising / case.seconds < 1, "it is most of the time, at a memory's rate"
+
+
+def test_rows_far_apart_slow_a_p100() -> None:
+    """Published rows: large layers attain less than 3.5 TFLOP/s where sums are longer than 15,700, more else."""
+    cases = [
+        interpret(row)
+        for row in shipped_rows()
+        if "nn.Linear" in row.software and row.device == "NVIDIA P100 PCIe" and row.value > 1e5
+    ]
+    depth = [float(re.search(r"K=(\d+)", case.row.seq_or_shape)[1]) for case in cases]  # type: ignore[index]
+    far = np.array(depth) > 15_700
+    attained = np.array([case.work.flops / case.seconds for case in cases])
+    assert far.sum() >= 5
+    assert attained[far].max() < 3.5e12 < attained[~far].min()
+    steps = [float((case.work["m"] * case.work["n"] * case.work["k"]).sum()) / case.seconds for case in cases]
+    counted = np.array(steps) * 2
+    assert np.median(counted[far]) == pytest.approx(np.median(counted[~far]), rel=0.3), "steps counted as they take"

@@ -182,6 +182,12 @@ def _copies(row: Row, stack: str, case: Case) -> float:
 # an A100's rows follow it within 3 %, where a menu of smaller tiles is 16 % off. Older machines have smaller ones.
 BATCHED_TILE = 128.0
 _ONE_TILE = ("Ampere", "Ada", "Hopper", "Blackwell")
+# How many times as long a step takes whose rows lie so far apart that addresses are waited for: a P100 falls from 9 to
+# between 2.1 and 3.2 TFLOP/s where rows are longer than 15,700 values.
+FAR_ROWS = 3.5
+# Byte that the first translation buffer of a P100 reaches (Z. Jia et al., arXiv:1804.06826, recalled), and rows of both
+# operands that two blocks of a unit read at a time.
+REACHED, ROWS_READ = 32e6, 512.0
 CUDA_8, CUDA_9 = 8.0, 9.0
 # Columns of the narrowest tile of FP32 that cuBLAS 7.5 takes, and cuBLAS 8 for products of at most ``NARROW`` columns:
 # on one M40 16 and 32 columns take the same 540 µs, and on one P100 16 take 109 µs where 32 take 37.
@@ -192,6 +198,11 @@ def _cuda(row: Row) -> float:
     return cuda_of(row.software, twin_of(row.device, cpu="CPU" in row.device)[0].id)
 
 
+def _far_rows(twin: Device, kernel: Kernel) -> bool:
+    """Tell whether the rows of a layer's operands in FP32, as long as its sums, lie too far apart for a machine."""
+    return twin.architecture.startswith("Pascal") and ROWS_READ * 4 * kernel.k > REACHED
+
+
 def _tiled(row: Row, kernel: Kernel) -> Kernel:
     """Return a product as cuBLAS runs it: where no tile is as small, it fills the rest of one with nothing."""
     twin, _ = twin_of(row.device, cpu="CPU" in row.device)
@@ -200,6 +211,8 @@ def _tiled(row: Row, kernel: Kernel) -> Kernel:
         if cuda < CUDA_8:
             return replace(kernel, m=max(kernel.m, NARROWEST_TILE), n=max(kernel.n, NARROWEST_TILE))
         return replace(kernel, n=max(kernel.n, NARROWEST_TILE)) if kernel.n <= NARROW else kernel
+    if "nn.Linear" in row.software and _far_rows(twin, kernel):
+        return replace(kernel, k=FAR_ROWS * kernel.k)
     alone = kernel.batch <= 1 or "batched" not in row.workload or "torch" not in row.software
     if alone or number_format(row.precision).computes != "fp32" or not twin.architecture.startswith(_ONE_TILE):
         return kernel
