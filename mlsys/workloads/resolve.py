@@ -18,7 +18,8 @@ from mlsys.frozen import FrozenDict
 from mlsys.precision import precision_name
 
 if TYPE_CHECKING:
-    from mlsys.workloads.operator import Network
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.operator import Network, Operator
     from mlsys.workloads.workload import Workload
     from mlsys.workloads.zoo.entry import Entry
 
@@ -283,17 +284,25 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
     """Return a network with its graph, both drawn from the recipe that counts its products."""
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision}
-    drawing = entry.drawing(**given, abridged=abridged)
-    return replace(
+    drawing = entry.drawing(**given, abridged=True)
+    short = replace(
         drawing.finished().at({}),
         name=entry.title,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down layer by layer, with its edges",
-        left_out=drawing.alike if abridged else 0,
-        _abridged=partial(_drawn, entry, sizes, precision, phase, True) if drawing.alike and not abridged else None,
+        left_out=drawing.alike,
         _again=partial(_changed, entry.name, sizes, precision, phase, abridged=abridged),
         _stored=partial(_in_format, entry.name, sizes, phase),
     )
+    if abridged or not drawing.alike:
+        return short
+    whole = replace(short.with_layers(), views=short.views + drawing.alike * drawing.looks)
+    return replace(whole, _abridged=short, _wired=partial(_edges, entry, given))
+
+
+def _edges(entry: Entry, given: Mapping[str, Any], operators: tuple[Operator, ...]) -> OperatorGraph:
+    """Return the graph of all layers, drawn when it is asked for; the operators are known."""
+    return replace(entry.drawing(**given).finished().at({}).graph, operators=operators)
 
 
 def _with_usual(entry: Entry, sizes: dict[str, int]) -> dict[str, int]:

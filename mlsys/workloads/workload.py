@@ -98,7 +98,7 @@ class Workload(Network):
     )
     _stored: Callable[[str], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
     _kernels: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
-    _abridged: Callable[[], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
+    _abridged: Workload | None = field(default=None, kw_only=True, compare=False, repr=False)
     left_out: int = field(default=0, kw_only=True, compare=False, repr=False)
 
     @classmethod
@@ -247,7 +247,7 @@ class Workload(Network):
         >>> len(short), short.left_out, short.with_layers().operators == load("gpt2").operators
         (39, 9, True)
         """
-        return self if self._abridged is None else self._abridged()
+        return self if self._abridged is None else self._abridged
 
     def with_layers(self) -> Workload:
         """Return the network with the layers that were left out: each is like the second but for its name."""

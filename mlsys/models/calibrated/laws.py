@@ -30,7 +30,7 @@ TILES = (
 LARGEST_ALONE = 256 * 128
 SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
 ALL_TILES = np.array(TILES + SMALL_TILES, dtype=float)
-AT_ONCE = 256  # products whose tiles are tried together: all at once would leave the processor's cache
+AT_ONCE = 512  # products whose tiles are tried together: all at once would leave the processor's cache
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
 # Cycles from one step of a sum to the next, however small the block: an instruction of a matrix unit, of 16 steps,

@@ -49,7 +49,8 @@ class DrawnRows(Picture):
         pixels = shape if isinstance(shape, tuple) else (1, 1, 1)
         super().__init__(batch, pixels, precision, fused=False, norm=norm)
         self.sketch, self._prefix = Sketch(name, precision), ""
-        self.abridged, self.alike = abridged, 0  # layers between the second and the last, which are alike
+        self.abridged = abridged
+        self.alike = self.looks = 0  # layers between the second and the last, and looks at tensors in each
         self._returned: list[Sheet] = []
         self._tables: list[Sheet] = []
         self._turns: tuple[Sheet, Sheet] | None = None
@@ -87,10 +88,11 @@ class DrawnRows(Picture):
         """Yield as often as what is appended meanwhile runs: each time it has weights of its own."""
         self.alike = max(0, times - 3)
         for place in (0, 1, times - 1) if self.abridged and self.alike else range(times):
-            self._prefix, before = f"layer {place + 1} ", self.sketch.parameters
+            self._prefix, before, first = f"layer {place + 1} ", self.sketch.parameters, len(self.sketch.steps)
             yield place
             if self.abridged and place == 1:
                 self.sketch.parameters += self.alike * (self.sketch.parameters - before)
+                self.looks = sum(not step.path for step in self.sketch.steps[first:])
         self._prefix = ""
 
     def _call(self, name: str, target: str, shape: tuple[int, ...], arguments: Mapping[str, Any], **more: Any) -> Sheet:
