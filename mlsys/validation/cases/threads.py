@@ -14,7 +14,7 @@ from mlsys.validation.rows import Row
 ONE_CORE = 12.8e9
 # Threads that share a layer wait for each other: of t threads, t / (1 + SERIAL (t - 1)) are at work on average, and
 # starting and joining them costs a launch more for so many threads.
-SERIAL, THREADS_A_LAUNCH = 0.04, 16.0
+SERIAL, THREADS_A_LAUNCH = 0.08, 16.0
 
 # What ncnn's runs on a GPU have no kernels for there, they do on the processor, with the threads that the command of
 # the run names: one, save on these (Tencent/ncnn, benchmark/README.md@a4d2ea1, num_threads above gpu_device = 0).
