@@ -8,7 +8,17 @@ from collections.abc import Callable
 
 from mlsys.errors import ArgumentError
 from mlsys.provenance import remembered
-from mlsys.validation.cases import attention, energy, experts, kernels, language, networks, training, transfers
+from mlsys.validation.cases import (
+    attention,
+    convolutions,
+    energy,
+    experts,
+    kernels,
+    language,
+    networks,
+    training,
+    transfers,
+)
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.rows import Row
 
@@ -42,7 +52,7 @@ _METRICS: tuple[tuple[str, str, Reader], ...] = (
 _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"GPT-3 layer operator", "", kernels.layer_of_gpt3),
     (r"^GEMM", "gemm", kernels.gemm_kernel),
-    (r"^2D convolution", "convolution", kernels.convolution),
+    (r"^2D convolution", "convolution", convolutions.convolution),
     (r"^(softmax|layernorm)", "", kernels.reduction),
     (r"^GELU", "gelu", kernels.element_wise),
     (r"^(ReLU|tanh)", "element-wise", kernels.element_wise),

@@ -9,7 +9,6 @@ from dataclasses import replace
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
 from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
@@ -99,7 +98,7 @@ def dot_product_engine(engine: Snapshot) -> Snapshot:
     ).designed()
 
 
-def _software(row: Row) -> str:
+def kind_of_software(row: Row) -> str:
     """Return the kind of software: the makers' own libraries, AMD's apart, one for phones, or PyTorch as it is."""
     if "PyTorch" in row.software:
         return "eager"
@@ -125,7 +124,7 @@ def gemm_kernel(row: Row) -> Case:
         kernels = [_tiled(row, product(m, n, k, fmt, batch))]
         if "PyTorch" in row.software and "ROCm" not in row.software and "batched" not in row.workload:
             kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
-        software = _software(row)
+        software = kind_of_software(row)
         if software == "eager" and "batched" in row.workload and "ROCm" not in row.software:
             software = "eager batched"  # another call, with kernels of its own
         if _cuda(row) < CUDA_8:
@@ -231,32 +230,6 @@ def _generation(row: Row, stack: str) -> str:
     return " Blackwell" if stack in _SCALED_BY_UNITS and twin.architecture.startswith("Blackwell") else ""
 
 
-def convolution(row: Row) -> Case:
-    """Return the case of a convolution given as DeepBench writes it."""
-    s = numbers_in(row.seq_or_shape)
-    if not {"N", "C", "H", "W", "K", "R", "S"} <= s.keys():
-        raise Inexpressible("shape of the convolution not stated")
-    fmt = number_format(row.precision)
-    high = (s["H"] + 2 * s.get("pad_h", 0) - s["R"]) // s.get("stride_v", 1) + 1
-    wide = (s["W"] + 2 * s.get("pad_w", 0) - s["S"]) // s.get("stride_h", 1) + 1
-    pixels, volume = s["N"] * high * wide, s["C"] * s["R"] * s["S"]
-    weights = s["K"] * volume * fmt.weight
-    # Winograd's algorithms shorten the reduction: F(2 × 2, 3 × 3) leaves one multiplication of 2.25.
-    plain = s["R"] == s["S"] == 3 and s.get("stride_v", 1) == s.get("stride_h", 1) == 1
-    picked = "WINOGRAD" in row.software.upper() or (plain and "cuDNN" in row.software and fmt.computes == "fp32")
-    depth = volume / WINOGRAD_SAVING if picked else volume
-    kernel = Kernel(
-        MATMUL,
-        flops=2.0 * pixels * s["K"] * volume,
-        moved=(s["N"] * s["C"] * s["H"] * s["W"] + pixels * s["K"]) * fmt.value + weights,
-        weights=weights,
-        m=pixels,
-        n=s["K"],
-        k=depth,
-    )
-    return case_of(row, "convolution", _software(row), Work.of([kernel]), fmt)
-
-
 def reduction(row: Row) -> Case:
     """Return the case of a softmax or a layer normalisation over the rows of an M × N matrix."""
     s = numbers_in(row.seq_or_shape)
@@ -267,7 +240,7 @@ def reduction(row: Row) -> Case:
     operations = sum((SOFTMAX_OPERATIONS if kind == "softmax" else LAYER_NORM_OPERATIONS).values())
     elements = s["M"] * s["N"]
     reads = _passes(row, kind, s["N"], fmt)
-    return case_of(row, kind, _software(row), Work.of([vector(elements, operations, fmt, reads)]), fmt, elements)
+    return case_of(row, kind, kind_of_software(row), Work.of([vector(elements, operations, fmt, reads)]), fmt, elements)
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
@@ -305,7 +278,7 @@ def element_wise(row: Row) -> Case:
     fmt = number_format(row.precision)
     kind, operations = next(entry for word, entry in ELEMENT_WISE.items() if word in row.workload)
     work = Work.of([vector(elements, operations, fmt)])
-    return case_of(row, kind, _software(row), work, fmt, elements)
+    return case_of(row, kind, kind_of_software(row), work, fmt, elements)
 
 
 # Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in
@@ -333,7 +306,7 @@ def recurrence(row: Row) -> Case:
         step = replace(step, k=WIDENING * hidden)
     # cuDNN before version 7: a step's gates are a kernel of their own, of which its start is what is felt.
     apart = [Kernel(VECTOR, 0.0, 0.0, count=steps)] if old else []
-    return case_of(row, "recurrent layer", _software(row), Work.of([step, *apart]), fmt)
+    return case_of(row, "recurrent layer", kind_of_software(row), Work.of([step, *apart]), fmt)
 
 
 def layer_of_gpt3(row: Row) -> Case:

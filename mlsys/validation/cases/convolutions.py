@@ -1,0 +1,175 @@
+"""Convolutions: the algorithms that a library has for them, each as the kernels that it launches.
+
+A library picks one of a few algorithms. All of them are products of matrices, and differ in how many multiplications
+they need and in what they write to the main memory on the way: A. Lavin and S. Gray, Fast Algorithms for
+Convolutional Neural Networks, CVPR 2016, for Winograd's; S. Chetlur et al., cuDNN, arXiv:1410.0759, for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Snapshot, Stack, Work, calibrated_times
+from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
+from mlsys.provenance import comparing
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.kernels import case_of, kind_of_software
+from mlsys.validation.cases.reading import Format, engine_for, number_format, numbers_in, twin_of
+from mlsys.validation.rows import Row
+
+__all__ = ["Convolution", "convolution", "quickest"]
+
+# Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
+CALLS = 16.0
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A dense convolution.
+
+    Attributes
+    ----------
+    images, channels, high, wide
+        Of the input.
+    filters, tall, broad
+        Filters, and the size of each.
+    rows, columns, stride
+        Size of the output, and the greater of its strides.
+    """
+
+    images: int
+    channels: int
+    high: int
+    wide: int
+    filters: int
+    tall: int
+    broad: int
+    rows: int
+    columns: int
+    stride: int
+
+    @classmethod
+    def of(cls, text: str) -> Convolution:
+        """Return the convolution that DeepBench's words describe."""
+        s = numbers_in(text)
+        if not {"N", "C", "H", "W", "K", "R", "S"} <= s.keys():
+            raise Inexpressible("shape of the convolution not stated")
+        down, across = s.get("stride_v", 1), s.get("stride_h", 1)
+        rows = (s["H"] + 2 * s.get("pad_h", 0) - s["R"]) // down + 1
+        columns = (s["W"] + 2 * s.get("pad_w", 0) - s["S"]) // across + 1
+        return cls(s["N"], s["C"], s["H"], s["W"], s["K"], s["R"], s["S"], rows, columns, max(down, across))
+
+    @property
+    def pixels(self) -> float:
+        """Outputs of one filter."""
+        return float(self.images * self.rows * self.columns)
+
+    @property
+    def is_three_by_three(self) -> bool:
+        """Whether Winograd's algorithms for 3 × 3 filters apply."""
+        return self.tall == self.broad == 3 and self.stride == 1
+
+    @property
+    def _inputs(self) -> float:
+        return float(self.images * self.channels * self.high * self.wide)
+
+    def _product(self, fmt: Format, m: float, n: float, k: float, values: float, batch: float = 1.0) -> Kernel:
+        flops = 2.0 * self.pixels * self.filters * self.channels * self.tall * self.broad
+        return Kernel(MATMUL, flops=flops, moved=values * fmt.value, m=m, n=n, k=k, batch=batch)
+
+    def as_product(self, fmt: Format, saving: float = 1.0) -> Kernel:
+        """Return the one product of output pixels, filters and what each of them sums over."""
+        volume = self.channels * self.tall * self.broad
+        weights = self.filters * volume * fmt.weight
+        return Kernel(
+            MATMUL,
+            flops=2.0 * self.pixels * self.filters * volume,
+            moved=(self._inputs + self.pixels * self.filters) * fmt.value + weights,
+            weights=weights,
+            m=self.pixels,
+            n=self.filters,
+            k=volume / saving,
+        )
+
+    def fused(self, fmt: Format) -> list[Kernel]:
+        """Return Winograd's F(2 × 2, 3 × 3) in one kernel, after one that transforms the filters.
+
+        A block computes 32 filters of a region of 32 squares of 2 × 2 outputs, whatever is left of it.
+        """
+        blocks = min(
+            math.ceil(self.images / images) * math.ceil(self.rows / rows) * math.ceil(self.columns / columns)
+            for images, rows, columns in ((1, 8, 16), (1, 16, 8), (2, 8, 8), (4, 8, 4), (4, 4, 8))
+        )
+        weights = float(self.filters * self.channels)
+        values = self._inputs + self.pixels * self.filters + 16 * weights
+        return [
+            Kernel(VECTOR, flops=0.0, moved=(9 + 16) * weights * fmt.value),
+            self._product(fmt, 128.0 * blocks, 128.0 * math.ceil(self.filters / 32), self.channels, values),
+        ]
+
+    def apart(self, fmt: Format) -> list[Kernel]:
+        """Return Winograd's F(4 × 4, 3 × 3) in four kernels: inputs, filters, 36 products, and outputs."""
+        squares = float(self.images * math.ceil(self.rows / 4) * math.ceil(self.columns / 4))
+        weights, inputs, outputs = self.filters * self.channels, squares * self.channels, squares * self.filters
+        return [
+            Kernel(VECTOR, flops=0.0, moved=(self._inputs + 36 * inputs) * fmt.value),
+            Kernel(VECTOR, flops=0.0, moved=(9 + 36) * weights * fmt.value),
+            self._product(fmt, squares, self.filters, self.channels, 36 * (weights + inputs + outputs), batch=36),
+            Kernel(VECTOR, flops=0.0, moved=(36 * outputs + self.pixels * self.filters) * fmt.value),
+        ]
+
+    def algorithms(self, fmt: Format) -> dict[str, list[Kernel]]:
+        """Return the algorithms that a library may take, by name; matrix units leave Winograd's nothing to save."""
+        found = {"product": [self.as_product(fmt)]}
+        if self.is_three_by_three and fmt.computes == "fp32" and fmt.vector_unit:
+            found |= {"Winograd, fused": self.fused(fmt), "Winograd, apart": self.apart(fmt)}
+        return found
+
+
+# Rates that algorithms are compared at: those of a tuned library, not of any setting, so that a fit moves no choice.
+NOMINAL = Parameters(compute=0.6, vector=0.4, bandwidth=0.75, reuse=0.4, launch=1e-5, ramp=32.0)
+
+
+def quickest(algorithms: Mapping[str, list[Kernel]], engine: Snapshot) -> list[Kernel]:
+    """Return the algorithm that should be the fastest on a machine, as a library that tries all of them takes."""
+    with comparing():
+        stack = Stack.of([(engine, Work.of(kernels), True) for kernels in algorithms.values()])
+        times = calibrated_times(stack, NOMINAL.vectorised())
+    return list(algorithms.values())[int(times.argmin())]
+
+
+def convolution(row: Row) -> Case:
+    """Return the case of a convolution given as DeepBench writes it."""
+    shape, fmt, software = Convolution.of(row.seq_or_shape), number_format(row.precision), kind_of_software(row)
+    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    if twin.kind == "GPU" and ("cuDNN" in row.software or software == "eager"):
+        kernels = _of_cudnn(row.software, shape, fmt, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    else:
+        kernels = [shape.as_product(fmt, WINOGRAD_SAVING if "WINOGRAD" in row.software.upper() else 1.0)]
+    if twin.kind == "GPU" and software == "eager":
+        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=CALLS))
+    return case_of(row, "convolution", software, Work.of(kernels), fmt)
+
+
+def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:
+    """Return the kernels of the algorithm that is named, or of the quickest."""
+    algorithms = shape.algorithms(fmt)
+    if fmt.computes == "int8":
+        return [_in_whole_tiles(shape, fmt)]
+    named = "apart" if "WINOGRAD_NONFUSED" in software else "fused" if "WINOGRAD" in software else ""
+    if f"Winograd, {named}" in algorithms:
+        return algorithms[f"Winograd, {named}"]
+    return algorithms["product"] if "LICIT_" in software else quickest(algorithms, engine)
+
+
+# Rows and columns of the one tile of cuDNN's 8-bit convolutions on DP4A, which multiplies four channels at a time.
+INT8_TILE, INT8_CHANNELS = 128, 4
+
+
+def _in_whole_tiles(shape: Convolution, fmt: Format) -> Kernel:
+    """Return an 8-bit convolution: whole tiles whatever they hold, and one channel at a time if not four by four."""
+    kernel = shape.as_product(fmt)
+    m, n = (math.ceil(size / INT8_TILE) * INT8_TILE for size in (kernel.m, kernel.n))
+    return replace(kernel, m=m, n=n, k=kernel.k * (INT8_CHANNELS if shape.channels % INT8_CHANNELS else 1))
