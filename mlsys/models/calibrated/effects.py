@@ -70,7 +70,7 @@ POOLS: dict[str, Pool] = {
     "eager products": Pool(r"^eager( ROCm| batched)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     # Which algorithm runs is a jump from shape to shape: the other curves carried what one library did to the next.
-    "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, ("depth", "launch")),
+    "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, ("depth", "waves", "launch")),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
     "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
     "attention": Pool(r" attention on ", _MACHINE, _SHAPE),

@@ -1,0 +1,101 @@
+"""Convolutions as the kernels of the algorithm that a library takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys.models.calibrated import MATMUL
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.cases.convolutions import Convolution
+from mlsys.validation.cases.reading import number_format
+from mlsys.validation.refit import held_out_predictions
+from mlsys.validation.rows import Row, shipped_rows
+
+FP32 = number_format("fp32")
+SHAPE = "N={},C={},H={},W={},K={},R=3,S=3,pad_h=1,pad_w=1,stride_v=1,stride_h=1"
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """Return one row of each software and format of convolutions on GPUs."""
+    found = {
+        (row.software, row.precision): row
+        for row in shipped_rows()
+        if row.workload.startswith("2D convolution") and "GPU" in row.device_class
+    }
+    return list(found.values())
+
+
+def case(rows: list[Row], words: str, shape: str, precision: str = "") -> Case:
+    """Return the case of a shape in the first software whose name has the words."""
+    row = next(row for row in rows if words in row.software and precision in row.precision)
+    return interpret(replace(row, seq_or_shape=shape))
+
+
+def multiplications(one: Case) -> float:
+    work = one.work
+    return float((work["m"] * work["n"] * work["k"] * work["batch"] * (work["kind"] == MATMUL)).sum())
+
+
+@pytest.mark.parametrize(
+    ("images", "channels", "size", "filters", "blocks"),
+    [(3, 16, 8, 1092, 105), (1, 65, 91, 64, 144), (14, 58, 20, 946, 2520), (2, 145, 8, 280, 18), (36, 44, 7, 12, 18)],
+)
+def test_a_fused_kernel_has_about_the_blocks_that_cudnn_launches(
+    images: int, channels: int, size: int, filters: int, blocks: int
+) -> None:
+    """NeuSight's profiles of cuDNN 8.9 on an A100 state the grids; cuDNN does not always take the fewest."""
+    _, product = Convolution.of(SHAPE.format(images, channels, size, size, filters)).fused(FP32)
+    assert 0.5 * blocks <= product.m * product.n / 128**2 <= blocks
+
+
+def test_winograd_saves_what_lavin_and_gray_say() -> None:
+    """F(2 × 2, 3 × 3) leaves 1 multiplication of 2.25, F(4 × 4, 3 × 3) 1 of 4, where whole squares fit."""
+    shape = Convolution.of(SHAPE.format(4, 64, 32, 32, 96))
+    direct = 4 * 32 * 32 * 64 * 96 * 9
+    product = shape.as_product(FP32)
+    assert product.m * product.n * product.k == direct
+    _, fused = shape.fused(FP32)
+    assert fused.m * fused.n * fused.k == pytest.approx(direct / 2.25)
+    apart = shape.apart(FP32)[2]
+    assert apart.m * apart.n * apart.k * apart.batch == pytest.approx(direct / 4)
+
+
+def test_a_named_algorithm_is_the_one_that_runs(rows: list[Row]) -> None:
+    shape = SHAPE.format(16, 256, 28, 28, 512)
+    named = {"IMPLICIT_PRECOMP_GEMM": 1, "algo WINOGRAD": 2, "WINOGRAD_NONFUSED": 4}
+    for name, kernels in named.items():
+        row = next(row for row in rows if row.software.endswith(name) and row.precision == "fp32")
+        assert interpret(replace(row, seq_or_shape=shape)).work.launches == kernels, name
+
+
+def test_many_channels_are_transformed_apart_and_matrix_units_transform_nothing(rows: list[Row]) -> None:
+    """cuDNN takes four kernels, and a quarter of the multiplications, for this shape on an A100 (NeuSight)."""
+    shape = SHAPE.format(64, 1082, 23, 23, 78)
+    direct = 64 * 23 * 23 * 1082 * 78 * 9
+    assert multiplications(case(rows, "eager", shape)) < 0.35 * direct
+    assert multiplications(case(rows, "CUDA 9", shape, "tensor core")) == direct
+    strided = shape.replace("stride_v=1,stride_h=1", "stride_v=2,stride_h=2")
+    assert multiplications(case(rows, "eager", strided)) == pytest.approx(64 * 12 * 12 * 1082 * 78 * 9)
+
+
+def test_eight_bits_fill_tiles_of_128_filters(rows: list[Row]) -> None:
+    """On a TITAN X, 32 filters attain 9 TOP/s, 64 18, 128 39: each takes the time of 128."""
+    few, many = (case(rows, "CUDA 8", SHAPE.format(1, 64, 80, 350, filters), "int8") for filters in (32, 128))
+    assert multiplications(few) == multiplications(many)
+    one = case(rows, "CUDA 8", SHAPE.format(1, 1, 80, 350, 128), "int8")
+    assert multiplications(one) == multiplications(case(rows, "CUDA 8", SHAPE.format(1, 4, 80, 350, 128), "int8"))
+
+
+def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:
+    """Above 4 GFLOP arithmetic decides, not the call; as one product each, half of them were off by 40 % or more."""
+    apart = [
+        abs(each.seconds / each.case.seconds - 1)
+        for each in held_out_predictions("device")
+        if each.case is not None and each.case.setting.startswith("eager convolution") and each.case.work.flops > 4e9
+    ]
+    assert len(apart) >= 30
+    assert float(np.median(apart)) < 0.25
