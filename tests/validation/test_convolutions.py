@@ -1,7 +1,5 @@
 """Convolutions as the kernels of the algorithm that a library takes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
