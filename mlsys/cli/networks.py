@@ -8,7 +8,6 @@ import click
 from mlsys.choices import Phase
 from mlsys.cli.common import Whole
 
-_NAMES = ("batch", "sequence", "image", "shape", "precision", "phase", "sizes")
 _LONGEST = 200  # letters of --shape
 
 
@@ -36,11 +35,6 @@ def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[.
         return command
 
     return decorate
-
-
-def split_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Return those of a command's values that are options of the network."""
-    return {name: values[name] for name in _NAMES}
 
 
 def asked_network(model: str, options: dict[str, Any], precision: str | None = None) -> Any:

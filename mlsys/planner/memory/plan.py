@@ -12,7 +12,7 @@ import numpy as np
 from mlsys.door import Argument, checked_number
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.formatting import compact
-from mlsys.planner.memory.liveness import Liveness, live_bytes, liveness
+from mlsys.planner.memory.liveness import Buffer, Liveness, live_bytes, liveness
 from mlsys.planner.memory.offsets import STRATEGIES, peak_of
 from mlsys.planner.memory.smallest import smallest_offsets
 from mlsys.provenance import traced
@@ -30,32 +30,10 @@ CHOICES = (*STRATEGIES, "best", "exact")
 
 
 @dataclass(frozen=True)
-class Placement:
-    """Where one buffer lies and when.
+class Placement(Buffer):
+    """Where one buffer lies and when: ``offset`` is its first byte; ``bytes`` has the padding to the alignment, too."""
 
-    Attributes
-    ----------
-    values
-        Names of the values it holds, one after the other.
-    offset, bytes
-        Its first byte in the block, and how many it takes, padding to the alignment included.
-    first, last
-        Steps between which it is in use, both included.
-    places
-        Places of the values in the graph.
-    """
-
-    values: tuple[str, ...]
-    offset: int
-    bytes: int
-    first: int
-    last: int
-    places: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of the value that is made first."""
-        return self.values[0]
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -273,7 +251,7 @@ def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> Memo
         offsets = tried[strategy]
         proved = peak_of(offsets, sizes) == least
     placements = tuple(
-        Placement(one.values, int(offset), int(size), one.first, one.last, one.places)
+        Placement(one.values, int(size), one.first, one.last, one.places, int(offset))
         for one, offset, size in zip(found.buffers, offsets, sizes, strict=True)
     )
     return MemoryPlan(found, strategy, grain, placements, proved)

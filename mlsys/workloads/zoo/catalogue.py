@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from mlsys.inputs import shipped_text, yaml_of
 from mlsys.workloads.zoo import (
     classic,
     detection,
@@ -173,31 +174,15 @@ _rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.
 _rows("dlrm_dcnv2", "DLRM-DCNv2", "recommender", "Wang et al. 2021, WWW; MLPerf Training v2.1 and later",
       partial(other.dlrm, crossed=True), "DLRM-DCNv2")  # fmt: skip
 
-_BERT_TITLES = {
-    "bert-base": ("BERT base", "Devlin et al. 2019, NAACL, section 3",
-                  ("bert", "BERT-Base phase 1", "BERT-Base phase 2")),
-    "bert-large": ("BERT large", "Devlin et al. 2019, NAACL, section 3",
-                   ("BERT-Large phase 1", "BERT-Large phase 2", "BERT-Large Ph1 HuggingFace")),
-    "distilbert": ("DistilBERT", "Sanh et al. 2019, arXiv:1910.01108", ("distilbert-base",)),
-    "roberta-base": ("RoBERTa base", "Liu et al. 2019, arXiv:1907.11692", ("roberta",)),
-    "roberta-large": ("RoBERTa large", "Liu et al. 2019, arXiv:1907.11692", ()),
-    "xlm-roberta-base": ("XLM-R base", "Conneau et al. 2020, ACL, table 6", ()),
-    "albert-base": ("ALBERT base", "Lan et al. 2020, ICLR, table 1", ("albert-base-v2", "albert")),
-    "albert-xxlarge": ("ALBERT xxlarge", "Lan et al. 2020, ICLR, table 1", ("ALBERT-XXL", "albert-xxlarge-v2")),
-    "bert-base-encoder": ("BERT base, encoder blocks alone", "FasterTransformer, docs/bert_guide.md",
-                          ("BERT-base encoder",)),
-    "bert-6b-encoder": ("BERT 6B, encoder blocks alone", "FasterTransformer, docs/bert_guide.md", ("BERT-6B",)),
-}  # fmt: skip
-
 
 def _write_bert(tape: Tape, batch: int, tokens: int, shape: encoders.TextEncoder) -> None:
     encoders.bert(tape, batch, tokens, shape)
 
 
-for _name, (_title, _source, _others) in _BERT_TITLES.items():
+for _name, _text in yaml_of(shipped_text("mlsys.workloads.zoo", "encoders.yaml"))["encoders"].items():
     CATALOGUE[_name] = Entry(
-        _name, _title, "text", _source, _others, sequence=384 if _name == "bert-large" else 128,
-        write=partial(_write_bert, shape=encoders.BERTS[_name]),
+        _name, _text["title"], "text", _text["source"], tuple(_text.get("also", ())),
+        sequence=_text.get("sequence", 128), write=partial(_write_bert, shape=encoders.TextEncoder(**_text["shape"])),
     )  # fmt: skip
 
 for _name, (_model, _source, _others) in LANGUAGE_MODELS.items():

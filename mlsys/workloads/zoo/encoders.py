@@ -54,21 +54,6 @@ class TextEncoder:
     shared: bool = False
 
 
-# Devlin et al. 2019, section 3; the sizes of tables are those of the released checkpoints.
-BERTS = {
-    "bert-base": TextEncoder(12, 768, 12, 3072),
-    "bert-large": TextEncoder(24, 1024, 16, 4096),
-    "distilbert": TextEncoder(6, 768, 12, 3072, types=0, pooler=False),
-    "roberta-base": TextEncoder(12, 768, 12, 3072, 50265, 514, 1),
-    "roberta-large": TextEncoder(24, 1024, 16, 4096, 50265, 514, 1),
-    "xlm-roberta-base": TextEncoder(12, 768, 12, 3072, 250002, 514, 1),
-    "albert-base": TextEncoder(12, 768, 12, 3072, 30000, embedding=128, shared=True),
-    "albert-xxlarge": TextEncoder(12, 4096, 64, 16384, 30000, embedding=128, shared=True),
-    "bert-base-encoder": TextEncoder(12, 768, 12, 3072, 0, pooler=False),
-    "bert-6b-encoder": TextEncoder(32, 4096, 32, 16384, 0, pooler=False),
-}
-
-
 def bert(tape: Tape, batch: int, tokens: int, shape: TextEncoder) -> None:
     """Devlin et al., NAACL 2019; RoBERTa, ALBERT and DistilBERT change the tables and the sharing."""
     width, rows = shape.width, batch * tokens
