@@ -3,8 +3,6 @@
 Read them through ``mlsys.constants``, which notes the use and applies what-ifs.
 """
 
-from __future__ import annotations
-
 from mlsys._facts import derived
 from mlsys._facts.make import Derived, fact, published
 from mlsys.units import Quantity

@@ -1,7 +1,5 @@
 """Facts that are computed from published ones: multiply-accumulates, rates, and what nobody measured."""
 
-from __future__ import annotations
-
 from mlsys._facts.make import Derived
 from mlsys.units import Q_
 

@@ -1,7 +1,5 @@
 """Two ways to make a fact: quote it, or compute it from other facts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The collector of cycles, held back where thousands of small objects are made and none is garbage in a cycle."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from collections.abc import Iterator

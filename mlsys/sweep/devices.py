@@ -1,7 +1,5 @@
 """The devices that a specification asks for by what they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

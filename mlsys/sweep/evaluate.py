@@ -1,7 +1,5 @@
 """Evaluates points side by side, with the numbers that ``analyse`` gives for each of them."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """From one network of a specification to its kernels, at any batch and in any number format."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a specification of a sweep may say, and every fault of one that says something else."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path

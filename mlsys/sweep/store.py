@@ -5,8 +5,6 @@ checksum of its bytes, and ``SHA256SUMS``, which ``sha256sum -c`` reads, has tho
 piece that fails is put aside, and its points are computed again. One sweep at a time writes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -6,8 +6,6 @@ Python's own. Each has a pipe of its own: no lock is shared, so that any of them
 moment, and all end when this process ends, however it ends. Dask is for several machines.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

@@ -1,7 +1,5 @@
 """How far the architecture models are from published times: nothing is fitted, so they should lie below."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ faster than it for few reasons; each is checked here against numbers, and a row 
 explains is reported as such.
 """
 
-from __future__ import annotations
-
 import re
 
 from mlsys.validation.cases import Case

@@ -1,7 +1,5 @@
 """Ten measurements of a machine make the estimates its own."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ in the place of the design power; what the server draws over that is asked once,
 machine left out. Servers whose limit was not seen say nothing of either.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The estimate of a case: its setting's parameters, and what measurements of like things say."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

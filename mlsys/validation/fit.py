@@ -6,8 +6,6 @@ each parameter that keeps it near its physical value where the rows do not speak
 left of a machine after that, over all its sweeps, is its own factor, drawn towards one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

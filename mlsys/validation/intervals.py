@@ -10,8 +10,6 @@ inverse chi-squared prior is, and its interval is that of Student's t distributi
 Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: no class is told a bias by five rows).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al.
 for the average over models.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

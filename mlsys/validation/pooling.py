@@ -11,8 +11,6 @@ whole sweep, or machine, is left out follow in closed form from the one fit.
 C. R. Henderson, Biometrics 31(2), 1975; D. J. C. MacKay, Neural Computation 4(3), 1992.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

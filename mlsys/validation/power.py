@@ -5,8 +5,6 @@ inferences per second of the run of the energy, or watts. MLPerf Tiny times a su
 meters: energy over *that* time is a power at work only where both ran alike, which :func:`two_runs` tells.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

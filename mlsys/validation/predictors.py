@@ -1,7 +1,5 @@
 """Our errors beside those that other predictors publish, on rows of the same open data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

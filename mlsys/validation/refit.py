@@ -1,7 +1,5 @@
 """Fitting every setting to the shipped measurements, with what the fit does to rows it has not seen."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import multiprocessing

@@ -1,7 +1,5 @@
 """Every row beside its bound and its prediction, and the errors by class and by kind."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

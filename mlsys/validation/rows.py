@@ -1,7 +1,5 @@
 """Published measurements as they were published, one row each."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """How much of an error is the scale of a whole sweep, which no question that is new can know."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

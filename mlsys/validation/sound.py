@@ -1,7 +1,5 @@
 """Rows of a file that are read as they stand, and cannot be meant so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

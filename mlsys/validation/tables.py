@@ -1,7 +1,5 @@
 """The report as tables for pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from mlsys.formatting import natural

@@ -5,8 +5,6 @@ then handed back, and only the rows that were not handed back are graded. The pr
 fit, kept row by row; nothing is fitted again but what the ten rows teach.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ match that saves more bytes, then the names of its operators. So the order in wh
 operators are listed makes no difference.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

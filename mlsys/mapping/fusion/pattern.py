@@ -1,7 +1,5 @@
 """Patterns: which chains of operators become one kernel, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

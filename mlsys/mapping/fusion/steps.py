@@ -1,7 +1,5 @@
 """What a step of a pattern may be, asked of one operator in its graph."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Modules of torch that folding leaves behind; loaded when something is folded."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -6,8 +6,6 @@ huggingface/transformers scales, masks and normalises the scores one after the o
 models/gpt2/modeling_gpt2.py), and writes the approximate GELU with eight operators (``NewGELUActivation``).
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Features of a shape that a library's speed depends on smoothly, and the curves over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

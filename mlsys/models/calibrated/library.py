@@ -1,7 +1,5 @@
 """The fitted parameters, by kind of software and class of machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """From networks of operators to kernels, in the number formats that they are stored in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

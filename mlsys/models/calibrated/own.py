@@ -1,7 +1,5 @@
 """A machine's own parameters: the small file of ``mlsys calibrate`` that ``MLSYS_CALIBRATION`` names."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping

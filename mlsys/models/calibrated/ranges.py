@@ -4,8 +4,6 @@ The interval is a pair of quantiles, in units of how far the estimate is expecte
 machine, a network or a software was never measured, that is more, and the interval is wider.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

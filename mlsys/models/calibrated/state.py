@@ -1,7 +1,5 @@
 """Which fit and which calibration hold now: part of the key of whatever is kept of estimates."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from mlsys.frozen import Same

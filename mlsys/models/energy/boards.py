@@ -10,8 +10,6 @@ measured: watts for each cycle of a microcontroller, a part of the design power 
 static part is what the machine draws at rest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

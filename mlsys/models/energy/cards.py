@@ -10,8 +10,6 @@ The multiples and the part of the design power that flows at rest are fitted to 
 served language models; the range is that of cards left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

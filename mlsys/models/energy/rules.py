@@ -4,8 +4,6 @@ Each rule has two answers, the price and the range in which it is to be believed
 sum needs them and not before, so that a price at 7 nm leans on the column of 7 nm alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping

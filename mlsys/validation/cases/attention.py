@@ -1,7 +1,5 @@
 """Attention: one kernel over a prompt, or one new token against all that came before."""
 
-from __future__ import annotations
-
 import re
 
 from mlsys.models.calibrated import ATTENTION, Kernel, Work

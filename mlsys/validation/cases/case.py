@@ -1,7 +1,5 @@
 """A measurement in the terms of the models, or the reason why it is not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mlsys.models.calibrated import Snapshot, Work

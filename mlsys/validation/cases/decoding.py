@@ -9,8 +9,6 @@
   models/gpt_oss/modeling_gpt_oss.py (hidden states repeated for all experts): each token visits every expert.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ power of the machine, and the same parameters are fitted to it: they are then pa
 energy instead of parts of a peak.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

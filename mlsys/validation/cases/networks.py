@@ -1,7 +1,5 @@
 """Whole networks, forward: classifiers, detectors, encoders, and the small ones of microcontrollers."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping

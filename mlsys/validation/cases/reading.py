@@ -1,7 +1,5 @@
 """Reading the words of the sources: devices, number formats, shapes, units."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import Path

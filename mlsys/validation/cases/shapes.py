@@ -1,7 +1,5 @@
 """Shapes of language models that rows name and the catalogue has no entry for; see ``data/shapes.yaml``."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which kind of software a row ran on: what is fitted together."""
 
-from __future__ import annotations
-
 import re
 
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.

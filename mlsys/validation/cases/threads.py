@@ -1,7 +1,5 @@
 """A processor on which some threads work: cores, their clock, what they draw from memory, and their joins."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ its inputs and of its weights. With activation checkpointing the forward pass ru
 The optimiser and the exchange of gradients are taken as hidden behind the arithmetic.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Moving data: streams, caches, latencies, sweeps of intensity, collectives."""
 
-from __future__ import annotations
-
 import re
 
 from mlsys.hardware import Device, view

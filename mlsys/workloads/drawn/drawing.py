@@ -1,7 +1,5 @@
 """A tape that draws: each layer that a recipe appends becomes the calls that torch would make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from mlsys.workloads.drawn.pictures import DrawnPictures

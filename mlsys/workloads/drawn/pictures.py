@@ -1,7 +1,5 @@
 """Layers of pictures, drawn: convolutions, pooling, and pixels read as tokens."""
 
-from __future__ import annotations
-
 from mlsys.errors import ArgumentError
 from mlsys.workloads.drawn.rows import DrawnRows
 from mlsys.workloads.zoo.picture import Pair, Shape

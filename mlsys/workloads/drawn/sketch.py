@@ -1,7 +1,5 @@
 """A graph in the making, call by call, in the words in which torch's graphs are captured; torch is not needed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
