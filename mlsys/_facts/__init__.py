@@ -4,13 +4,13 @@ Read them through ``mlsys.constants``, which notes the use and applies what-ifs.
 """
 
 from mlsys._facts import derived
-from mlsys._facts.make import Derived, fact, published
+from mlsys._facts.make import Derived, fact, quoted
 from mlsys.units import Quantity
 
 __all__ = ["DERIVED", "PUBLISHED", "Derived", "fact"]
 
 _TOPICS = ("energy", "latency", "links", "networks")
-_FACTS = [quantity for topic in _TOPICS for quantity in published(topic)]
+_FACTS = [quantity for topic in _TOPICS for quantity in quoted(topic)]
 
 PUBLISHED: dict[str, Quantity] = {quantity._origin.name: quantity for quantity in _FACTS}
 DERIVED: dict[str, Derived] = {rule.name: rule for rule in derived.DERIVED}

@@ -68,12 +68,12 @@ def fact(
     return quantity
 
 
-def published(topic: str) -> Iterator[Quantity]:
+def quoted(topic: str) -> Iterator[Quantity]:
     """Yield the facts that ``<topic>.yaml`` quotes, each an entry of :func:`fact` by its name.
 
     Examples
     --------
-    >>> print(next(published("links")))
+    >>> print(next(quoted("links")))
     15.75 GB/s
     """
     for name, entry in yaml_of(shipped_text("mlsys._facts", f"{topic}.yaml"))["facts"].items():

@@ -67,7 +67,7 @@ def quantiles(apart: Array) -> tuple[float, float]:
     return min(low, -NARROWEST), max(high, NARROWEST)
 
 
-def drawn(own: Array, like: Array) -> tuple[float, float]:
+def pooled_interval(own: Array, like: Array) -> tuple[float, float]:
     """Return the interval of a handful of rows, whose scatter is drawn towards that of others like them.
 
     Parameters
@@ -78,7 +78,7 @@ def drawn(own: Array, like: Array) -> tuple[float, float]:
     Examples
     --------
     >>> like = np.linspace(-1, 1, 101)
-    >>> [round(drawn(scatter * np.array([-1.0, 0.5, -0.5, 1.0]), like)[1], 2) for scatter in (0.5, 1, 3)]
+    >>> [round(pooled_interval(scatter * np.array([-1.0, 0.5, -0.5, 1.0]), like)[1], 2) for scatter in (0.5, 1, 3)]
     [0.7, 1.07, 2.84]
     """
     from scipy.stats import norm, t
@@ -125,7 +125,7 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
                 reach[which] = quantiles(errors)
                 continue
             others = (_sample(by_kind[kind], which), _sample(left, which))
-            reach[which] = drawn(errors, next(found for found in others if len(found) >= FEW_ROWS))
+            reach[which] = pooled_interval(errors, next(found for found in others if len(found) >= FEW_ROWS))
             of += f", drawn towards {kind}" if which == "sweep" else ""
         seen, unseen = reach["sweep"], reach["device"]
         names = {one.case.row.group or one.case.twin for one in own}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlsys.validation.intervals import drawn, quantiles
+from mlsys.validation.intervals import pooled_interval, quantiles
 
 DRAWS = 4000
 
@@ -24,7 +24,7 @@ def test_a_handful_of_rows_is_told_no_narrower_than_it_is(wider: float) -> None:
     random = np.random.default_rng(7)
     relatives = random.normal(0, 0.15, 400)
     sample, following = random.normal(0, 0.15 * wider, (DRAWS, 6)), random.normal(0, 0.15 * wider, DRAWS)
-    held = np.mean([abs(one) <= drawn(own, relatives)[1] for own, one in zip(sample, following, strict=True)])
+    held = np.mean([abs(one) <= pooled_interval(own, relatives)[1] for own, one in zip(sample, following, strict=True)])
     assert 0.73 <= held <= 0.87
     plain = [np.quantile(own, (0.1, 0.9)) for own in sample]
     assert np.mean([low <= one <= high for (low, high), one in zip(plain, following, strict=True)]) < held - 0.05
@@ -32,6 +32,6 @@ def test_a_handful_of_rows_is_told_no_narrower_than_it_is(wider: float) -> None:
 
 def test_without_a_row_of_its_own_a_class_is_wider_than_its_relatives() -> None:
     relatives = np.linspace(-1, 1, 101)
-    low, high = drawn(np.array([]), relatives)
+    low, high = pooled_interval(np.array([]), relatives)
     assert low == -high
     assert high > 1.2 * quantiles(relatives)[1]
