@@ -8,13 +8,13 @@ The first run makes ``.venv-bench`` beside this package and needs a package inde
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 from typing import Any
@@ -48,17 +48,21 @@ RATIOS = [
 
 def prepare() -> None:
     """Make or renew the environment when what it is made from has changed."""
-    made_from = hashlib.sha256()
-    for path in (ROOT / "pyproject.toml", HERE / "requirements.txt"):
-        made_from.update(path.read_bytes())
+    made_from = "\n".join((*needed(), (HERE / "requirements.txt").read_text("utf-8")))
     stamp = VENV / "made-from"
-    if stamp.exists() and stamp.read_text() == made_from.hexdigest():
+    if stamp.exists() and stamp.read_text("utf-8") == made_from:
         return
     print(f"Making {VENV.name} ...", file=sys.stderr)
     venv.create(VENV, with_pip=True, clear=True)
     pip = [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "-e", str(ROOT), "-r", str(HERE / "requirements.txt")], check=True)
-    write_text(stamp, made_from.hexdigest())
+    write_text(stamp, made_from)
+
+
+def needed() -> list[str]:
+    """Return what the package needs, by which an environment is known to be still the right one."""
+    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    return found
 
 
 def measure(quick: bool) -> dict[str, Any]:

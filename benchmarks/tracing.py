@@ -16,7 +16,6 @@ definition, not a mistake; those that are further off miss whole operators.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import resource
@@ -54,11 +53,9 @@ UNITS = {"mlsys": 1, "torch": 2, "fvcore": 1, "torchinfo": 1, "ptflops": 1, "cal
 
 def prepare() -> None:
     """Make or renew the environment when what it is made from has changed."""
-    made_from = hashlib.sha256(
-        "".join((*PEERS, *HELPERS)).encode() + (ROOT / "pyproject.toml").read_bytes()
-    ).hexdigest()
+    made_from = "\n".join((*run.needed(), *PEERS, *HELPERS))
     stamp = VENV / "made-from"
-    if stamp.exists() and stamp.read_text() == made_from:
+    if stamp.exists() and stamp.read_text("utf-8") == made_from:
         return
     print(f"Making {VENV.name} ...", file=sys.stderr)
     venv.create(VENV, with_pip=True, clear=True)
