@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from mlsys.errors import LogFileError
-from mlsys.explain.doubts import doubts
+from mlsys.explain import Cold, attribute, stored_logs
+from mlsys.explain.doubts import Limits, doubts
 from mlsys.explain.guide import INFEASIBLE, Requirement, feasible, guide
 from mlsys.explain.hypotheses import fused_traffic, judge, judge_number, standard_claims
 from mlsys.explain.nets import net_of
 from mlsys.explain.platforms import Platform, normalised, published, read_platforms, winners
 from mlsys.explain.portability import PortabilityPoint, leave_one_out, predict_on, published_points
+from mlsys.explain.whatif import advice, what_ifs
 
 from .conftest import make_log
 
@@ -189,7 +191,7 @@ def test_standard_claims_need_their_pairs() -> None:
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (make_log([[1.0 + 0.004 * place for place in range(100)]] * 3), "the latency rises by"),
+        (make_log([[1.0 + 0.004 * place for place in range(100)]] * 3), "the latency rises by 33% over run 0"),
         (make_log([[1.0] * 97 + [3.0] * 3] * 3), "the slowest of a hundred take 3.0 times the median"),
         (make_log([[1.0] * 100, [1.0] * 100, [1.3] * 100]), "the medians of the runs lie 30% apart"),
         (make_log([[0.1] * 100] * 3), "the first inference of run 0 took 20 times the median"),
@@ -202,13 +204,35 @@ def test_standard_claims_need_their_pairs() -> None:
         (make_log(malformed=("line 3: x",)), "1 lines of the device could not be read"),
     ],
 )
-def test_every_doubt_is_raised_and_alone(log, words: str) -> None:
+def test_every_doubt_is_raised(log, words: str) -> None:
     assert any(words in text for text in doubts(log)), doubts(log)
 
 
 def test_a_clean_log_raises_none() -> None:
     draw = np.random.default_rng(5)
     assert doubts(make_log([list(draw.normal(1, 0.01, 200)) for _ in range(3)])) == ()
+
+
+def test_at_its_limit_nothing_is_doubted_yet() -> None:
+    """The median is 1 ms, a first inference takes 10 ms, p99 is 2 ms, and so on: each limit is met, none passed."""
+    runs = [[1.0, 1.05] * 49 + [1.0, 2.0]] * 2 + [[1.05] * 100]
+    at_limit = make_log(
+        runs, colds=(Cold(0, 5.0, 10.0),), energy={"source": "x", "reason": "", "rate_hz": 1000},
+        environment={"throttled_during": 0, "load": 2.5, "cores": 2},
+    )  # fmt: skip
+    assert doubts(at_limit, Limits(first=10 / at_limit.median, tail=at_limit.percentile(99) / at_limit.median)) == ()
+    assert len(doubts(at_limit, Limits(first=9.0, tail=0.9, spread=0.01, tight=-0.01, rate=1001.0))) == 5
+
+
+def test_advice_leaves_out_what_gains_less_than_five_percent() -> None:
+    left_out = 0
+    for log in stored_logs().values():
+        found = attribute(log)
+        gains = [gain for gain in what_ifs(found, log) if gain.applies]
+        worth = sorted((gain for gain in gains if gain.speedup > 1.05), key=lambda gain: -gain.speedup)
+        assert [line.split(":")[0] for line in advice(found, log)] == [gain.change for gain in worth[:3]]
+        left_out += len(gains) - len(worth)
+    assert left_out >= 5
 
 
 # --- portability ------------------------------------------------------------------------

@@ -436,3 +436,11 @@ def test_the_limit_is_the_limit() -> None:
     """Four accesses for each multiply-accumulate: one more than a quarter of the limit is too long."""
     with pytest.raises(ArgumentError, match=f"{MOST_ACCESSES + 4:,} accesses"):
         gemm_trace(1, 1, MOST_ACCESSES // 4 + 1, WORD)
+
+
+@pytest.mark.parametrize(("asked", "hint"), [(6, 4), (2, 4), (11, 8)])
+def test_a_capacity_that_is_no_whole_number_of_lines_is_answered_with_one_that_is(asked: int, hint: int) -> None:
+    curve = miss_curve(trace_of([0], WORD), WORD)
+    with pytest.raises(ArgumentError, match=rf'capacity=Q_\({hint}, "byte"\)'):
+        curve.at(Q_(asked, "byte"))
+    assert curve.at(Q_(hint, "byte")) == 1

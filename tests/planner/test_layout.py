@@ -230,3 +230,12 @@ def test_bad_input_is_refused(wrong: Callable[[], object], error: type[Exception
     with pytest.raises(error) as caught:
         wrong()
     assert text in str(caught.value)
+
+
+def test_a_matrix_unit_turns_what_it_multiplies_and_makes_not_what_is_added() -> None:
+    """Both come in once and go out once: 200 B of the input and 400 B of the output, whatever the sum reads."""
+    added = Value("r", "input", 400, (1, 8, 5, 5), consumers=(0,))
+    multiplied = Value("x", "input", 200, (1, 4, 5, 5), consumers=(0,))
+    made = Value("y", "made", 400, (1, 8, 5, 5), producer=0, output=True)
+    graph = OperatorGraph("a convolution and a sum", (conv2d(1, 4, 8, 5, 3),), (added, multiplied, made))
+    assert tensor_core_traffic(graph, 0, "NCHW") == 2 * (200 + 400)

@@ -59,6 +59,13 @@ def test_latency_by_hand() -> None:
     assert evaluate(instance, [0, 0, 0]).value_ms == 60
 
 
+def test_bounds_by_hand() -> None:
+    """One sample runs through a, b and c in turn; with room for everything, two accelerators share 6 ms of work."""
+    roomy = [{"class": "accelerator", "count": 2, "memory_bytes": 100}, {"class": "cpu", "count": 0}]
+    assert lower_bound(Grouped(Instance.from_data(small("latency", devices=roomy)))) == pytest.approx(6)
+    assert lower_bound(Grouped(Instance.from_data(small("max_load", devices=roomy)))) == pytest.approx(3)
+
+
 # The value that the repository's own dynamic program reaches, or its greedy for latency; see README of the data:
 # github msr-fiddle/dnn-partitioning@b207b6ad27a1, MIT. Ours must be no worse.
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load_results, sweep
 from mlsys.sweep.networks import network_of
 from mlsys.sweep.points import chunks, enumerate_points
 from mlsys.sweep.workers import usual_jobs
+from mlsys.units import Q_
 from sampled import drawn
 
 SMALL = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
@@ -327,3 +329,14 @@ def test_processes_are_started_for_many_points_and_for_networks_of_ones_own(monk
     many = enumerate_points(SweepSpec(models=["resnet50"], devices=["A100"], batches=list(range(1, 17))))
     own = enumerate_points(SweepSpec(models=["nets_for_jobs:net", "nets_for_jobs:other"], devices=["A100"]))
     assert (usual_jobs(few), usual_jobs(many), usual_jobs(own)) == (1, 3, 2)
+
+
+def test_what_is_best_is_told_with_its_range() -> None:
+    """Three times a line, read back from the text: the estimate, and both ends of its range."""
+    found = sweep(SweepSpec(models=["vgg16", "gpt2"], devices=["A100", "T4"], batches=[1, 8]), jobs=1)
+    told = found.explain().split("Neither faster")[0]
+    for row in found.best():
+        (line,) = (line for line in told.splitlines() if line.split()[:1] == [row.model])
+        times = [Q_(float(number), f"{prefix}s") for number, prefix in re.findall(r"([\d.]+) ([mµn]?)s\b", line)]
+        expected = (row.estimate_seconds, row.low_seconds, row.high_seconds, row.bound_seconds)
+        assert [time.m_as("s") for time in times] == pytest.approx(expected, rel=0.006)
