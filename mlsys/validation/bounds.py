@@ -66,7 +66,10 @@ def _arithmetic(case: Case, factor: float) -> str:
         return "rounding of the published number"
     if "winograd" in words and factor <= WINOGRAD:
         return "Winograd: a 3 × 3 convolution with fewer multiplications"
-    if re.search("ncnn|miopen|cudnn|xnnpack", words) and "conv" in case.kind + words and factor <= WINOGRAD:
+    saves = "conv" in case.kind + words and "R=1,S=1" not in case.row.seq_or_shape
+    if re.search("ncnn|miopen|cudnn|xnnpack", words) and saves and factor <= WINOGRAD:
+        if case.kind == "convolution" and "R=3,S=3" not in case.row.seq_or_shape:
+            return "FFT: a convolution with fewer multiplications"
         return "Winograd: the library picks it for 3 × 3 convolutions"
     if re.search("ncnn|paddle-lite", words) and factor <= WINOGRAD:
         return "Winograd: the library picks it for 3 × 3 convolutions"
@@ -74,6 +77,7 @@ def _arithmetic(case: Case, factor: float) -> str:
         return "FFT: a convolution with fewer multiplications"
     if factor <= BOOST:
         return "boost clock: above the clock that the peak is stated at"
-    if case.row.precision.lower() in ("fp32", "fp32/fp16") and factor <= 8:
+    named = case.row.precision.lower()
+    if (named in ("fp32", "fp32/fp16") and factor <= 8) or ("pseudo-fp16" in named and factor <= 2):
         return "mislabelled precision: narrower or matrix arithmetic than the row says"
     return f"not explained: {factor:.1f} times the dense peak"

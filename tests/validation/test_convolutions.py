@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsys.models.calibrated import MATMUL
+from mlsys.models.calibrated import MATMUL, Stack, bound
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.convolutions import Convolution
 from mlsys.validation.cases.reading import number_format
@@ -60,6 +60,7 @@ def test_winograd_saves_what_lavin_and_gray_say() -> None:
     assert fused.m * fused.n * fused.k == pytest.approx(direct / 2.25)
     apart = shape.apart(FP32)[2]
     assert apart.m * apart.n * apart.k * apart.batch == pytest.approx(direct / 4)
+    assert (fused.flops, apart.flops) == pytest.approx((2 * direct / 2.25, 2 * direct / 4))
 
 
 def test_a_named_algorithm_is_the_one_that_runs(rows: list[Row]) -> None:
@@ -80,6 +81,22 @@ def test_many_channels_are_transformed_apart_and_matrix_units_transform_nothing(
     assert multiplications(case(rows, "eager", strided)) == pytest.approx(64 * 12 * 12 * 1082 * 78 * 9)
 
 
+def test_a_stated_rate_counts_the_sums_as_they_are_written(rows: list[Row]) -> None:
+    """16 × 28 × 28 × 512 outputs of 256 × 9 multiply-adds at 29.6 TFLOP/s take a millisecond, whatever ran."""
+    shape = SHAPE.format(16, 256, 28, 28, 512)
+    row = next(row for row in rows if row.software.endswith("algo WINOGRAD"))
+    stated = replace(row, seq_or_shape=shape, metric="achieved throughput", value=29.595009, unit="TFLOP/s")
+    assert interpret(stated).seconds == pytest.approx(1e-3, rel=1e-4)
+
+
+def test_what_blocks_compute_for_nothing_is_no_bound() -> None:
+    """A GTX 1080 Ti did this layer in 1,191 µs: under its peak, of F(2 × 2, 3 × 3) without the rim of its blocks."""
+    row = next(row for row in shipped_rows() if row.software.endswith("algo WINOGRAD") and "1080" in row.device)
+    one = interpret(replace(row, seq_or_shape=SHAPE.format(16, 256, 28, 28, 512), value=1191.0))
+    arithmetic, _ = bound(Stack.of([(one.engine, one.work, one.stays)]))
+    assert arithmetic[0] < one.seconds
+
+
 def test_eight_bits_fill_tiles_of_128_filters(rows: list[Row]) -> None:
     """On a TITAN X, 32 filters attain 9 TOP/s, 64 18, 128 39: each takes the time of 128."""
     few, many = (case(rows, "CUDA 8", SHAPE.format(1, 64, 80, 350, filters), "int8") for filters in (32, 128))
@@ -93,7 +110,9 @@ def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:
     apart = [
         abs(each.seconds / each.case.seconds - 1)
         for each in held_out_predictions("device")
-        if each.case is not None and each.case.setting.startswith("eager convolution") and each.case.work.flops > 4e9
+        if each.case is not None
+        and each.case.setting.startswith("eager convolution")
+        and Convolution.of(each.row.seq_or_shape).flops > 4e9
     ]
     assert len(apart) >= 30
     assert float(np.median(apart)) < 0.25

@@ -21,6 +21,8 @@ from mlsys.validation.rows import Row
 
 __all__ = ["Convolution", "convolution", "quickest"]
 
+# F(4 × 4, 3 × 3) leaves one multiplication of 4.
+LARGER_SAVING = 4.0
 # Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
 CALLS = 16.0
 
@@ -75,9 +77,10 @@ class Convolution:
     def _inputs(self) -> float:
         return float(self.images * self.channels * self.high * self.wide)
 
-    def _product(self, fmt: Format, m: float, n: float, k: float, values: float, batch: float = 1.0) -> Kernel:
-        flops = 2.0 * self.pixels * self.filters * self.channels * self.tall * self.broad
-        return Kernel(MATMUL, flops=flops, moved=values * fmt.value, m=m, n=n, k=k, batch=batch)
+    @property
+    def flops(self) -> float:
+        """FLOP of the sums as they are written."""
+        return 2.0 * self.pixels * self.filters * self.channels * self.tall * self.broad
 
     def as_product(self, fmt: Format, saving: float = 1.0) -> Kernel:
         """Return the one product of output pixels, filters and what each of them sums over."""
@@ -85,7 +88,7 @@ class Convolution:
         weights = self.filters * volume * fmt.weight
         return Kernel(
             MATMUL,
-            flops=2.0 * self.pixels * self.filters * volume,
+            flops=self.flops / saving,
             moved=(self._inputs + self.pixels * self.filters) * fmt.value + weights,
             weights=weights,
             m=self.pixels,
@@ -103,20 +106,33 @@ class Convolution:
             for images, rows, columns in ((1, 8, 16), (1, 16, 8), (2, 8, 8), (4, 8, 4), (4, 4, 8))
         )
         weights = float(self.filters * self.channels)
-        values = self._inputs + self.pixels * self.filters + 16 * weights
-        return [
-            Kernel(VECTOR, flops=0.0, moved=(9 + 16) * weights * fmt.value),
-            self._product(fmt, 128.0 * blocks, 128.0 * math.ceil(self.filters / 32), self.channels, values),
-        ]
+        product = Kernel(
+            MATMUL,
+            flops=self.flops / WINOGRAD_SAVING,  # what blocks compute beyond the outputs is no work
+            moved=(self._inputs + self.pixels * self.filters + 16 * weights) * fmt.value,
+            m=128.0 * blocks,
+            n=128.0 * math.ceil(self.filters / 32),
+            k=self.channels,
+        )
+        return [Kernel(VECTOR, flops=0.0, moved=(9 + 16) * weights * fmt.value), product]
 
     def apart(self, fmt: Format) -> list[Kernel]:
         """Return Winograd's F(4 × 4, 3 × 3) in four kernels: inputs, filters, 36 products, and outputs."""
         squares = float(self.images * math.ceil(self.rows / 4) * math.ceil(self.columns / 4))
         weights, inputs, outputs = self.filters * self.channels, squares * self.channels, squares * self.filters
+        product = Kernel(
+            MATMUL,
+            flops=self.flops / LARGER_SAVING,
+            moved=36 * (weights + inputs + outputs) * fmt.value,
+            m=squares,
+            n=self.filters,
+            k=self.channels,
+            batch=36,
+        )
         return [
             Kernel(VECTOR, flops=0.0, moved=(self._inputs + 36 * inputs) * fmt.value),
             Kernel(VECTOR, flops=0.0, moved=(9 + 36) * weights * fmt.value),
-            self._product(fmt, squares, self.filters, self.channels, 36 * (weights + inputs + outputs), batch=36),
+            product,
             Kernel(VECTOR, flops=0.0, moved=(36 * outputs + self.pixels * self.filters) * fmt.value),
         ]
 
@@ -150,7 +166,9 @@ def convolution(row: Row) -> Case:
         kernels = [shape.as_product(fmt, WINOGRAD_SAVING if "WINOGRAD" in row.software.upper() else 1.0)]
     if twin.kind == "GPU" and software == "eager":
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=CALLS))
-    return case_of(row, "convolution", software, Work.of(kernels), fmt)
+    # A rate that a source states counts the sums as they are written, whatever the algorithm left of them.
+    written = case_of(row, "convolution", software, Work.of([shape.as_product(fmt)]), fmt)
+    return replace(written, work=Work.of(kernels))
 
 
 def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:
