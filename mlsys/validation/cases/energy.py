@@ -17,16 +17,20 @@ from mlsys.validation.rows import Row
 _JOULES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
 # Nominal power where a twin has none on record, W: of a board with a processor, the middle of four at work on ResNet-50
 # (Raspberry Pi 4, Odroid N2+, Khadas VIM4 and RK3588S, 5.1 to 11.8 W at the wall, mlcommons/cm4mlperf-results@84d8b84);
-# of a microcontroller, J for each cycle: what makers print, of which Nordic, Renesas and ST give 100 uA for each MHz at
-# 3 V. Switched regulators halve it, and a twin has that on record.
+# of a microcontroller, J for each cycle: 99 to 100 uA for each MHz at 3 V, as Zephyr's pages of the boards with an
+# RA6M4 and an STM32L4R5 have from their makers (ek_ra6m4@00584ab, nucleo_l4r5zi@06758ff).
 BOARD, MICROCONTROLLER = 7.6, 3e-10
+# Less where the core is fed by a switched regulator: 7.15 mA at 3.0 V and 160 MHz (STMicroelectronics DS13737 Rev 8,
+# table 39, as a public design study quotes it).
+SWITCHED = {"STM32U575": 7.15e-3 * 3.0 / 160e6}
 
 
 def _energy(row: Row, as_time: Callable[[Row], Case]) -> Case:
     if row.unit not in _JOULES:
         raise Inexpressible(f"{row.metric} in {row.unit} is not an energy")
     timed = as_time(replace(row, metric="latency", unit="ms", value=1.0))
-    nominal = MICROCONTROLLER * timed.engine.clock if timed.setting.endswith("MCU") else BOARD
+    each_cycle = SWITCHED.get(timed.twin, MICROCONTROLLER)
+    nominal = each_cycle * timed.engine.clock if timed.setting.endswith("MCU") else BOARD
     power = nominal if math.isinf(timed.engine.power) else timed.engine.power
     seconds = row.value * _JOULES[row.unit] / power
     # Arm NN draws a fifth less than TensorFlow Lite on the same boards, and works for a shorter time.
