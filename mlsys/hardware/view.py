@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, get_args
 
 from mlsys.door import checked_choice
 from mlsys.hardware.device import Device
-from mlsys.hardware.view_parts import ArrayShape, LevelView, LinkView, Part
+from mlsys.hardware.view_parts import Amount, ArrayShape, LevelView, LinkView, Part
 from mlsys.precision import precision_name
 from mlsys.units import Quantity
 
@@ -107,20 +107,9 @@ class MachineView(Part):
         """Formats that the device has a peak for."""
         return self.device.precisions
 
-    @property
-    def rate(self) -> float | None:
-        """Dense peak, FLOP/s: of ``unit``, or of the matrix unit where there is one, else of the vector unit."""
-        return self._get("rate")
-
-    @property
-    def matrix(self) -> float | None:
-        """Dense peak of the matrix unit, FLOP/s."""
-        return self._get("matrix")
-
-    @property
-    def vector(self) -> float | None:
-        """Dense peak of the vector unit, FLOP/s."""
-        return self._get("vector")
+    rate = Amount("Dense peak, FLOP/s: of ``unit``, or of the matrix unit where there is one, else of the vector unit.")
+    matrix = Amount("Dense peak of the matrix unit, FLOP/s.")
+    vector = Amount("Dense peak of the vector unit, FLOP/s.")
 
     @property
     def name(self) -> str:
@@ -162,55 +151,16 @@ class MachineView(Part):
         """Return a link by name."""
         return LinkView(self.device.name, self.device.link(name))
 
-    @property
-    def tdp(self) -> float | None:
-        """Thermal design power, W."""
-        return self._get("tdp")
-
-    @property
-    def idle_power(self) -> float | None:
-        """Power when idle, W."""
-        return self._get("idle_power")
-
-    @property
-    def active_power(self) -> float | None:
-        """Power while it computes, as measured, W."""
-        return self._get("active_power")
-
-    @property
-    def price(self) -> float | None:
-        """Price, USD."""
-        return self._get("price")
-
-    @property
-    def node(self) -> float | None:
-        """Name of the process, nm: it orders generations and is no length."""
-        return self._get("node")
-
-    @property
-    def clock(self) -> float | None:
-        """Cycles per second."""
-        return self._get("clock")
-
-    @property
-    def boost(self) -> float | None:
-        """Cycles per second of one core that works alone, where that is on record."""
-        return self._get("boost")
-
-    @property
-    def units(self) -> float | None:
-        """Streaming multiprocessors, compute units, cores or tiles."""
-        return self._get("units")
-
-    @property
-    def macs_per_cycle(self) -> float | None:
-        """Multiply-accumulates per cycle, of the headline format."""
-        return self._get("macs_per_cycle")
-
-    @property
-    def die_area(self) -> float | None:
-        """Area of the die, mm²."""
-        return self._get("die_area")
+    tdp = Amount("Thermal design power, W.")
+    idle_power = Amount("Power when idle, W.")
+    active_power = Amount("Power while it computes, as measured, W.")
+    price = Amount("Price, USD.")
+    node = Amount("Name of the process, nm: it orders generations and is no length.")
+    clock = Amount("Cycles per second.")
+    boost = Amount("Cycles per second of one core that works alone, where that is on record.")
+    units = Amount("Streaming multiprocessors, compute units, cores or tiles.")
+    macs_per_cycle = Amount("Multiply-accumulates per cycle, of the headline format.")
+    die_area = Amount("Area of the die, mm².")
 
     @property
     def systolic_array(self) -> ArrayShape | None:

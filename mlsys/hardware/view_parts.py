@@ -5,7 +5,7 @@ Each field is read when it is asked for; see :mod:`mlsys.hardware.view`.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self, overload
 
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.hardware.parts import Link, MemoryLevel, known, missing
@@ -84,6 +84,23 @@ class Part(ABC):
 
     def _get(self, field: str) -> float | None:
         return _number(self._stored(field), self.UNITS[field])
+
+
+class Amount:
+    """A field of a :class:`Part` in its SI unit, noted as read; None where it is not recorded."""
+
+    def __init__(self, meaning: str) -> None:
+        self.__doc__ = meaning
+
+    def __set_name__(self, owner: type[Part], name: str) -> None:
+        self.field = name
+
+    @overload
+    def __get__(self, part: None, owner: type[Part]) -> Self: ...
+    @overload
+    def __get__(self, part: Part, owner: type[Part]) -> float | None: ...
+    def __get__(self, part: Part | None, owner: type[Part]) -> Self | float | None:
+        return self if part is None else part._get(self.field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,25 +182,10 @@ class LevelView(Part):
         counted = _number(self.level._units, "count")
         return float(self.level.instances) if counted is None else counted
 
-    @property
-    def capacity(self) -> float | None:
-        """Bytes that fit, of the scope."""
-        return self._get("capacity")
-
-    @property
-    def usable(self) -> float | None:
-        """Bytes that a program may claim, of the scope; the capacity, where no lower limit is recorded."""
-        return self._get("usable")
-
-    @property
-    def bandwidth(self) -> float | None:
-        """Peak bandwidth in byte/s, of the scope."""
-        return self._get("bandwidth")
-
-    @property
-    def latency(self) -> float | None:
-        """Seconds from load to use."""
-        return self._get("latency")
+    capacity = Amount("Bytes that fit, of the scope.")
+    usable = Amount("Bytes that a program may claim, of the scope; the capacity, where no lower limit is recorded.")
+    bandwidth = Amount("Peak bandwidth in byte/s, of the scope.")
+    latency = Amount("Seconds from load to use.")
 
     def leans(self, field: str, *, each: bool = False) -> dict[str, Quantity]:
         """Return what a field of all instances, or of ``each``, is computed from: itself, and where asked how many."""
@@ -260,15 +262,8 @@ class LinkView(Part):
         """In words."""
         return self.link.kind
 
-    @property
-    def bandwidth(self) -> float | None:
-        """Bandwidth in one direction, byte/s."""
-        return self._get("bandwidth")
-
-    @property
-    def latency(self) -> float | None:
-        """Seconds for the smallest message."""
-        return self._get("latency")
+    bandwidth = Amount("Bandwidth in one direction, byte/s.")
+    latency = Amount("Seconds for the smallest message.")
 
 
 @dataclass(frozen=True, slots=True)
