@@ -10,9 +10,9 @@ from mlsys.units import Quantity
 __all__ = ["DERIVED", "PUBLISHED", "Derived", "fact"]
 
 _TOPICS = ("energy", "latency", "links", "networks")
-_FACTS = [quantity for topic in _TOPICS for quantity in quoted(topic)]
+_FACTS = [named for topic in _TOPICS for named in quoted(topic)]
 
-PUBLISHED: dict[str, Quantity] = {quantity._origin.name: quantity for quantity in _FACTS}
+PUBLISHED: dict[str, Quantity] = dict(_FACTS)
 DERIVED: dict[str, Derived] = {rule.name: rule for rule in derived.DERIVED}
 
 if len(PUBLISHED) + len(DERIVED) != len(_FACTS) + len(derived.DERIVED) or PUBLISHED.keys() & DERIVED.keys():

@@ -68,17 +68,17 @@ def fact(
     return quantity
 
 
-def quoted(topic: str) -> Iterator[Quantity]:
-    """Yield the facts that ``<topic>.yaml`` quotes, each an entry of :func:`fact` by its name.
+def quoted(topic: str) -> Iterator[tuple[str, Quantity]]:
+    """Yield the facts that ``<topic>.yaml`` quotes with their names, each an entry of :func:`fact`.
 
     Examples
     --------
-    >>> print(next(quoted("links")))
-    15.75 GB/s
+    >>> print(*next(quoted("links")))
+    PCIE_GEN3_BW 15.75 GB/s
     """
     for name, entry in yaml_of(shipped_text("mlsys._facts", f"{topic}.yaml"))["facts"].items():
         number, _, unit = entry.pop("value").partition(" ")
-        yield fact(float(number) if "." in number else int(number), unit, name=name, **entry)
+        yield name, fact(float(number) if "." in number else int(number), unit, name=name, **entry)
 
 
 @dataclass(frozen=True)

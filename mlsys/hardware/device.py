@@ -15,7 +15,7 @@ from typing import Any
 from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, OperatingPoint, known, refuse_forged
+from mlsys.hardware.parts import FactField, Link, MemoryLevel, OperandPaths, OperatingPoint, known, refuse_forged
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, read
 from mlsys.units import Quantity
@@ -180,25 +180,12 @@ class Device:
             raise UnknownNameError(f"{self.name} has no link {name!r}. It has: {have}.{did_you_mean(name, self.links)}")
         return self.links[name]
 
-    @property
-    def tdp(self) -> Quantity:
-        """Thermal design power."""
-        return known(self.name, "TDP", self._tdp)
-
-    @property
-    def idle_power(self) -> Quantity:
-        """Power when idle."""
-        return known(self.name, "idle power", self._idle_power)
-
-    @property
-    def active_power(self) -> Quantity:
-        """Power while it computes, as measured; the thermal design power is a limit and no measurement."""
-        return known(self.name, "active power", self._active_power)
-
-    @property
-    def price(self) -> Quantity:
-        """Price, with the date and the kind of price in its pedigree."""
-        return known(self.name, "price", self._price)
+    tdp = FactField("TDP", "Thermal design power.")
+    idle_power = FactField("idle power", "Power when idle.")
+    active_power = FactField(
+        "active power", "Power while it computes, as measured; the thermal design power is a limit and no measurement."
+    )
+    price = FactField("price", "Price, with the date and the kind of price in its pedigree.")
 
     def chip(self, name: str) -> Quantity:
         """Return a fact of the chip: ``clock``, ``boost``, ``units``, ``macs_per_cycle``, ``die_area``."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, overload
 
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.frozen import FrozenDict
@@ -22,6 +22,23 @@ def known(owner: str, what: str, value: Quantity | None) -> Quantity:
 def missing(owner: str, what: str) -> UnknownNameError:
     """Return the error of a value that ``owner`` has not on record."""
     return UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
+
+
+class FactField:
+    """A value of a twin with its fact, noted as read; asking for one that is not on record says what to add."""
+
+    def __init__(self, words: str, meaning: str) -> None:
+        self.words, self.__doc__ = words, meaning
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.field = f"_{name}"
+
+    @overload
+    def __get__(self, twin: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, twin: Any, owner: type) -> Quantity: ...
+    def __get__(self, twin: Any, owner: type) -> Self | Quantity:
+        return self if twin is None else known(twin.name, self.words, getattr(twin, self.field))
 
 
 def refuse_forged(owner: str, values: Iterable[tuple[str, Any]]) -> None:
@@ -74,25 +91,15 @@ class MemoryLevel:
         given = ((name, value) for name, value in vars(self).items() if name[0] == "_" and value is not None)
         refuse_forged(self.name, given)
 
-    @property
-    def capacity(self) -> Quantity:
-        """Bytes that fit."""
-        return known(self.name, "capacity", self._capacity)
+    capacity = FactField("capacity", "Bytes that fit.")
 
     @property
     def usable(self) -> Quantity:
         """Bytes that a program may claim for its tiles; the capacity, where no lower limit is recorded."""
         return self.capacity if self._usable is None else known(self.name, "usable capacity", self._usable)
 
-    @property
-    def bandwidth(self) -> Quantity:
-        """Peak bandwidth in byte/s, decimal."""
-        return known(self.name, "bandwidth", self._bandwidth)
-
-    @property
-    def latency(self) -> Quantity:
-        """Time from load to use."""
-        return known(self.name, "latency", self._latency)
+    bandwidth = FactField("bandwidth", "Peak bandwidth in byte/s, decimal.")
+    latency = FactField("latency", "Time from load to use.")
 
     @property
     def capacity_each(self) -> Quantity:
@@ -166,10 +173,7 @@ class Link:
         given = ((name, value) for name, value in vars(self).items() if name[0] == "_" and value is not None)
         refuse_forged(self.name, given)
 
-    @property
-    def per_direction(self) -> Quantity:
-        """Bandwidth in one direction, byte/s."""
-        return known(self.name, "bandwidth", self._per_direction)
+    per_direction = FactField("bandwidth", "Bandwidth in one direction, byte/s.")
 
     @property
     def both_directions(self) -> Quantity:
@@ -177,10 +181,7 @@ class Link:
         both: Quantity = self.per_direction * 2
         return both
 
-    @property
-    def latency(self) -> Quantity:
-        """Time for the smallest message."""
-        return known(self.name, "latency", self._latency)
+    latency = FactField("latency", "Time for the smallest message.")
 
 
 @dataclass(frozen=True)

@@ -82,16 +82,9 @@ class MachineView(Part):
                 return next((device._peaks[key] for key in have if key in device._peaks), None)
             case "matrix" | "vector":
                 return device._peaks.get((self.precision, field, "dense"))
-            case "tdp":
-                return device._tdp
-            case "idle_power":
-                return device._idle_power
-            case "active_power":
-                return device._active_power
-            case "price":
-                return device._price
-            case "node":
-                return device._node
+            case "tdp" | "idle_power" | "active_power" | "price" | "node":
+                stored: Quantity | None = getattr(device, f"_{field}")
+                return stored
         return device._chip.get(field)
 
     def has_rate(self, precision: str, unit: Unit | None = None) -> bool:

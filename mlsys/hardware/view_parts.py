@@ -135,21 +135,9 @@ class LevelView(Part):
         return f"{self.device}, {self.level.name}"
 
     def _stored(self, field: str) -> Quantity | None:
-        level = self.level
-        match field:
-            case "capacity":
-                return level._capacity
-            case "usable":
-                return level._usable if level._usable is not None else level._capacity
-            case "bandwidth":
-                return level._bandwidth
-            case "latency":
-                return level._latency
-            case "read":
-                return level._read
-            case "write":
-                return level._write
-        return level._width
+        recorded = "capacity" if field == "usable" and self.level._usable is None else field
+        stored: Quantity | None = getattr(self.level, f"_{recorded}")
+        return stored
 
     @property
     def name(self) -> str:

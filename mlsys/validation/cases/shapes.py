@@ -1,13 +1,12 @@
 """Shapes of language models that rows name and the catalogue has no entry for; see ``data/shapes.yaml``."""
 
 import re
-from typing import Any
 
 from mlsys.inputs import shipped_text, yaml_of
 from mlsys.workloads.zoo.language import LanguageModel
 
 _KNOWN = yaml_of(shipped_text("mlsys.validation", "data/shapes.yaml"))
-_SHAPES: dict[str, dict[str, Any]] = _KNOWN["shapes"]
+_SHAPES: dict[str, dict[str, int]] = _KNOWN["shapes"]
 OTHER_NAMES: dict[str, str] = _KNOWN["names"]
 
 
@@ -36,8 +35,11 @@ def language_shape(name: str) -> LanguageModel | None:
     shape = _SHAPES.get(next((key for key in _SHAPES if _plain(key) == _plain(name)), ""))
     if shape is None:
         return None
-    usual = {"head_dim": shape["hidden"] // shape["heads"], "act": "silu" if shape.get("gated", True) else "gelu"}
-    return LanguageModel(name, **{**usual, **shape})
+    heads, hidden, gated = shape["heads"], shape["hidden"], bool(shape.get("gated", True))
+    return LanguageModel(
+        name, shape["layers"], hidden, heads, shape["kv_heads"], shape.get("head_dim", hidden // heads), shape["ffn"],
+        shape["vocabulary"], gated=gated, act="silu" if gated else "gelu",
+    )  # fmt: skip
 
 
 def usual_name(name: str) -> str:
