@@ -26,13 +26,13 @@ ALLOWED = {
 }
 # Files of the package and of the system, which nobody hands us; and files that were read through the door before.
 OWN = {
-    "bench/machine.py", "bench/stored.py", "bench/ten.py", "cli/common.py", "edge/arena.py", "edge/stored.py",
+    "bench/machine.py", "bench/ten.py", "cli/common.py", "edge/arena.py", "edge/stored.py",
     "explain/backends/runtimes.py", "explain/energy.py", "explain/environment.py", "explain/firmware.py",
-    "explain/stored.py", "files.py", "hardware/catalogue.py", "hardware/loader.py", "inputs.py",
+    "explain/stored.py", "files.py", "hardware/catalogue.py", "inputs.py",
     "models/calibrated/effects.py",
     "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py",
-    "validation/refit.py", "validation/rows.py", "viz/lru.py", "widgets/access.py", "widgets/progress.py",
-    "widgets/state.py", "widgets/static.py", "workloads/captures/store.py",
+    "validation/refit.py", "validation/rows.py", "widgets/progress.py",
+    "widgets/state.py", "workloads/captures/store.py",
 }  # fmt: skip
 # What the carriers of facts keep to themselves, but for names that amounts have as well, such as `_units`.
 KEPT = {
