@@ -4,6 +4,8 @@ Each part writes into ``_build/test/NAME.log``, which is printed when it ends, w
 Parts in one line wait for each other, because the browser needs the book; lines run at once. Those that often wait
 for another process have priority, and the tests take what is left: they alone can be shared out to the last second,
 so they end last. All parts run to their end, and any failure is the failure of the whole.
+
+Processor time is that of the processes somebody waited for: a browser's own helpers, about 50 s, are not in it.
 """
 
 from __future__ import annotations
