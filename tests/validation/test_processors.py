@@ -205,3 +205,12 @@ def test_neural_processors_of_phones_are_a_family_of_their_own() -> None:
     assert of["Snapdragon8Gen2"] == of["Snapdragon8Elite"] != of["QCS9075"]
     # Apart from their neural processors, phones and boards have the same cores.
     assert "phone" not in levels_of("ncnn network on CPU", "Snapdragon8Gen2_CPU")["family"]
+
+
+def test_tensorflow_lite_takes_one_thread_where_no_program_asks_for_more() -> None:
+    """The fastest of its FP32 runs comes close to what one core of the chip can, and none beyond."""
+    rows = [row for row in shipped_rows() if row.software.startswith("TFLite CPU (main") and row.precision == "fp32"]
+    cases = [interpret(row) for row in rows]
+    core = 5.4e9 * 2 * 2 * 8  # two fused multiply-adds of eight lanes each cycle, at the turbo clock of Intel's page
+    assert 0.8 < max(case.work.flops / case.seconds for case in cases) / core <= 1
+    assert {case.engine.matmul for case in cases} == {pytest.approx(core)}
