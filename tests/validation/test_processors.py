@@ -213,4 +213,4 @@ def test_tensorflow_lite_takes_one_thread_where_no_program_asks_for_more() -> No
     cases = [interpret(row) for row in rows]
     core = 5.4e9 * 2 * 2 * 8  # two fused multiply-adds of eight lanes each cycle, at the turbo clock of Intel's page
     assert 0.8 < max(case.work.flops / case.seconds for case in cases) / core <= 1
-    assert {case.engine.matmul for case in cases} == {pytest.approx(core)}
+    assert all(case.engine.matmul == pytest.approx(core) for case in cases)
