@@ -76,7 +76,7 @@ def endless(value: object) -> list[tuple[Place, str]]:
     >>> endless({"times": [1.0, float("nan")]})
     [(('times', 1), 'must be finite, got nan')]
     """
-    return [(place, f"must be finite, got {number!r}") for place, number in numbers(value) if not math.isfinite(number)]
+    return [(where, f"must be finite, got {number!r}") for where, number in numbers(value) if not math.isfinite(number)]
 
 
 def in_order(faults: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
@@ -138,25 +138,25 @@ def _is_address(rule: str, text: str) -> bool:
 
 def told(error: Any) -> Iterator[tuple[Place, str]]:
     """Yield an error of ``jsonschema`` as faults in words."""
-    place, value, rule = tuple(error.absolute_path), error.instance, error.schema
+    where, value, rule = tuple(error.absolute_path), error.instance, error.schema
     if error.validator == "additionalProperties":
         known = rule["properties"]
         for key in value:
             if key not in known:
                 hint = did_you_mean(str(key), known)
-                yield (*place, key), f"unknown key {key!r}.{hint} Known: {', '.join(known)}"
+                yield (*where, key), f"unknown key {key!r}.{hint} Known: {', '.join(known)}"
     elif error.validator == "required":
         missing = [key for key in error.validator_value if key not in value and f"'{key}'" in error.message]
         for key in missing[:1]:
-            yield place, f"`{key}` is missing"
+            yield where, f"`{key}` is missing"
     elif error.validator in ("minItems", "minProperties", "minLength"):
-        yield place, "must not be empty"
+        yield where, "must not be empty"
     elif error.validator == "enum":
-        yield place, f"must be one of {', '.join(map(str, error.validator_value))}, got {short(value)}"
+        yield where, f"must be one of {', '.join(map(str, error.validator_value))}, got {short(value)}"
     elif error.validator in ("type", "minimum", "exclusiveMinimum", "maximum"):
-        yield place, f"must be {_wanted(rule)}, got {short(value)}"
+        yield where, f"must be {_wanted(rule)}, got {short(value)}"
     else:
-        yield place, f"{error.message[:160]}"
+        yield where, f"{error.message[:160]}"
 
 
 def _wanted(rule: Mapping[str, Any]) -> str:

@@ -48,21 +48,21 @@ class Drafts:
         """
         wanted = Path(path)
         with _told(wanted):
-            place = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
+            target = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
             special = _is_special(wanted)
             if special:  # a terminal, a pipe, /dev/null: it cannot be renamed to
-                place, folder = wanted, Path(tempfile.gettempdir())
+                target, folder = wanted, Path(tempfile.gettempdir())
             else:
-                folder = _folder_of(place, folders)
+                folder = _folder_of(target, folders)
             handle, name = tempfile.mkstemp(prefix=DRAFTS.partition("*")[0], suffix=".part", dir=folder)
             os.close(handle)
             draft = Path(name)
-            self._waiting.append((draft, place))
+            self._waiting.append((draft, target))
             fill(draft)
             with draft.open("rb") as stream:
                 os.fsync(stream.fileno())
             if not special:
-                draft.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~_umask())
+                draft.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
 
     def text(self, path: str | Path, text: str, *, folders: bool = False) -> None:
         """Write a text as UTF-8, its line ends as they are."""
@@ -177,12 +177,12 @@ def check_place(path: str | Path, *, folders: bool = False) -> None:
     if "\0" in str(wanted):
         raise UnwrittenError(f"{str(wanted)!r} cannot be the name of a file")
     with _told(wanted):
-        place = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
-        place.exists()  # a name may be too long
+        target = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
+        target.exists()  # a name may be too long
         if folders:
-            check_folder(place.parent)
-        if not _is_special(wanted) and not (folders and not place.parent.exists()):
-            _folder_of(place, False)
+            check_folder(target.parent)
+        if not _is_special(wanted) and not (folders and not target.parent.exists()):
+            _folder_of(target, False)
 
 
 def check_folder(path: str | Path) -> None:
@@ -197,7 +197,7 @@ def check_folder(path: str | Path) -> None:
     if "\0" in str(wanted):
         raise UnwrittenError(f"{str(wanted)!r} cannot be the name of a folder")
     with _told(wanted):
-        there = next(place for place in (wanted, *wanted.parents) if os.path.lexists(place))
+        there = next(folder for folder in (wanted, *wanted.parents) if os.path.lexists(folder))
         if not there.is_dir():
             raise UnwrittenError(f"{wanted} cannot be a folder: {there} is none. Choose another place")
         if not os.access(there, os.W_OK | os.X_OK):
@@ -235,18 +235,18 @@ def _told(path: Path) -> Iterator[None]:
         raise UnwrittenError(f"{str(path)!r} cannot be the name of a file") from error
 
 
-def _folder_of(place: Path, make: bool) -> Path:
-    folder = place.parent
+def _folder_of(path: Path, make: bool) -> Path:
+    folder = path.parent
     if make:
         folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
         raise UnwrittenError(
-            f"{place} cannot be written: there is no folder {str(folder)!r}. Make it, or choose another place"
+            f"{path} cannot be written: there is no folder {str(folder)!r}. Make it, or choose another place"
         )
-    if place.is_dir():
-        raise UnwrittenError(f"{place} cannot be written: it is a folder. Give the name of a file")
-    if not os.access(place if place.exists() else folder, os.W_OK):
-        raise UnwrittenError(f"{place} cannot be written: it is protected. Choose another name")
+    if path.is_dir():
+        raise UnwrittenError(f"{path} cannot be written: it is a folder. Give the name of a file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise UnwrittenError(f"{path} cannot be written: it is protected. Choose another name")
     return folder
 
 
@@ -259,9 +259,9 @@ def _is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _poured(draft: Path, place: Path) -> None:
+def _poured(draft: Path, path: Path) -> None:
     """Write a draft into something that cannot be replaced; a pipe that nobody reads is refused, not waited for."""
-    handle = os.open(place, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(handle, True)
     with draft.open("rb") as source, os.fdopen(handle, "wb") as target:
         shutil.copyfileobj(source, target)

@@ -57,12 +57,12 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         kind = os.fstat(handle).st_mode
         if stat.S_ISDIR(kind):
             raise _unreadable(path, "it is a folder")
-        found = bytearray()
-        while part := _part(path, handle, waits=not stat.S_ISREG(kind), begun=bool(found)):
-            found += part
-            if len(found) > most:
+        content = bytearray()
+        while part := _part(path, handle, waits=not stat.S_ISREG(kind), begun=bool(content)):
+            content += part
+            if len(content) > most:
                 raise _unreadable(path, f"too large; such a file has at most {most:,} bytes")
-        return bytes(found)
+        return bytes(content)
     except OSError as error:
         if isinstance(error, UnreadableError):
             raise
@@ -100,12 +100,12 @@ def unpacked(path: str | Path, most: int = MOST_BYTES) -> bytes:
         return raw
     try:
         with gzip.open(io.BytesIO(raw)) as stream:
-            found = stream.read(most + 1)
+            content = stream.read(most + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise _unreadable(path, f"not readable as gzip: {error}") from None
-    if len(found) > most:
+    if len(content) > most:
         raise _unreadable(path, f"too large; unpacked, such a file has at most {most:,} bytes")
-    return found
+    return content
 
 
 def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
@@ -192,16 +192,16 @@ def csv_records(path: str | Path, most: int = MOST_BYTES) -> list[tuple[int, lis
         If it cannot be read, or a field is longer than 128 KiB.
     """
     reader = csv.reader(io.StringIO(read_text(path, most), newline=""), strict=False)
-    found: list[tuple[int, list[str]]] = []
+    records: list[tuple[int, list[str]]] = []
     before = 0
     try:
         for cells in reader:
             line, before = before + 1, reader.line_num
             if cells:
-                found.append((line, cells))
+                records.append((line, cells))
     except csv.Error as error:
         raise _unreadable(path, f"not readable as CSV: line {before + 1}: {error}") from None
-    return found
+    return records
 
 
 def _refused(constant: str) -> float:

@@ -95,9 +95,9 @@ def assert_leans_on(quantity: object, *names: str) -> None:
         ...
     AssertionError: leans on A100_80GB/power/tdp; wanted V100/power/tdp
     """
-    found = sorted(fact.name for fact in getattr(quantity, "facts", ()))
-    if found != sorted(names):
-        raise AssertionError(f"leans on {', '.join(found) or 'no fact'}; wanted {', '.join(sorted(names)) or 'none'}")
+    leans = sorted(fact.name for fact in getattr(quantity, "facts", ()))
+    if leans != sorted(names):
+        raise AssertionError(f"leans on {', '.join(leans) or 'no fact'}; wanted {', '.join(sorted(names)) or 'none'}")
 
 
 def _dimension(value: Any) -> Any:

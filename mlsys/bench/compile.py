@@ -237,9 +237,12 @@ def _largest_error(wanted: Any, got: Any, tolerance: float, label: str) -> float
     from torch.utils._pytree import tree_leaves
 
     pairs = [
-        (one.double(), two.double())
-        for one, two in zip(tree_leaves(wanted), tree_leaves(got), strict=False)
-        if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor) and one.shape == two.shape and one.numel()
+        (expected.double(), two.double())
+        for expected, two in zip(tree_leaves(wanted), tree_leaves(got), strict=False)
+        if isinstance(expected, torch.Tensor)
+        and isinstance(two, torch.Tensor)
+        and expected.shape == two.shape
+        and expected.numel()
     ]
     scale = max((float(one.abs().max()) for one, _ in pairs), default=0.0) or 1.0
     worst = max((float((one - two).abs().max()) for one, two in pairs), default=0.0) / scale

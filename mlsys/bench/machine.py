@@ -66,9 +66,9 @@ def this_machine() -> Machine:
     import torch
 
     try:
-        found = compiler()
+        version = compiler()
     except NoCompilerError:
-        found = ""
+        version = ""
     cores = os.cpu_count() or 1
     return Machine(
         cpu=_cpu(),
@@ -78,7 +78,7 @@ def this_machine() -> Machine:
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
         torch=torch.__version__,
-        compiler=found,
+        compiler=version,
         day=date.today().isoformat(),
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else -1.0,
     )

@@ -86,14 +86,14 @@ class CompileResult:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why the numbers should be doubted, in words."""
-        found = [*self.eager.warnings, *self.compiled.warnings]
+        texts = [*self.eager.warnings, *self.compiled.warnings]
         if self.machine.load > self.machine.usable + 0.5:
-            found.append(f"the machine was busy when it began: load {self.machine.load:.1f}")
+            texts.append(f"the machine was busy when it began: load {self.machine.load:.1f}")
         if self.graph_breaks:
-            found.append(f"{self.graph_breaks} graph breaks: the parts between them ran as in eager PyTorch")
+            texts.append(f"{self.graph_breaks} graph breaks: the parts between them ran as in eager PyTorch")
         if self.predicted is None:
-            found.append("no prediction: the graph of the model cannot be captured")
-        return tuple(found)
+            texts.append("no prediction: the graph of the model cannot be captured")
+        return tuple(texts)
 
     def explain(self) -> str:
         """Return the comparison in sentences and a small table, for people."""

@@ -84,7 +84,7 @@ def ten_measurements(
         ("layernorm", f"M={m},N={n} (reduce over N)", "us", lambda: torch.nn.functional.layer_norm(x, (n,)), 0.0)
     )
     waits: Callable[[], object] = torch.cuda.synchronize if on == "cuda" else lambda: None
-    found = []
+    measurements = []
     with torch.inference_mode():
         for workload, shape, unit, run, moved in runs:
             waits()
@@ -106,9 +106,9 @@ def ten_measurements(
                 "memory bandwidth" if moved else "time", f"{value:.5g}", unit,
                 f"PyTorch {torch.__version__} eager", note,
             )  # fmt: skip
-            found.append(dict(zip(COLUMNS, cells, strict=True)))
+            measurements.append(dict(zip(COLUMNS, cells, strict=True)))
             tick()
-    return found
+    return measurements
 
 
 # Calls of a GPU between two waits: it works on while the next is handed over.

@@ -125,17 +125,17 @@ class Timing:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why these samples should be doubted, in words; empty where nothing speaks against them."""
-        found = []
+        texts = []
         if len(self.samples) < _LEAST_ROUNDS:
-            found.append(f"{self.name}: {len(self.samples)} rounds are too few for an interval, take {_LEAST_ROUNDS}")
+            texts.append(f"{self.name}: {len(self.samples)} rounds are too few for an interval, take {_LEAST_ROUNDS}")
         if self.spread > _NOISY:
-            found.append(f"{self.name}: noisy, the middle half of the rounds spreads over {self.spread:.0%}")
+            texts.append(f"{self.name}: noisy, the middle half of the rounds spreads over {self.spread:.0%}")
         change, chance = self.trend
         if abs(change) > _RISING and chance < _UNLIKELY:
             rises = ("rises", "the machine may be getting hot or busy")
             word, cause = rises if change > 0 else ("falls", "warm up longer")
-            found.append(f"{self.name}: {word} by {abs(change):.0%} over the rounds; {cause}")
-        return tuple(found)
+            texts.append(f"{self.name}: {word} by {abs(change):.0%} over the rounds; {cause}")
+        return tuple(texts)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def ratio_of_medians(slow: Timing, fast: Timing, confidence: float = 0.95) -> Ra
     value = float(np.median(top) / np.median(bottom))
     if len(top) < 2:
         return Ratio(value, value, value)
-    found = bootstrap(
+    interval = bootstrap(
         (top, bottom),
         lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis),
         paired=True,
@@ -191,7 +191,7 @@ def ratio_of_medians(slow: Timing, fast: Timing, confidence: float = 0.95) -> Ra
         method="percentile",
         rng=np.random.default_rng(0),
     ).confidence_interval
-    return Ratio(value, float(found.low), float(found.high))
+    return Ratio(value, float(interval.low), float(interval.high))
 
 
 def measure(
@@ -253,8 +253,8 @@ def measure(
     gc.disable()
     try:
         begun = clock()
-        for place in range(rounds):
-            order = list(candidates) if place % 2 == 0 else list(candidates)[::-1]
+        for index in range(rounds):
+            order = list(candidates) if index % 2 == 0 else list(candidates)[::-1]
             for name in order:
                 run, calls = candidates[name], batches[name]
                 start = clock()
@@ -262,7 +262,7 @@ def measure(
                     run()
                 samples[name].append((clock() - start) / calls)
             tick()
-            if place + 1 >= _LEAST_ROUNDS and clock() - begun > most:
+            if index + 1 >= _LEAST_ROUNDS and clock() - begun > most:
                 break
     finally:
         if collects:

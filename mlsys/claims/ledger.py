@@ -21,13 +21,13 @@ def claims_in_notebook(text: str) -> list[dict[str, Any]]:
     ValueError
         If it is no notebook.
     """
-    found = []
+    claims = []
     for cell in cells_of(text):
         for output in cell.get("outputs") or []:
             data = output.get("data") if isinstance(output, dict) else None
             if isinstance(data, dict) and MIME in data:
-                found.append(_record(data[MIME]))
-    return found
+                claims.append(_record(data[MIME]))
+    return claims
 
 
 def cells_of(text: str) -> list[dict[str, Any]]:
@@ -69,18 +69,18 @@ def _record(page: Any) -> dict[str, Any]:
 
 
 def _file(texts: Iterable[tuple[str, str]]) -> Ledger:
-    found: Ledger = {}
+    ledger: Ledger = {}
     for name, text in texts:
         try:
             pages = claims_in_notebook(text)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-        found |= {
+        ledger |= {
             (page["page"], stated["name"]): {**stated, "page": page["page"]}
             for page in pages
             for stated in (*page["claims"], *map(_exhibit, page["exhibits"]))
         }
-    return found
+    return ledger
 
 
 def _exhibit(shown: dict[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,12 @@ Locks = dict[tuple[str, str], str]
 
 
 def _read(files: Iterable[tuple[str, str]]) -> Locks:
-    found: Locks = {}
+    locks: Locks = {}
     for name, text in files:
         for line in text.splitlines():
             value_name, _, value = line.partition(" = ")
-            found[f"{FOLDER}/{Path(name).stem}", value_name] = value
-    return found
+            locks[f"{FOLDER}/{Path(name).stem}", value_name] = value
+    return locks
 
 
 def locks(folder: str | Path = FOLDER) -> Locks:

@@ -106,10 +106,10 @@ class Page:
     def show(self, shown: Shown) -> None:
         """File a table or a picture; a second one of the same name gets a number."""
         first = name = f"{shown.kind} {shown.name}"
-        place = 1
+        row = 1
         while name in self.exhibits:
-            place += 1
-            name = f"{first} ({place})"
+            row += 1
+            name = f"{first} ({row})"
         digest = functools.cache(shown.digest)  # asked for when the page is whole, and then more than once
         if not _pedigree.get():
             self.exhibits[name] = Exhibit(name, digest, ())

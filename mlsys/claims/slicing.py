@@ -232,7 +232,7 @@ def _follow(
 
 def _read_from_devices(tree: ast.AST, space: dict[str, Any]) -> list[Origin]:
     """Return the facts that an expression asks devices for, such as ``h100.peak("fp16")``."""
-    found: list[Origin] = []
+    origins: list[Origin] = []
     for names in _bindings(tree, space):
         for node in ast.walk(tree):
             if not isinstance(node, (ast.Attribute, ast.Call)) or not isinstance(names.get(_root(node)), Device):
@@ -243,8 +243,8 @@ def _read_from_devices(tree: ast.AST, space: dict[str, Any]) -> list[Origin]:
                 recording() as seen,
             ):  # half of a call may not stand alone
                 eval(compile(ast.Expression(node), "<claim>", "eval"), names)
-                found += [quantity._origin for quantity in seen.values()]
-    return found
+                origins += [quantity._origin for quantity in seen.values()]
+    return origins
 
 
 def _root(node: ast.AST) -> str:

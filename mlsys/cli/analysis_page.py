@@ -47,13 +47,13 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
 
 
 def _energy(analysis: Analysis) -> str:
-    found = analysis.energy
-    if found is None:
+    energy = analysis.energy
+    if energy is None:
         return "not estimated: no power at work is known of this device or its class"
-    low, high = (f"{one.to_compact():.3g}" for one in found.range)
+    low, high = (f"{bound.to_compact():.3g}" for bound in energy.range)
     return (
-        f"{found.energy.to_compact():.3g} a pass, {low} to {high}; the machine at rest {found.static_share:.0%} of it "
-        f"({found.power.why})"
+        f"{energy.energy.to_compact():.3g} a pass, {low} to {high}; the machine at rest {energy.static_share:.0%} of "
+        f"it ({energy.power.why})"
     )
 
 

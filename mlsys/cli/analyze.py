@@ -176,7 +176,7 @@ def compare(
             save_figure(comparison_figure(analyses), figure, files)
         say(f"written: {figure}", err=True)
     if as_json or as_csv:
-        lines = [_sized(analysis_summary(found, analyses[0]), work) for found in analyses]
+        lines = [_sized(analysis_summary(analysis, analyses[0]), work) for analysis in analyses]
         if as_json:
             print_record(lines, own)
         else:
@@ -197,20 +197,20 @@ def compare(
     )
     table = [
         (
-            found.device,
-            f"{found.bound.to_compact():.3g}",
-            f"{found.estimate.to_compact():.3g}",
-            " to ".join(f"{time.to_compact():.3g}" for time in found.range),
-            natural(found.rate.m_as("1/s")),
-            f"{found.energy.energy.to_compact():.3g}" if found.energy else "—",
-            f"{(analyses[0].estimate / found.estimate).m_as(''):.2f}×"
-            + ("" if found is analyses[0] or found.apart_from(analyses[0]) else " (cannot be told apart)"),
-            f"{found.utilisation:.0%}",
-            f"{found.intensity.m_as('FLOP/byte'):.3g}",
-            f"{found.ridge.m_as('FLOP/byte'):.3g}",
-            f"{found.held_by} {found.share_held_by(found.held_by):.0%}",
+            analysis.device,
+            f"{analysis.bound.to_compact():.3g}",
+            f"{analysis.estimate.to_compact():.3g}",
+            " to ".join(f"{time.to_compact():.3g}" for time in analysis.range),
+            natural(analysis.rate.m_as("1/s")),
+            f"{analysis.energy.energy.to_compact():.3g}" if analysis.energy else "—",
+            f"{(analyses[0].estimate / analysis.estimate).m_as(''):.2f}×"
+            + ("" if analysis is analyses[0] or analysis.apart_from(analyses[0]) else " (cannot be told apart)"),
+            f"{analysis.utilisation:.0%}",
+            f"{analysis.intensity.m_as('FLOP/byte'):.3g}",
+            f"{analysis.ridge.m_as('FLOP/byte'):.3g}",
+            f"{analysis.held_by} {analysis.share_held_by(analysis.held_by):.0%}",
         )
-        for found in analyses
+        for analysis in analyses
     ]
     first = analyses[0]
     say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))

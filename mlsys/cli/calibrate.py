@@ -61,16 +61,19 @@ def calibrate(data: Path, out: Path) -> None:
     """
     from mlsys.validation.calibrate import calibrate_file
 
-    found = calibrate_file(data, out)
-    say(f"{found.rows} measurements of {found.device}: median error {found.before:.0%} before, {found.after:.0%} after")
-    for sentence in found.learned or ("nothing new: the machine does what the published ones do",):
+    calibration = calibrate_file(data, out)
+    say(
+        f"{calibration.rows} measurements of {calibration.device}: "
+        f"median error {calibration.before:.0%} before, {calibration.after:.0%} after"
+    )
+    for sentence in calibration.learned or ("nothing new: the machine does what the published ones do",):
         say(f"  {sentence}")
-    apart = {name: factor for name, factor in found.networks.items() if abs(math.log(factor)) > 0.02}
+    apart = {name: factor for name, factor in calibration.networks.items() if abs(math.log(factor)) > 0.02}
     if apart:
         furthest = sorted(apart.items(), key=lambda item: -abs(math.log(item[1])))[:3]
         say("  networks apart from that: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
-    say(f"  a further measurement should lie within {math.exp(1.28 * found.spread):.2f} times, four in five")
-    for sentence in found.untold:
+    say(f"  a further measurement should lie within {math.exp(1.28 * calibration.spread):.2f} times, four in five")
+    for sentence in calibration.untold:
         say(f"  {sentence}")
     say(f"written: {out}", err=True)
 
@@ -118,5 +121,5 @@ RESTLESS = 0.25
 
 
 def _scatter(note: str) -> float:
-    found = re.search(r"middle half within ([\d.]+)%", note)
-    return float(found.group(1)) / 100 if found else 0.0
+    spread = re.search(r"middle half within ([\d.]+)%", note)
+    return float(spread.group(1)) / 100 if spread else 0.0

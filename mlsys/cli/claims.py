@@ -22,11 +22,11 @@ def ledger(paths: tuple[Path, ...], as_json: bool) -> None:
     """List every claim of the notebooks at PATHS (by default book and labs)."""
     from mlsys.claims import ledger as read_ledger
 
-    found = read_ledger(paths or [Path("book"), Path("labs")])
+    records = read_ledger(paths or [Path("book"), Path("labs")])
     if as_json:
-        say(json.dumps(list(found.values()), indent=1, ensure_ascii=False))
+        say(json.dumps(list(records.values()), indent=1, ensure_ascii=False))
         return
-    for (page, name), claim in found.items():
+    for (page, name), claim in records.items():
         say(f"{page:<14} {name:<22} {claim.get('text', '—'):>18}  {claim.get('formula', '')}")
 
 

@@ -309,8 +309,8 @@ def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) 
     from mlsys.workloads import zoo
 
     names = sorted(zoo.networks())
-    found = [CompletionItem(name) for name in names if name.startswith(incomplete.lower())]
-    return found or [CompletionItem(incomplete, type="file")]
+    items = [CompletionItem(name) for name in names if name.startswith(incomplete.lower())]
+    return items or [CompletionItem(incomplete, type="file")]
 
 
 def progress(items: Iterable[Item], label: str) -> ProgressBar[Item]:

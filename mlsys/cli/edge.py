@@ -129,8 +129,8 @@ def _tell(config: Any, folder: Path) -> None:
     title = f"{config.name}: {accepted} of {len(points)} points accepted, {len(rows)} that no other beats"
     say(str(Table(title, heads, rows)))
     causes = [point for point in points if point.measured.failed]
-    for one in dict.fromkeys(f"{point.measured.variant}: {point.measured.failed}" for point in causes):
-        say(f"not made: {one}")
+    for failure in dict.fromkeys(f"{point.measured.variant}: {point.measured.failed}" for point in causes):
+        say(f"not made: {failure}")
 
 
 @edge.command("layers")
@@ -231,8 +231,8 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
             "memory_ms": split.memory.m_as("ms"),
             "best_clock_mhz": best.scale * top.m_as("MHz"),
             "points": [
-                {"clock_mhz": one.clock.m_as("MHz"), "time_ms": one.time.m_as("ms"), "energy_mj": one.energy.m_as("mJ"),
-                 "power_mw": one.power.m_as("mW")} for one in read
+                {"clock_mhz": power.clock.m_as("MHz"), "time_ms": power.time.m_as("ms"),
+                 "energy_mj": power.energy.m_as("mJ"), "power_mw": power.power.m_as("mW")} for power in read
             ],
         }  # fmt: skip
         say(json.dumps(report, indent=1))
@@ -340,7 +340,7 @@ def _ratios() -> str:
     """Return how many bytes a weight took where Vela compiled trained networks, in words."""
     from mlsys.edge.arena import recorded
 
-    known = [one.weight_ratio for one in recorded()]
+    known = [network.weight_ratio for network in recorded()]
     return f"{min(known):.2f} to {max(known):.2f}"
 
 
@@ -351,21 +351,21 @@ def _beside_recorded(macs: int) -> list[dict[str, Any]]:
     from mlsys.workloads import load
 
     rows = []
-    for one in recorded():
-        work = load(one.network)
-        planned, npu = arena(work), ethos_u55(work, macs, weight_ratio=one.weight_ratio)
+    for network in recorded():
+        work = load(network.network)
+        planned, npu = arena(work), ethos_u55(work, macs, weight_ratio=network.weight_ratio)
         pairs = {
-            "activations": (planned.activations.m_as("byte"), one.head),
-            "ram": (planned.total.m_as("byte"), one.head + one.tail),
-            "flash": (planned.flash.m_as("byte"), one.file_bytes),
-            "npu_cycles": (npu.cycles, one.cycles[macs]),
-            "npu_sram": (npu.sram_bytes, one.sram[macs]),
+            "activations": (planned.activations.m_as("byte"), network.head),
+            "ram": (planned.total.m_as("byte"), network.head + network.tail),
+            "flash": (planned.flash.m_as("byte"), network.file_bytes),
+            "npu_cycles": (npu.cycles, network.cycles[macs]),
+            "npu_sram": (npu.sram_bytes, network.sram[macs]),
         }
-        row: dict[str, Any] = {"network": one.network.rpartition(":")[2]}
+        row: dict[str, Any] = {"network": network.network.rpartition(":")[2]}
         for key, (ours, theirs) in pairs.items():
             row |= {key: round(ours), f"{key}_recorded": theirs, f"{key}_error": round(ours / theirs - 1, 4)}
         rows.append(
-            {**row, "least_activations": round(planned.least.m_as("byte")), "declared_arena": one.declared_arena}
+            {**row, "least_activations": round(planned.least.m_as("byte")), "declared_arena": network.declared_arena}
         )
     return rows
 

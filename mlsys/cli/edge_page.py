@@ -38,15 +38,15 @@ def report_files(config: Config, measured: Sequence[Measured], machine: str) -> 
     work = base_workload(config)
     layers = layer_stats(work)
     summary = summarize_hardware(work, Q_(first.statistics.p50, "ms"), config.bandwidth, batch=config.batch)
-    found = {name: text.encode() for name, text in csv_files(config, measured, points, layers, summary).items()}
+    files = {name: text.encode() for name, text in csv_files(config, measured, points, layers, summary).items()}
     figures = edge_figures(layers, points, config.active_budget.m_as("MB"))
     for name, (figure, _) in figures.items():
         stream = io.BytesIO()
         figure.savefig(stream, format="png", metadata={"Software": None})
-        found[name] = stream.getvalue()
-    found["report.md"] = markdown(config, points, layers, summary, machine).encode()
-    found["report.html"] = edge_page(config, points, layers, summary, machine, figures).encode()
-    return found
+        files[name] = stream.getvalue()
+    files["report.md"] = markdown(config, points, layers, summary, machine).encode()
+    files["report.html"] = edge_page(config, points, layers, summary, machine, figures).encode()
+    return files
 
 
 def write_reports(config: Config, measured: Sequence[Measured], folder: Path) -> None:
@@ -118,7 +118,7 @@ def _row(point: EdgePoint) -> list[str]:
     accepted = "yes" if point.accepted else "; ".join(point.reasons)
     if times is None:
         return [str(point.measured.variant), f"{point.clock.scale:g}", *("—",) * 6, accepted]
-    tails = [f"{one:.4g}" if one is not None else "—" for one in (times.p95, times.p99)]
+    tails = [f"{time:.4g}" if time is not None else "—" for time in (times.p95, times.p99)]
     energy, memory = point.objectives[2], point.memory / 1e6
     return [
         str(point.measured.variant),

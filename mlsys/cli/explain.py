@@ -81,7 +81,7 @@ def run(
             faults.append(str(error))
     if faults:
         raise ValueError("\n".join(dict.fromkeys(faults)))
-    jobs = [(subject, make) for subject in {id(one): one for one in subjects}.values() for make in chosen]
+    jobs = [(subject, make) for subject in {id(subject): subject for subject in subjects}.values() for make in chosen]
     logs, absent = [], []
     for subject, make in jobs:
         backend = make()
@@ -123,8 +123,8 @@ def _backends(names: str, port: str | None, baud: int, wait: float, faults: list
         listed = ["serial"]
     if not listed:
         faults.append(f"--backend: names none. Known: {', '.join((*BACKENDS, 'serial'))}")
-    for place, name in enumerate(listed):
-        if name in listed[:place]:
+    for index, name in enumerate(listed):
+        if name in listed[:index]:
             faults.append(f"--backend: {name!r} is there twice")
         elif name == "serial":
             if port is None:
@@ -147,15 +147,15 @@ def _cores(text: str | None, faults: list[str]) -> list[int] | None:
     if text is None:
         return None
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    found = []
+    counts = []
     for part in text.split(","):
         if not part.strip().isdigit():
             faults.append(f"--cores: {part.strip()!r} is no number of a core")
         elif allowed and int(part) not in allowed:
             faults.append(f"--cores: this process may not use core {part.strip()}, only {sorted(allowed)}")
         else:
-            found.append(int(part))
-    return found
+            counts.append(int(part))
+    return counts
 
 
 def _trace(subject: Any, path: Path) -> None:
@@ -286,7 +286,7 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
     if as_json:
         from mlsys.explain.summary import summary
 
-        told = {"logs": list(map(summary, logs)), "claims": [asdict(one) for one in verdicts]}
+        told = {"logs": list(map(summary, logs)), "claims": [asdict(verdict) for verdict in verdicts]}
         say(json.dumps(told, indent=1, ensure_ascii=False))
         return
     _tell([(log, Path("-")) for log in logs], [], False)

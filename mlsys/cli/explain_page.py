@@ -83,8 +83,8 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     mean = sum(log.energies) / len(log.energies) if log.energies else 0.0
     no_energy = "" if log.energies else f"no energy was measured: {log.energy['reason']}"
     counted = any((sample.counters or {}).get("accesses") for sample in log.layers)
-    same = [one for one in logs if (one.model, one.platform) == (log.model, log.platform)]
-    told = ", ".join(f"{one.name} {one.median:.3g} ms" for one in same)
+    same = [entry for entry in logs if (entry.model, entry.platform) == (log.model, log.platform)]
+    told = ", ".join(f"{entry.name} {entry.median:.3g} ms" for entry in same)
     full = [row for row in rows if row.latency_ms is not None and row.energy_mj is not None]
     listed = "; ".join(f"{row.platform} {row.latency_ms:.3g} ms {row.energy_mj:.3g} mJ" for row in full)
 
@@ -146,7 +146,7 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
     from mlsys.viz.analysis import inline_svg
 
     log, rows = logs[0], [*map(platform_of, logs), *extra]
-    if any(one.model == "ds-cnn" for one in logs):
+    if any(log.model == "ds-cnn" for log in logs):
         rows += [row for row in published() if row.platform.startswith("STM32")]
     attribution, why = _attributed(log)
     parts = [_totals(log), _paragraph(log, attribution, why)]
@@ -228,7 +228,7 @@ def _platforms(rows: Sequence[Platform]) -> str:
 
 
 def _agreements(logs: Sequence[Log]) -> str:
-    rows = [(one, other, f"{apart:.2g}") for one, other, apart in agreement(logs)]
+    rows = [(first, other, f"{apart:.2g}") for first, other, apart in agreement(logs)]
     return _table("Outputs compared, over the largest output", ("of", "and", "differ by"), rows, "one log only.")
 
 

@@ -33,7 +33,7 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
         say(f"{work.explain()}\n{sizes_in_words(work)}")
 
 
-def _kinds(found: Any) -> list[dict[str, Any]]:
+def _kinds(network: Any) -> list[dict[str, Any]]:
     return [
         {
             "kind": row.kind,
@@ -44,21 +44,21 @@ def _kinds(found: Any) -> list[dict[str, Any]]:
             "elementwise_flops": int(row.elementwise.m_as("FLOP")),
             "bytes": int(row.data.m_as("byte")),
         }
-        for row in found.by_kind()
+        for row in network.by_kind()
     ]
 
 
-def _report(found: Any) -> dict[str, Any]:
-    kinds = found.by_kind()
-    nodes = len(found) + found.views
+def _report(network: Any) -> dict[str, Any]:
+    kinds = network.by_kind()
+    nodes = len(network) + network.views
     return {
-        "model": found.name,
-        **sizes_used(found),
-        "source": found.source,
-        "flops": int(found.flops.m_as("FLOP")),
-        "product_flops": int(found.product_flops.m_as("FLOP")),
-        "macs": int(found.macs.m_as("MAC")),
-        "elementwise_flops": int(found.elementwise_flops.m_as("FLOP")),
+        "model": network.name,
+        **sizes_used(network),
+        "source": network.source,
+        "flops": int(network.flops.m_as("FLOP")),
+        "product_flops": int(network.product_flops.m_as("FLOP")),
+        "macs": int(network.macs.m_as("MAC")),
+        "elementwise_flops": int(network.elementwise_flops.m_as("FLOP")),
         "flops_by_kind": {row.kind: int(row.flops.m_as("FLOP")) for row in kinds if row.flops.m_as("FLOP")},
         "product_flops_by_kind": {
             row.kind: int(row.product_flops.m_as("FLOP")) for row in kinds if row.product_flops.m_as("FLOP")
@@ -67,18 +67,18 @@ def _report(found: Any) -> dict[str, Any]:
             row.kind: int(row.elementwise.m_as("FLOP")) for row in kinds if row.elementwise.m_as("FLOP")
         },
         "operators": {row.kind: row.count for row in kinds},
-        "params": int(found.parameters.m_as("param")),
+        "params": int(network.parameters.m_as("param")),
         "bytes": {
-            "weights": int(found.weight_bytes.m_as("byte")),
-            "buffers": int(found.buffer_bytes.m_as("byte")),
-            "inputs": int(found.input_bytes.m_as("byte")),
-            "activations": int(found.activation_bytes.m_as("byte")),
-            "read": int(found.read.m_as("byte")),
-            "written": int(found.written.m_as("byte")),
+            "weights": int(network.weight_bytes.m_as("byte")),
+            "buffers": int(network.buffer_bytes.m_as("byte")),
+            "inputs": int(network.input_bytes.m_as("byte")),
+            "activations": int(network.activation_bytes.m_as("byte")),
+            "read": int(network.read.m_as("byte")),
+            "written": int(network.written.m_as("byte")),
         },
-        "coverage": {"percent": round(100 * found.coverage, 2), "nodes": nodes, "views": found.views},
+        "coverage": {"percent": round(100 * network.coverage, 2), "nodes": nodes, "views": network.views},
         "unknown": [
-            {"name": one.name, "operator": one.target, "module": one.path, "bytes": int(one.data.m_as("byte"))}
-            for one in found.unknown
+            {"name": name.name, "operator": name.target, "module": name.path, "bytes": int(name.data.m_as("byte"))}
+            for name in network.unknown
         ],
     }

@@ -146,7 +146,7 @@ def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[lis
     work = asked_network(kind, options, precision)
     layers = [operator for operator in work if operator.products is not None]
     known: dict[str, Any] = {}
-    for names in ((one.name for one in layers), map(str, range(1, len(layers) + 1))):
+    for names in ((layer.name for layer in layers), map(str, range(1, len(layers) + 1))):
         for name, operator in zip(names, layers, strict=False):
             known.setdefault(name.replace(" ", "_"), operator)
     if which == "all":

@@ -101,12 +101,12 @@ def memory(
     twin = None if name is None else asked_device(name)
     work = asked_network(model, options)
     planned = fuse(work) if fused else work
-    found = lean_order(planned) if lean else None
+    order = lean_order(planned) if lean else None
     plan = plan_memory(
         planned,
         strategy=strategy,
         alignment=Q_(alignment, "byte"),
-        order=None if found is None else found.order,
+        order=None if order is None else order.order,
         in_place=in_place,
         inputs=inputs,
     )
@@ -118,16 +118,16 @@ def memory(
         save_figure(memory_figure(plan), figure)
     own = own_numbers([] if twin is None else [twin])
     if as_json:
-        print_record(_report(plan, found, fit, work), own)
+        print_record(_report(plan, order, fit, work), own)
     elif as_csv:
         print_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"), own)
     else:
         say(plan.explain(top))
-        if found is not None:
+        if order is not None:
             say(
-                f"\nOrder of running: at most {found.largest_live.to_compact():.4g~P} in use at once, "
-                f"{found.before.to_compact():.4g~P} as the network is written"
-                f"{'; no order needs less' if found.proved else ''}."
+                f"\nOrder of running: at most {order.largest_live.to_compact():.4g~P} in use at once, "
+                f"{order.before.to_compact():.4g~P} as the network is written"
+                f"{'; no order needs less' if order.proved else ''}."
             )
         if fit is not None:
             say("\n" + fit.explain())
@@ -144,28 +144,28 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
     from mlsys.planner.memory.fixed import FixedBuffers, plan_below
 
     read = FixedBuffers.load(path)
-    found = plan_below(read, capacity, seconds=seconds)
-    offsets = [] if found.offsets is None else found.offsets.tolist()
+    plan = plan_below(read, capacity, seconds=seconds)
+    offsets = [] if plan.offsets is None else plan.offsets.tolist()
     if as_json:
         report = {
-            "fits": found.fits,
-            "proved": found.proved,
+            "fits": plan.fits,
+            "proved": plan.proved,
             "capacity": capacity,
             "lower_bound_bytes": read.largest_live,
-            "offsets": dict(zip(read.ids, offsets, strict=False)) if found.fits else None,
+            "offsets": dict(zip(read.ids, offsets, strict=False)) if plan.fits else None,
         }
         print_record(report)
-    elif found.fits and as_csv:
+    elif plan.fits and as_csv:
         print_csv([{"id": name, "offset": offset} for name, offset in zip(read.ids, offsets, strict=True)])
-    elif found.fits:
+    elif plan.fits:
         top = max(offset + size for offset, size in zip(offsets, read.size.tolist(), strict=True))
         say(
             f"{path}: {len(offsets)} buffers lie below {top:,} of {capacity:,} "
             f"B; {read.largest_live:,} B are live at once"
         )
-    if found.fits:
+    if plan.fits:
         return
-    if found.proved:
+    if plan.proved:
         more = (
             f"{read.largest_live:,} B are live at once"
             if read.largest_live > capacity

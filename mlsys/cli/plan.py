@@ -189,19 +189,19 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
         if sys.stderr.isatty():
             say(f"round {done}: {best:.6g} ms", err=True)
 
-    found = solve(read, seconds=seconds, rounds=rounds, seed=seed, told=told)
+    plan = solve(read, seconds=seconds, rounds=rounds, seed=seed, told=told)
     if kind == "json":
-        return json.dumps(found.record(), indent=1)
-    if found.placement is None:
-        known = "it is proven that there is none" if found.impossible else "whether there is one is not known"
+        return json.dumps(plan.record(), indent=1)
+    if plan.placement is None:
+        known = "it is proven that there is none" if plan.impossible else "whether there is one is not known"
         return f"{read.name}: no placement that is allowed was found; {known}"
-    known = "proven optimal" if found.proven else f"none is below {found.lower_bound_ms:.6g} ms"
-    end = "" if found.complete else "; stopped by the clock, so another machine may answer otherwise"
-    used = len({device for device in found.placement if device})
+    known = "proven optimal" if plan.proven else f"none is below {plan.lower_bound_ms:.6g} ms"
+    end = "" if plan.complete else "; stopped by the clock, so another machine may answer otherwise"
+    used = len({device for device in plan.placement if device})
     return (
-        f"{read.name}: {read.objective} {found.objective_ms:.6g} ms ({known}), {len(read.ids)} operators on {used} of "
-        f"{read.accelerators} accelerators, {sum(not device for device in found.placement)} on the CPU; "
-        f"{found.rounds} rounds{end}"
+        f"{read.name}: {read.objective} {plan.objective_ms:.6g} ms ({known}), {len(read.ids)} operators on {used} of "
+        f"{read.accelerators} accelerators, {sum(not device for device in plan.placement)} on the CPU; "
+        f"{plan.rounds} rounds{end}"
     )
 
 

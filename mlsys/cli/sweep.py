@@ -72,24 +72,24 @@ def sweep(
         raise WrongUsage("--show only reads: leave --out, --jobs and --scheduler out")
     if figure is not None:
         checked_picture(figure)
-    found = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler)
+    table = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler)
     if figure is not None:
         from mlsys.viz.style import save_figure
         from mlsys.viz.sweep import sweep_figure
 
-        save_figure(sweep_figure(found), figure)
+        save_figure(sweep_figure(table), figure)
         say(f"written: {figure}", err=True)
-    own = found.provenance.get("own_numbers", "")
+    own = table.provenance.get("own_numbers", "")
     if as_json:
-        rows = [row._asdict() for row in found]
-        say(json.dumps({"provenance": dict(found.provenance), "points": rows}, indent=1, ensure_ascii=False))
+        rows = [row._asdict() for row in table]
+        say(json.dumps({"provenance": dict(table.provenance), "points": rows}, indent=1, ensure_ascii=False))
     elif as_csv:
-        say(found.csv(), nl=False)
+        say(table.csv(), nl=False)
     else:
-        say(found.explain())
+        say(table.explain())
         say_own([own] if own else [])
-    if len(found) and not any(error is None for error in found.columns["error"]):
-        raise ValueError(f"none of the {len(found):,} points has an answer. The first: {found.columns['error'][0]}")
+    if len(table) and not any(error is None for error in table.columns["error"]):
+        raise ValueError(f"none of the {len(table):,} points has an answer. The first: {table.columns['error'][0]}")
 
 
 def _shown(folder: Path) -> Any:
@@ -112,7 +112,7 @@ def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str
             bar.update(done - bar.pos)
 
         try:
-            found = evaluate(
+            table = evaluate(
                 spec,
                 folder,
                 jobs=jobs,
@@ -124,4 +124,4 @@ def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str
             say(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; run the same again to go on", err=True)
             raise SystemExit(_INTERRUPTED) from None
     say(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)
-    return found
+    return table

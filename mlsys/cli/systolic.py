@@ -76,13 +76,13 @@ def systolic(
     height, _, width = array.lower().partition("x")
     sizes = {"M": shape[0], "N": shape[1], "K": shape[2], "array_rows": height, "array_cols": width}
     row = {"name": "x".join(shape), **sizes, "dataflow": dataflow}
-    found = row | _counted(row, convention, fold_overlap, sram)
+    record = row | _counted(row, convention, fold_overlap, sram)
     if as_json:
-        print_record(found)
+        print_record(record)
     elif as_csv:
-        print_csv([found])
+        print_csv([record])
     else:
-        say(_table(found, convention, fold_overlap, sram))
+        say(_table(record, convention, fold_overlap, sram))
 
 
 def _whole(row: dict[str, str], name: str) -> int:
@@ -115,21 +115,21 @@ def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOver
         m, n, k, height, width, checked_choice("count_systolic", "dataflow", row["dataflow"].strip(), DATAFLOWS),
         convention=convention, fold_overlap=fold_overlap, **buffers, window=_window(row, k),
     )  # fmt: skip
-    found = {
+    record = {
         "total_cycles": counts.cycles,
         "overall_util_pct": _percent(counts.utilisation),
         "mapping_eff_pct": _percent(counts.mapping_efficiency),
         "compute_util_pct": _percent(counts.compute_utilisation),
     }
     for level, moved in (("sram", counts.sram), ("dram", counts.dram)):
-        found |= {
+        record |= {
             f"{level}_ifmap_reads": moved.ifmap_reads,
             f"{level}_filter_reads": moved.filter_reads,
             f"{level}_ofmap_writes": moved.ofmap_writes,
         }
         if convention == "physical":
-            found[f"{level}_ofmap_reads"] = moved.ofmap_reads
-    return found
+            record[f"{level}_ofmap_reads"] = moved.ofmap_reads
+    return record
 
 
 def _window(row: dict[str, str], k: int) -> Any:
@@ -150,26 +150,26 @@ def _percent(share: float) -> float | str:
     return "" if math.isnan(share) else 100 * share
 
 
-def _table(found: dict[str, Any], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> str:
+def _table(record: dict[str, Any], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> str:
     from mlsys.models.systolic import CONVENTIONS, DATAFLOWS
 
     head = (
-        f"({found['M']} × {found['K']}) by ({found['K']} × {found['N']}) on {found['array_rows']} × "
-        f"{found['array_cols']}, {DATAFLOWS[found['dataflow']]}"
+        f"({record['M']} × {record['K']}) by ({record['K']} × {record['N']}) on {record['array_rows']} × "
+        f"{record['array_cols']}, {DATAFLOWS[record['dataflow']]}"
     )
     lines = [
         head,
         f"{convention}: {CONVENTIONS[convention]}; overlap {fold_overlap}; buffers of {sram} KiB, 1 byte a word",
     ]
-    lines.append(f"  {'cycles':<28}{found['total_cycles']:>20,}")
+    lines.append(f"  {'cycles':<28}{record['total_cycles']:>20,}")
     for name, label in (
         ("overall_util_pct", "utilisation"),
         ("mapping_eff_pct", "PEs with work"),
         ("compute_util_pct", "utilisation while streaming"),
     ):
-        lines.append(f"  {label:<28}{f'{found[name]:.2f} %' if found[name] != '' else 'undefined':>20}")
+        lines.append(f"  {label:<28}{f'{record[name]:.2f} %' if record[name] != '' else 'undefined':>20}")
     for level in ("sram", "dram"):
-        for name in (name for name in found if name.startswith(level)):
+        for name in (name for name in record if name.startswith(level)):
             label = f"{level.upper()} {name.removeprefix(f'{level}_').replace('_', ' ')}, words"
-            lines.append(f"  {label:<28}{found[name]:>20,}")
+            lines.append(f"  {label:<28}{record[name]:>20,}")
     return "\n".join(lines)

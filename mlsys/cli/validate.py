@@ -67,19 +67,19 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     rows = read_rows(data) if data else shipped_rows()
     if data:
         check_classes(rows, str(data))
-    found = compare(rows)
+    comparison = compare(rows)
     own = own_numbers(estimates=True)
     if csv_path is not None:
-        write_text(csv_path, csv_text(with_own(found.records(), own)))
+        write_text(csv_path, csv_text(with_own(comparison.records(), own)))
     if figures is not None:
         from mlsys.viz.validation import save_all
 
-        for path in save_all(found, figures):
+        for path in save_all(comparison, figures):
             say(path, err=True)
     if as_json:
-        say_json(found.summary(), own)
+        say_json(comparison.summary(), own)
     else:
-        _print(found, shipped=data is None)
+        _print(comparison, shipped=data is None)
         say_own(own)
 
 
@@ -104,21 +104,21 @@ def _line(name: str, part: Score) -> str:
     )
 
 
-def _print(found: Validation, shipped: bool) -> None:
+def _print(validation: Validation, shipped: bool) -> None:
     from mlsys.validation import score
     from mlsys.validation.refit import held_out_scores
 
     heads = f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width beaten"
     say(heads)
-    for name, part in found.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
+    for name, part in validation.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
         say(_line(name, part))
-    say(_line("all", score(found.predictions)))
+    say(_line("all", score(validation.predictions)))
     if shipped:
         say("\nLeft out of the fit: a whole device, or a whole sweep of one device")
         say(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width")
         for name, part in held_out_scores().items():
             say(_line(name, part).rpartition(" ")[0])
-    summary = found.summary()
+    summary = validation.summary()
     for title, key in (
         ("Faster than their bound, and why", "bound_violations_explained"),
         ("Not expressible, and why", "not_expressible"),
@@ -130,6 +130,6 @@ def _print(found: Validation, shipped: bool) -> None:
             for reason, count in counts.items():
                 say(f"{count:>5}  {reason}")
     say("\nFurthest off")
-    for each in found.worst(5):
+    for each in validation.worst(5):
         what = each.row.model or each.row.seq_or_shape
         say(f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {what}")

@@ -167,10 +167,10 @@ def recorded() -> tuple[Recorded, ...]:
     >>> [one.network.rpartition(":")[2] for one in recorded()][:4]
     ['ad-autoencoder', 'ds-cnn', 'resnet8', 'vww-mobilenet-v1']
     """
-    found = []
+    networks = []
     with files("mlsys.edge").joinpath("data/tiny.csv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
-            found.append(
+            networks.append(
                 Recorded(
                     row["network"],
                     row["file"],
@@ -183,4 +183,4 @@ def recorded() -> tuple[Recorded, ...]:
                     float(row["vela_weight_ratio"]),
                 )
             )
-    return tuple(found)
+    return tuple(networks)

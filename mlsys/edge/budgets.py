@@ -40,8 +40,8 @@ def memory_violations(memory: Quantity, budgets: Iterable[Quantity]) -> dict[str
     {'violates_0.5mib': True, 'violates_1mib': True, 'violates_2mib': False, 'violates_5mib': False}
     """
     needed = checked_number("memory_violations", "memory", memory, nonnegative("byte"), {})
-    found = {}
+    violations = {}
     for budget in budgets:
         room = checked_number("memory_violations", "budgets", budget, positive("byte"), {})
-        found[violation_name(budget)] = bool(needed > room)
-    return found
+        violations[violation_name(budget)] = bool(needed > room)
+    return violations

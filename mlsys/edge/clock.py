@@ -270,5 +270,5 @@ def _parts(terms: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
     if len(values) == 2:
         return np.linalg.solve(terms, values), 0.0
     scale = np.abs(terms).max(axis=0)
-    found = nnls(terms / scale, values)[0] / scale
-    return found, float(np.max(np.abs(terms @ found - values) / values))
+    parts = nnls(terms / scale, values)[0] / scale
+    return parts, float(np.max(np.abs(terms @ parts - values) / values))

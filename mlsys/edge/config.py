@@ -65,9 +65,9 @@ class Config:
     data: Mapping[str, Any] = field(repr=False)
 
     def __post_init__(self) -> None:
-        found = faults(self.data)
-        if found:
-            raise EdgeFileError("\n".join(f"{dotted(place)}{text}" for place, text in found))
+        problems = faults(self.data)
+        if problems:
+            raise EdgeFileError("\n".join(f"{dotted(where)}{text}" for where, text in problems))
 
     @classmethod
     def load(cls, path: str | Path) -> Config:
@@ -213,9 +213,9 @@ class Config:
             )
             for point in points
         ]
-        found = split_energy(measured)
+        parts = split_energy(measured)
         fastest = max(measured, key=lambda one: one.clock.m_as("Hz"))
-        return found.static.m_as("W"), found.dynamic.m_as("J") / fastest.time.m_as("s")
+        return parts.static.m_as("W"), parts.dynamic.m_as("J") / fastest.time.m_as("s")
 
     @property
     def static_power(self) -> Quantity:
@@ -237,7 +237,7 @@ class Config:
     @property
     def budgets(self) -> tuple[Quantity, ...]:
         """Budgets of memory that are reported."""
-        return tuple(Q_(float(one), "MB") for one in self.data.get("memory_budgets_mb", (0.5, 1.0, 2.0, 5.0)))
+        return tuple(Q_(float(budget), "MB") for budget in self.data.get("memory_budgets_mb", (0.5, 1.0, 2.0, 5.0)))
 
     @property
     def active_budget(self) -> Quantity:

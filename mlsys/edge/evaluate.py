@@ -260,10 +260,10 @@ def modelled_times(device: str, work: Workload, precision: str, batch: int = 1) 
         form: analyse(twin, work, precision=form, samples=batch) for form in dict.fromkeys((wide, narrow)) if form
     }
     core = memory = 0.0
-    for place, operator in enumerate(work.operators):
+    for index, operator in enumerate(work.operators):
         form = narrow if wide is None or (narrow and operator.kind == "gemm") else wide
         assert form is not None
-        found = analyses[form].operators[place]
-        time = float(found.estimate.m_as("ms"))
-        core, memory = (core, memory + time) if found.held_by == "memory" else (core + time, memory)
+        traced = analyses[form].operators[index]
+        time = float(traced.estimate.m_as("ms"))
+        core, memory = (core, memory + time) if traced.held_by == "memory" else (core + time, memory)
     return core, memory

@@ -92,28 +92,28 @@ def layer_stats(workload: Workload, *, every: bool = False) -> tuple[LayerRow, .
         for reader in set(value.consumers):
             side = weights if value.role == "weight" else inputs
             side[reader] = side.get(reader, 0) + value.bytes
-    found = []
-    for place, operator in enumerate(graph.operators):
+    statistics = []
+    for index, operator in enumerate(graph.operators):
         counts = getattr(operator, "counts", None)
         macs = int(counts.macs) if counts is not None else 0
-        if not every and not macs and not weights.get(place):
+        if not every and not macs and not weights.get(index):
             continue
-        outputs = made.get(place, [])
+        outputs = made.get(index, [])
         dtype = outputs[0].dtype if outputs else operator.precision
-        found.append(
+        statistics.append(
             LayerRow(
                 operator.name,
                 sum(_elements(value.shape) for value in outputs),
-                weights.get(place, 0),
+                weights.get(index, 0),
                 sum(value.bytes for value in outputs),
                 macs,
                 2 * macs + int(counts.elementwise if counts is not None else 0),
-                inputs.get(place, 0),
+                inputs.get(index, 0),
                 _SHORT.get(dtype, dtype),
                 operator.kind,
             )
         )
-    return tuple(found)
+    return tuple(statistics)
 
 
 def _elements(shape: Iterable[int]) -> int:
@@ -212,11 +212,11 @@ def summarize_hardware(
         "operators": workload.data.m_as("byte"),
         "fused": fuse(workload).data.m_as("byte"),
     }
-    found = []
+    lines = []
     for name, moved in traffic.items():
         in_memory, in_units = moved / rate / seconds, None if most is None else 2 * macs / most / seconds
         for scope, share in (("batch", 1), ("sample", samples)):
-            found.append(
+            lines.append(
                 HardwareSummary(
                     name,
                     scope,
@@ -231,7 +231,7 @@ def summarize_hardware(
                     _bound_by(in_memory, in_units),
                 )
             )
-    return tuple(found)
+    return tuple(lines)
 
 
 def _bound_by(in_memory: float, in_units: float | None) -> str:

@@ -193,14 +193,14 @@ def _sram(work: Workload) -> int:
     staged = {operator.name: _staged(operator) for operator in work.operators}
     fullest = 0.0
     last = len(graph.operators) - 1
-    for place, operator in enumerate(graph.operators):
+    for index, operator in enumerate(graph.operators):
         live = 0.0
         for value in graph.values:
             if value.role not in ("made", "input"):
                 continue
             born = 0 if value.producer is None else value.producer
             dies = last if value.output else max(value.consumers, default=born)
-            if born <= place <= dies:
+            if born <= index <= dies:
                 live += _bricks(value.bytes, value.shape)
         live += sum(staged.get(name, 0.0) for name in operator.name.split(" + "))
         fullest = max(fullest, live)

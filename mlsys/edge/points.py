@@ -75,12 +75,12 @@ class EdgePoint:
 
     def record(self, config: Config) -> dict[str, Any]:
         """Return the row of the table, by :func:`point_columns`."""
-        one, times, law, clock = self.measured, self.statistics, self.law, self.clock
+        measured, times, law, clock = self.measured, self.statistics, self.law, self.clock
         row: dict[str, Any] = dict.fromkeys(point_columns(config)) | self.violations
         row |= {
-            "pruning_method": one.method,
-            "pruning_level": one.level,
-            "precision": one.precision,
+            "pruning_method": measured.method,
+            "pruning_level": measured.level,
+            "precision": measured.precision,
             "clock_scale": clock.scale,
             "voltage": clock.voltage,
             "active_budget_mb": config.active_budget.m_as("MB"),
@@ -92,28 +92,28 @@ class EdgePoint:
             return row
         memory = law.memory.m_as("ms")
         row |= {
-            "accuracy": one.accuracy,
+            "accuracy": measured.accuracy,
             "latency_ms": times.p50,
             "latency_mean_ms": times.mean,
             "latency_std_ms": times.std,
             "latency_p95_ms": times.p95,
             "latency_p99_ms": times.p99,
-            "samples": len(one.samples_ms),
+            "samples": len(measured.samples_ms),
             "memory_time_ms": memory,
             "throughput_sps": 1e3 * config.batch / times.p50,
             "memory_mb": self.memory / 1e6,
-            "weights_mb": (one.weight_bytes + one.buffer_bytes) / 1e6,
-            "activations_mb": one.activation_bytes / 1e6,
+            "weights_mb": (measured.weight_bytes + measured.buffer_bytes) / 1e6,
+            "activations_mb": measured.activation_bytes / 1e6,
             "reserve_mb": config.reserve.m_as("MB"),
-            "sparse_weights_mb": (one.sparse_bytes + one.buffer_bytes) / 1e6,
-            "macs": one.macs,
-            "parameters": one.parameters,
-            "nonzero_parameters": one.nonzero,
+            "sparse_weights_mb": (measured.sparse_bytes + measured.buffer_bytes) / 1e6,
+            "macs": measured.macs,
+            "parameters": measured.parameters,
+            "nonzero_parameters": measured.nonzero,
             "energy_mj": sum(self.energies),
             "static_energy_mj": self.energies[0],
             "dynamic_energy_mj": self.energies[1],
             "static_power_w": law.static.m_as("W"),
-            "dynamic_power_w": config.dynamic_power(one.precision).m_as("W"),
+            "dynamic_power_w": config.dynamic_power(measured.precision).m_as("W"),
         }
         return row
 
@@ -140,32 +140,34 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, 
     tuple of EdgePoint
         Variants in the order given, clocks innermost.
     """
-    points = [point for one in measured for point in _at_each_clock(config, one)]
+    points = [point for measurement in measured for point in _at_each_clock(config, measurement)]
     return _with_front(points)
 
 
-def _at_each_clock(config: Config, one: Measured) -> list[EdgePoint]:
-    if one.failed:
-        return [EdgePoint(one, clock, None, None, 0.0, {}, (f"failed: {one.failed}",)) for clock in config.clocks]
-    static, dynamic = config.static_power, config.dynamic_power(one.precision)
-    if one.core_ms is not None and one.memory_ms is not None:
-        core = Q_(one.core_ms, "ms")
-        law = ClockLaw(core, Q_(one.memory_ms, "ms"), static, (core * dynamic).to("mJ"))
+def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
+    if measured.failed:
+        return [
+            EdgePoint(measured, clock, None, None, 0.0, {}, (f"failed: {measured.failed}",)) for clock in config.clocks
+        ]
+    static, dynamic = config.static_power, config.dynamic_power(measured.precision)
+    if measured.core_ms is not None and measured.memory_ms is not None:
+        core = Q_(measured.core_ms, "ms")
+        law = ClockLaw(core, Q_(measured.memory_ms, "ms"), static, (core * dynamic).to("mJ"))
     else:
-        typical = Q_(latency_statistics(one.samples_ms).p50, "ms")
-        law = ClockLaw.of(typical, Q_(one.moved_bytes, "byte"), config.bandwidth, static, dynamic)
-    held = one.activation_bytes + one.weight_bytes + one.buffer_bytes
+        typical = Q_(latency_statistics(measured.samples_ms).p50, "ms")
+        law = ClockLaw.of(typical, Q_(measured.moved_bytes, "byte"), config.bandwidth, static, dynamic)
+    held = measured.activation_bytes + measured.weight_bytes + measured.buffer_bytes
     memory = Q_(held + round(config.reserve.m_as("byte")), "byte")
     violations = memory_violations(memory, config.budgets)
     fixed = law.memory.m_as("ms")
     points = []
     for clock in config.clocks:
-        raw = one.samples_ms and _slowed(one.samples_ms, fixed, clock.scale)
+        raw = measured.samples_ms and _slowed(measured.samples_ms, fixed, clock.scale)
         times = latency_statistics(raw or [1e3 * law.plain(clock)[0]])
         needed = float(memory.m_as("byte"))
         energy = 1e3 * sum(law.plain(clock)[1:])
-        reasons = _reasons(config, one, needed, times.p50, energy)
-        points.append(EdgePoint(one, clock, times, law, needed, violations, reasons))
+        reasons = _reasons(config, measured, needed, times.p50, energy)
+        points.append(EdgePoint(measured, clock, times, law, needed, violations, reasons))
     return points
 
 
@@ -174,7 +176,7 @@ def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float
     return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
 
 
-def _reasons(config: Config, one: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
+def _reasons(config: Config, measured: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
     """Return which budgets are exceeded; equal is not."""
     reasons = []
     if memory > config.active_bytes:
@@ -184,15 +186,15 @@ def _reasons(config: Config, one: Measured, memory: float, latency: float, energ
         if limit is not None and value > limit:
             reasons.append(f"{key.partition('_')[0]} {value:.6g} {unit} is above {limit:g} {unit}")
     least = config.limit("accuracy")
-    if least is not None and (one.accuracy or 0.0) < least:
-        reasons.append(f"accuracy {one.accuracy:.4f} is below {least:g}")
+    if least is not None and (measured.accuracy or 0.0) < least:
+        reasons.append(f"accuracy {measured.accuracy:.4f} is below {least:g}")
     return tuple(reasons)
 
 
 def _with_front(points: list[EdgePoint]) -> tuple[EdgePoint, ...]:
-    places = [place for place, point in enumerate(points) if point.accepted]
+    places = [index for index, point in enumerate(points) if point.accepted]
     if places:
-        front = unbeaten_rows([points[place].objectives for place in places], (True, False, False, False))
-        for place, beaten_by_none in zip(places, front, strict=True):
-            points[place] = replace(points[place], pareto=bool(beaten_by_none))
+        front = unbeaten_rows([points[index].objectives for index in places], (True, False, False, False))
+        for index, beaten_by_none in zip(places, front, strict=True):
+            points[index] = replace(points[index], pareto=bool(beaten_by_none))
     return tuple(points)

@@ -100,19 +100,19 @@ class EdgeRun:
         """Give a workbench the weights that an earlier start has trained, or train and keep them."""
         import torch
 
-        place = self.part / f"{_hashed(_training_part(self.config))}-{_WEIGHTS}"
-        if place.is_file():
+        path = self.part / f"{_hashed(_training_part(self.config))}-{_WEIGHTS}"
+        if path.is_file():
             module = bench.fresh()
             try:
-                module.load_state_dict(torch.load(place, weights_only=True))
+                module.load_state_dict(torch.load(path, weights_only=True))
             except Exception:  # a file of another version of PyTorch, or of another network: trained anew
-                place.unlink()
+                path.unlink()
             else:
                 bench.trained = module.eval()
                 return
         stream = io.BytesIO()
         torch.save(bench.trained.state_dict(), stream)
-        write_bytes(place, stream.getvalue())
+        write_bytes(path, stream.getvalue())
 
     def finish(self) -> None:
         """Give the finished folder its name."""
@@ -208,13 +208,13 @@ def run(
     files.prepare()
     files.trained(bench)
     finished = []
-    for place, variant in enumerate(config.variants):
-        one = files.piece(variant)
-        if one is None:
-            told(place, len(config.variants), variant)
-            one = bench.measure(variant)
-            files.keep(variant, one)
-        finished.append(one)
+    for index, variant in enumerate(config.variants):
+        measured = files.piece(variant)
+        if measured is None:
+            told(index, len(config.variants), variant)
+            measured = bench.measure(variant)
+            files.keep(variant, measured)
+        finished.append(measured)
     write(config, tuple(finished), files.part)
     files.finish()
     return tuple(finished)
@@ -234,9 +234,9 @@ def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
         raise ArgumentError(f"{folder} holds no finished run of this configuration.{hint} Write mlsys edge run CONFIG")
     files.part = files.folder
     parts = [files.piece(variant) for variant in config.variants]
-    missing = [str(variant) for variant, one in zip(config.variants, parts, strict=True) if one is None]
+    missing = [str(variant) for variant, part in zip(config.variants, parts, strict=True) if part is None]
     if missing:
         raise ArgumentError(
             f"{folder}: pieces missing or broken: {', '.join(missing)}. Remove the folder and run again"
         )
-    return tuple(one for one in parts if one is not None)
+    return tuple(part for part in parts if part is not None)

@@ -44,17 +44,17 @@ def faults(data: object) -> list[tuple[Place, str]]:
 
 
 def _in_words(error: Any) -> Iterator[tuple[Place, str]]:
-    place = tuple(error.absolute_path)
-    if error.validator == "anyOf" and place[:1] == ("clocks",):
-        yield place, f"must be a number above 0 to 1, or scale and voltage above 0 to 1, got {str(error.instance)[:60]}"
+    path = tuple(error.absolute_path)
+    if error.validator == "anyOf" and path[:1] == ("clocks",):
+        yield path, f"must be a number above 0 to 1, or scale and voltage above 0 to 1, got {str(error.instance)[:60]}"
     elif error.validator == "anyOf":
         wanted = f"a number from 0, or numbers from 0 by format ({', '.join(FORMATS)})"
-        yield place, f"must be {wanted}, got {str(error.instance)[:60]}"
+        yield path, f"must be {wanted}, got {str(error.instance)[:60]}"
     elif error.validator == "exclusiveMaximum":
-        yield place, f"must be a share from 0 to below 1, got {error.instance!r}"
+        yield path, f"must be a share from 0 to below 1, got {error.instance!r}"
     elif error.validator == "enum" and isinstance(error.instance, str):
-        known = [str(one) for one in error.validator_value]
-        yield place, f"must be one of {', '.join(known)}, got {error.instance!r}.{did_you_mean(error.instance, known)}"
+        known = [str(allowed) for allowed in error.validator_value]
+        yield path, f"must be one of {', '.join(known)}, got {error.instance!r}.{did_you_mean(error.instance, known)}"
     else:
         yield from told(error)
 
@@ -68,13 +68,13 @@ def _twice(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
     complaints: list[tuple[Place, str]] = []
     listed: list[tuple[Place, Any]] = [((key,), data.get(key)) for key in ("precisions", "clocks", "memory_budgets_mb")]
     listed += [(("pruning", method), levels) for method, levels in _inner(data, "pruning").items()]
-    for place, entries in listed:
+    for where, entries in listed:
         seen: dict[str, int] = {}
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             text = repr(float(entry)) if is_number(entry) else repr(entry)
             if text in seen:
                 complaints.append(
-                    ((*place, index), f"is there twice, first as {'.'.join(map(str, place))}.{seen[text]}")
+                    ((*where, index), f"is there twice, first as {'.'.join(map(str, where))}.{seen[text]}")
                 )
             seen.setdefault(text, index)
     return complaints

@@ -52,15 +52,16 @@ def stored_run() -> StoredRun:
     """
     raw = files("mlsys.edge").joinpath(f"data/{_FILE}").read_bytes()
     kept = json.loads(gzip.decompress(raw))
-    return StoredRun(Config(kept["config"]), tuple(Measured(**one) for one in kept["measured"]), kept["machine"])
+    return StoredRun(Config(kept["config"]), tuple(Measured(**record) for record in kept["measured"]), kept["machine"])
 
 
 def packed(run: StoredRun) -> bytes:
     """Return the bytes of the file that :func:`stored_run` reads."""
     rounded = [
-        replace(one, samples_ms=[float(f"{time:.{_DIGITS}g}") for time in one.samples_ms]) for one in run.measured
+        replace(measurement, samples_ms=[float(f"{time:.{_DIGITS}g}") for time in measurement.samples_ms])
+        for measurement in run.measured
     ]
-    kept = {"config": run.config.data, "machine": run.machine, "measured": [one.record() for one in rounded]}
+    kept = {"config": run.config.data, "machine": run.machine, "measured": [record.record() for record in rounded]}
     return gzip.compress(json.dumps(kept, separators=(",", ":")).encode(), mtime=0)
 
 

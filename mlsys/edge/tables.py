@@ -66,10 +66,10 @@ def csv_files(
     another clock a sample of t ms counts as (t − memory_time_ms) / clock_scale + memory_time_ms.
     """
     samples = [
-        {"pruning_method": one.method, "pruning_level": one.level, "precision": one.precision,
-         "sample": place, "latency_ms": time}
-        for one in measured
-        for place, time in enumerate(one.samples_ms)
+        {"pruning_method": measurement.method, "pruning_level": measurement.level, "precision": measurement.precision,
+         "sample": index, "latency_ms": time}
+        for measurement in measured
+        for index, time in enumerate(measurement.samples_ms)
     ]  # fmt: skip
     return {
         "layerwise_breakdown.csv": csv_text((row.record() for row in layers), LAYER_COLUMNS),

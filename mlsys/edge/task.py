@@ -99,9 +99,9 @@ def load_task(source: str, seed: int = 0) -> EdgeTask:
         raise ArgumentError(f"data: {source!r} is neither digits nor package.module:loader")
     from mlsys.workloads.factory import named_object
 
-    found = named_object(source)
+    task = named_object(source)
     try:
-        made = found() if callable(found) else found
+        made = task() if callable(task) else task
         train_x, train_y, test_x, test_y = made
     except Exception as error:  # whatever the reader's own loader raises
         raise ArgumentError(

@@ -84,7 +84,7 @@ def _cut_channels(module: torch.nn.Module, example: torch.Tensor, level: float) 
     import torch
     import torch_pruning as tp
 
-    layers = [one for one in module.modules() if isinstance(one, (torch.nn.Linear, torch.nn.Conv2d))]
+    layers = [child for child in module.modules() if isinstance(child, (torch.nn.Linear, torch.nn.Conv2d))]
     if not layers:
         raise ArgumentError("structured pruning needs a convolution or linear layer, and the network has none")
     for parameter in module.parameters():
@@ -109,7 +109,7 @@ def _zero_weights(module: torch.nn.Module, level: float) -> None:
     import torch
     from torch.nn.utils import prune
 
-    weights = [(one, "weight") for one in module.modules() if isinstance(one, (torch.nn.Linear, torch.nn.Conv2d))]
+    weights = [(child, "weight") for child in module.modules() if isinstance(child, (torch.nn.Linear, torch.nn.Conv2d))]
     if not weights:
         raise ArgumentError("unstructured pruning needs a convolution or linear layer, and the network has none")
     prune.global_unstructured(weights, pruning_method=prune.L1Unstructured, amount=level)
@@ -184,7 +184,7 @@ def _dynamic(module: torch.nn.Module) -> torch.nn.Module:
     import torch
 
     kinds = {torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU}
-    if not any(type(one) in kinds for one in module.modules()):
+    if not any(type(child) in kinds for child in module.modules()):
         raise ArgumentError("int8-dynamic: the network has no linear or recurrent layer, so nothing would change")
     narrow: torch.nn.Module = torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), kinds, dtype=torch.qint8)
     return narrow

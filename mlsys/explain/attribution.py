@@ -99,11 +99,11 @@ class Attribution:
     @property
     def shares(self) -> dict[Cause, float]:
         """Percent of the total by cause; they sum to 100."""
-        found = {cause: sum(layer.parts[cause] for layer in self.layers) for cause in CAUSES}
-        found["launch"] += self.entry
-        found["residual"] += self.between
-        whole = sum(found.values())
-        return {cause: 100 * value / whole for cause, value in found.items()}
+        sums = {cause: sum(layer.parts[cause] for layer in self.layers) for cause in CAUSES}
+        sums["launch"] += self.entry
+        sums["residual"] += self.between
+        whole = sum(sums.values())
+        return {cause: 100 * value / whole for cause, value in sums.items()}
 
     @property
     def bottleneck(self) -> str:

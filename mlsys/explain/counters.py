@@ -71,11 +71,11 @@ class PerfCounters:
 
     def read(self) -> dict[str, float]:
         """Return every event's count up to now, scaled up where events took turns."""
-        found = {}
+        counts = {}
         for name, file in self._files.items():
             count, enabled, running = struct.unpack("QQQ", os.read(file, 24))
-            found[name] = float(count) * (enabled / running if running else 1.0)
-        return found
+            counts[name] = float(count) * (enabled / running if running else 1.0)
+        return counts
 
     def close(self) -> None:
         """Give the counters back."""
@@ -128,13 +128,13 @@ def unwrapped(values: Sequence[int], bits: int = 32) -> list[int]:
     [4294967290, 4294967295, 4294967300]
     """
     turn, total = 1 << bits, 0
-    found: list[int] = []
-    for place, value in enumerate(values):
+    unwrapped_at: list[int] = []
+    for index, value in enumerate(values):
         if not 0 <= value < turn:
-            raise ArgumentError(f"unwrapped(): `values[{place}]` must fit into {bits} bits, got {value}")
-        total = value if not found else total + (value - total) % turn
-        found.append(total)
-    return found
+            raise ArgumentError(f"unwrapped(): `values[{index}]` must fit into {bits} bits, got {value}")
+        total = value if not unwrapped_at else total + (value - total) % turn
+        unwrapped_at.append(total)
+    return unwrapped_at
 
 
 def per_run(before: dict[str, float], after: dict[str, float]) -> dict[str, float | None]:

@@ -43,17 +43,17 @@ def counter_ratios(counters: Mapping[str, float | None], seconds: float) -> dict
         upper, lower = counters.get(top), counters.get(bottom)
         return None if upper is None or not lower else upper / lower
 
-    found = {
+    ratios = {
         "ipc": over("instructions", "cycles"),
         "l1_miss_rate": over("L1-dcache-load-misses", "L1-dcache-loads"),
         "llc_miss_rate": over("LLC-load-misses", "LLC-loads"),
     }
     wrong = over("branch-misses", "branches")
-    for name, rate in (*found.items(), ("branch-misses", wrong)):
+    for name, rate in (*ratios.items(), ("branch-misses", wrong)):
         if name != "ipc" and rate is not None and rate > 1:
             raise ArgumentError(f"counter_ratios(): `counters` have more misses than events: {name} is {rate:.3g}")
     misses = counters.get("LLC-load-misses")
-    return found | {
+    return ratios | {
         "branch_accuracy": None if wrong is None else 1 - wrong,
         "bytes_per_s": None if misses is None else misses * LINE / seconds,
     }

@@ -50,10 +50,10 @@ def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
     >>> [text for text in doubts(log) if "debug" in text]
     ['debug build: a tracer is attached']
     """
-    found = []
+    listed = []
     for cold in log.colds:
         if cold.first_ms > limits.first * log.median:
-            found.append(
+            listed.append(
                 f"the first inference of run {cold.run} took {cold.first_ms / log.median:.0f} times the median: "
                 "keep it apart from the warm ones"
             )
@@ -61,35 +61,35 @@ def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
     for run in sorted({sample.run for sample in log.samples}):
         change, chance = _trend(log.of_run(run))
         if change > limits.trend and chance < _UNLIKELY:
-            found.append(f"the latency rises by {change:.0%} over run {run}: the machine may be getting hot or busy")
+            listed.append(f"the latency rises by {change:.0%} over run {run}: the machine may be getting hot or busy")
             break
     tail = log.percentile(99) / log.median
     if tail > limits.tail:
-        found.append(
+        listed.append(
             f"the slowest of a hundred take {tail:.1f} times the median (limit {limits.tail:g}): "
             "interrupts or neighbours"
         )
     p95 = log.percentile(95) / log.median - 1
     if p95 > limits.tight:
-        found.append(f"p95 lies {p95:.0%} above the median (limit {limits.tight:.0%})")
+        listed.append(f"p95 lies {p95:.0%} above the median (limit {limits.tight:.0%})")
     if log.runs < 3:
-        found.append(f"{log.runs} run(s): the spread between runs is not known below three")
+        listed.append(f"{log.runs} run(s): the spread between runs is not known below three")
     elif log.between_runs > limits.spread:
-        found.append(f"the medians of the runs lie {log.between_runs:.0%} apart (limit {limits.spread:.0%})")
+        listed.append(f"the medians of the runs lie {log.between_runs:.0%} apart (limit {limits.spread:.0%})")
     throttled = log.environment.get("throttled_during")
     if isinstance(throttled, int) and throttled > 0:
-        found.append(f"the processor was slowed down for heat {throttled} times during the measurement")
+        listed.append(f"the processor was slowed down for heat {throttled} times during the measurement")
     for words in log.environment.get("debug") or ():
-        found.append(f"debug build: {words}")
+        listed.append(f"debug build: {words}")
     load, cores = log.environment.get("load"), log.environment.get("cores")
     if isinstance(load, (int, float)) and isinstance(cores, int) and load > cores + 0.5:
-        found.append(f"the machine was busy when it began: load {load:.1f} on {cores} cores")
+        listed.append(f"the machine was busy when it began: load {load:.1f} on {cores} cores")
     rate = log.energy.get("rate_hz")
     if isinstance(rate, (int, float)) and rate < limits.rate:
-        found.append(f"power was sampled {rate:.0f} times a second, below {limits.rate:.0f}")
+        listed.append(f"power was sampled {rate:.0f} times a second, below {limits.rate:.0f}")
     if log.malformed:
-        found.append(f"{len(log.malformed)} lines of the device could not be read")
-    return tuple(found)
+        listed.append(f"{len(log.malformed)} lines of the device could not be read")
+    return tuple(listed)
 
 
 def _trend(values: np.ndarray) -> tuple[float, float]:

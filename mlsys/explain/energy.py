@@ -149,8 +149,8 @@ class PowerTrace:
         if not (np.isfinite(times).all() and np.isfinite(watts).all() and (watts >= 0).all()):
             raise ArgumentError("PowerTrace(): `times` must be finite and `watts` finite and not negative")
         if not (np.diff(times) > 0).all():
-            place = int(np.argmin(np.diff(times) > 0)) + 1
-            raise ArgumentError(f"PowerTrace(): `times` must rise, and times[{place}] does not")
+            fault_at = int(np.argmin(np.diff(times) > 0)) + 1
+            raise ArgumentError(f"PowerTrace(): `times` must rise, and times[{fault_at}] does not")
 
     @property
     def duration(self) -> float:

@@ -69,10 +69,10 @@ def fit_energy(samples: Sequence[EnergySample]) -> EnergyFit:
     """
     if len(samples) < 4:
         raise ArgumentError(f"fit_energy(): `samples` must be at least four, got {len(samples)}")
-    for place, each in enumerate(samples):
+    for index, each in enumerate(samples):
         amounts = (each.time_ms, each.cycles, each.accesses, each.energy_mj)
         if not all(np.isfinite(amounts)) or min(amounts) < 0 or not each.time_ms or not each.energy_mj:
-            raise ArgumentError(f"fit_energy(): `samples[{place}]` must have amounts from 0, time and energy above it")
+            raise ArgumentError(f"fit_energy(): `samples[{index}]` must have amounts from 0, time and energy above it")
     terms = np.array([[sample.time_ms * 1e-3, sample.cycles * 1e-6, sample.accesses * 1e-6] for sample in samples])
     energies = np.array([sample.energy_mj for sample in samples])
     errors = []

@@ -79,17 +79,17 @@ def throttle_count() -> int | None:
 
 def _debug() -> list[str]:
     """Return which parts run as a debug build, or with checks that a measurement must not have."""
-    found = []
+    flags = []
     if hasattr(sys, "gettotalrefcount"):
-        found.append("Python is a debug build")
+        flags.append("Python is a debug build")
     if sys.flags.dev_mode:
-        found.append("Python runs in development mode")
+        flags.append("Python runs in development mode")
     if sys.gettrace() is not None:
-        found.append("a tracer or debugger is attached")
+        flags.append("a tracer or debugger is attached")
     torch = sys.modules.get("torch")
     if torch is not None and getattr(torch.version, "debug", False):
-        found.append("PyTorch is a debug build")
-    return found
+        flags.append("PyTorch is a debug build")
+    return flags
 
 
 @contextmanager

@@ -79,8 +79,8 @@ def as_onnx(net: Net | QuantizedNet) -> bytes:
         return f"{name}/d"
 
     now = "input" if whole is None else grid("input_grid", whole.source, "input")
-    for place, layer in enumerate(plain.layers):
-        each = whole.layers[place] if whole is not None else None
+    for index, layer in enumerate(plain.layers):
+        each = whole.layers[index] if whole is not None else None
         name, inputs = layer.name, [now]
         if layer.kind == "dense":
             nodes.append(helper.make_node("Flatten", [now], [f"{name}/flat"], f"{name}/flat", axis=1))
@@ -129,8 +129,8 @@ def as_onnx(net: Net | QuantizedNet) -> bytes:
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     checker.check_model(model)
-    found: bytes = model.SerializeToString()
-    return found
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def _ordered(layer: Layer, weight: Array) -> Array:
@@ -157,8 +157,8 @@ def as_litert(net: Net | QuantizedNet) -> bytes:
     high, wide, deep = plain.shape
     now = build.tensor("input", (1, high, wide, deep), number, whole.source if whole else None)
     first = now
-    for place, layer in enumerate(plain.layers):
-        each = whole.layers[place] if whole is not None else None
+    for index, layer in enumerate(plain.layers):
+        each = whole.layers[index] if whole is not None else None
         shape = (1, *layer.shape) if layer.kind != "dense" else (1, layer.shape[2])
         target = build.tensor(layer.name, shape, number, each.target if each else None)
         inputs = [now]
@@ -205,12 +205,12 @@ class _LiteRT:
         buffer = self._schema.BufferT()
         buffer.data = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
         self._buffers.append(buffer)
-        place = self.tensor(name, values.shape, kinds[values.dtype.name], None, len(self._buffers) - 1)
+        index = self.tensor(name, values.shape, kinds[values.dtype.name], None, len(self._buffers) - 1)
         if scales is not None:
-            grid = self._tensors[place].quantization = self._schema.QuantizationParametersT()
+            grid = self._tensors[index].quantization = self._schema.QuantizationParametersT()
             grid.scale, grid.zeroPoint = [float(scale) for scale in scales], [0] * len(scales)
             grid.quantizedDimension = axis
-        return place
+        return index
 
     def operator(self, layer: Layer, inputs: list[int], target: int) -> None:
         schema = self._schema

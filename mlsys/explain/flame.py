@@ -56,13 +56,13 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
             raise ArgumentError(f"flame_graph(): what was to be sampled ended before it was ready: {said[-1]}")
 
         def draw(draft: Path) -> None:
-            found = subprocess.run(
+            done = subprocess.run(
                 [spy, "record", "--pid", str(watched.pid), "--duration", str(max(1, round(seconds))), "--rate",
                  str(_RATE), "--format", "flamegraph", "--output", str(draft)],
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
-            if found.returncode or not draft.exists() or not draft.stat().st_size:
-                said = [line for line in (found.stderr + found.stdout).splitlines() if line.strip()]
+            if done.returncode or not draft.exists() or not draft.stat().st_size:
+                said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
                 raise ArgumentError(
                     f"flame_graph(): py-spy could not look: {(said or ['it said nothing'])[-1].strip()}"
                 )

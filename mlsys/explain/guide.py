@@ -65,16 +65,16 @@ class Requirement:
 
 def misses(row: Platform, wanted: Requirement) -> list[str]:
     """Return what a row does not meet, in words; what is not known is not met."""
-    found = []
+    missed = []
     for name, limit in wanted.asked.items():
         value = getattr(row, name)
         if value is None:
-            found.append(f"{name} is not known")
+            missed.append(f"{name} is not known")
         elif BETTER[name] == "less" and value > limit:
-            found.append(f"{name} {value:.6g} is above {limit:g}")
+            missed.append(f"{name} {value:.6g} is above {limit:g}")
         elif BETTER[name] == "more" and value < limit:
-            found.append(f"{name} {value:.6g} is below {limit:g}")
-    return found
+            missed.append(f"{name} {value:.6g} is below {limit:g}")
+    return missed
 
 
 def feasible(rows: Sequence[Platform], wanted: Requirement) -> list[Platform]:
@@ -84,12 +84,12 @@ def feasible(rows: Sequence[Platform], wanted: Requirement) -> list[Platform]:
 
 def _choice(rows: Sequence[Platform], wanted: Requirement) -> str:
     """Return the best feasible row: least cost times energy, of those two that all rows know; else the fastest."""
-    found = feasible(rows, wanted)
-    return min(found, key=lambda row: _score(rows, row)).platform if found else INFEASIBLE
+    rows_left = feasible(rows, wanted)
+    return min(rows_left, key=lambda row: _score(rows, row)).platform if rows_left else INFEASIBLE
 
 
 def _score(rows: Sequence[Platform], row: Platform) -> tuple[float, ...]:
-    known = [name for name in ("cost_usd", "energy_mj") if all(getattr(one, name) is not None for one in rows)]
+    known = [name for name in ("cost_usd", "energy_mj") if all(getattr(row, name) is not None for row in rows)]
     product = float(np.prod([getattr(row, name) for name in known])) if known else 0.0
     return product, row.latency_ms if row.latency_ms is not None else float("inf")
 
@@ -161,7 +161,7 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
     answer = _choice(rows, wanted)
     if said != answer:
         raise ArgumentError(f"guide(): the tree says {said!r} and the rows {answer!r}; this is a fault of the guide")
-    known = [name for name in ("cost_usd", "energy_mj") if all(getattr(one, name) is not None for one in rows)]
+    known = [name for name in ("cost_usd", "energy_mj") if all(getattr(row, name) is not None for row in rows)]
     return Guide(
         answer, wanted, "\n".join(_lines(tree, ladder)), said, {row.platform: misses(row, wanted) for row in rows},
         cells, " × ".join(known) or "latency_ms",

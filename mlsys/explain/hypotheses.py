@@ -81,11 +81,11 @@ def judge(claim: str, before: Log, after: Log, wanted: float, *, seed: int = 0) 
     if np.ptp(top) == 0 and np.ptp(bottom) == 0:
         low = high = value
     else:
-        found = bootstrap(
+        interval = bootstrap(
             (top, bottom), lambda a, b, axis: 1 - np.median(b, axis=axis) / np.median(a, axis=axis), vectorized=True,
             n_resamples=_DRAWS, method="percentile", rng=np.random.default_rng(seed),
         ).confidence_interval  # fmt: skip
-        low, high = float(found.low), float(found.high)
+        low, high = float(interval.low), float(interval.high)
     pairs = zip(before.run_medians, after.run_medians, strict=False)
     return _verdict(claim, wanted, value, low, high, tuple(1 - new / old for old, new in pairs))
 
@@ -169,18 +169,18 @@ def standard_claims(logs: Sequence[Log]) -> list[Verdict]:
     from mlsys.explain.nets import NETS, net_of
 
     by = {(log.model, log.format, log.backend, log.platform): log for log in logs}
-    found = []
+    judged = []
     for (model, number, backend, platform), log in by.items():
         small = by.get((model, "int8", backend, platform))
         if number == "fp32" and small is not None:
-            found.append(judge(f"INT8 makes {model} on {backend} take 60 % less time", log, small, 0.6))
+            judged.append(judge(f"INT8 makes {model} on {backend} take 60 % less time", log, small, 0.6))
         compiled = by.get((model, number, "inductor", platform))
         if backend == "eager" and compiled is not None:
-            found.append(judge(f"compiling {model} makes it take 25 % less time", log, compiled, 0.25))
+            judged.append(judge(f"compiling {model} makes it take 25 % less time", log, compiled, 0.25))
     for model in dict.fromkeys(log.model for log in logs if log.model in NETS):
         apart, inside, pairs = fused_traffic(net_of(model))
-        found.append(
+        judged.append(
             judge_number(f"activations inside their layers take 30 % off the bytes of {model}", apart, inside, 0.3)
         )
-        found.append(judge_number(f"fusing pairs too takes 30 % more off the bytes of {model}", inside, pairs, 0.3))
-    return found
+        judged.append(judge_number(f"fusing pairs too takes 30 % more off the bytes of {model}", inside, pairs, 0.3))
+    return judged

@@ -97,7 +97,7 @@ def imported(
 
 
 def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
-    found = list(dict.fromkeys(names))
+    works = list(dict.fromkeys(names))
     known: dict[str, LayerWork] = {}
     if model in NETS:
         from mlsys.explain.backends import Subject
@@ -105,7 +105,7 @@ def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
         from mlsys.explain.protocol import works_of
 
         known = {work.name: work for work in works_of(Subject(model, "int8", net_of(model)))}
-    return tuple(known.get(name, LayerWork(name, "unknown", 0, 0, 0, 0)) for name in found)
+    return tuple(known.get(name, LayerWork(name, "unknown", 0, 0, 0, 0)) for name in works)
 
 
 def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:

@@ -171,10 +171,10 @@ class Log:
     @cached_property
     def layer_medians(self) -> dict[str, float]:
         """Median time of each layer, ms, in order; empty where layers were not timed."""
-        found: dict[str, list[float]] = {}
+        medians: dict[str, list[float]] = {}
         for sample in self.layers:
-            found.setdefault(sample.layer or "", []).append(sample.latency_ms)
-        return {work.name: float(np.median(found[work.name])) for work in self.works if work.name in found}
+            medians.setdefault(sample.layer or "", []).append(sample.latency_ms)
+        return {work.name: float(np.median(medians[work.name])) for work in self.works if work.name in medians}
 
     @cached_property
     def energies(self) -> tuple[float, ...]:
@@ -243,8 +243,8 @@ def parsed(text: str, where: str = "log", validate: bool = True) -> Log:
     if lines and not lines[-1]:
         lines.pop()
     for number, line in enumerate(lines, start=1):
-        record, found = line_faults(number, line)
-        faults += found
+        record, problems = line_faults(number, line)
+        faults += problems
         if record is not None:
             records.append((number, record))
     faults += whole_faults(records, max(len(lines), 1), broken=bool(faults))

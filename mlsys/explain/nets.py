@@ -51,11 +51,11 @@ class Layer:
         """Rows above, columns left, rows below, columns right."""
         if self.kind not in ("conv", "depthwise"):
             return 0, 0, 0, 0
-        found = []
+        amounts = []
         for size, out, kernel, stride in zip(self.source, self.shape, self.kernel, self.stride, strict=False):
             whole = max((out - 1) * stride + kernel - size, 0)
-            found.append((whole // 2, whole - whole // 2))
-        (top, bottom), (left, right) = found
+            amounts.append((whole // 2, whole - whole // 2))
+        (top, bottom), (left, right) = amounts
         return top, left, bottom, right
 
     def work(self, element: int = 4) -> LayerWork:
@@ -153,8 +153,8 @@ def _tiny_cnn() -> Net:
 def idle_chain(length: int) -> Net:
     """Return so many layers that do next to nothing: what they take is the cost of running a layer at all."""
     chain = _Chain((1, 1, 4), seed=2)
-    for place in range(length):
-        chain.add(f"idle{place}", "dense", 4, relu=False)
+    for index in range(length):
+        chain.add(f"idle{index}", "dense", 4, relu=False)
     return Net(f"idle-{length}", (1, 1, 4), tuple(chain.layers))
 
 

@@ -154,13 +154,13 @@ def _number(name: str, cell: str) -> tuple[float | None, str]:
 
 def winners(rows: Sequence[Platform]) -> dict[str, str]:
     """Return the best platform of each column, of those that are known; a column that nobody knows is left out."""
-    found = {}
+    best = {}
     for name, direction in BETTER.items():
         known = [row for row in rows if getattr(row, name) is not None]
         if known:
             choose = min if direction == "less" else max
-            found[name] = choose(known, key=lambda row: getattr(row, name)).platform
-    return found
+            best[name] = choose(known, key=lambda row: getattr(row, name)).platform
+    return best
 
 
 def normalised(rows: Iterable[Platform]) -> dict[str, dict[str, float | None]]:
@@ -177,7 +177,7 @@ def normalised(rows: Iterable[Platform]) -> dict[str, dict[str, float | None]]:
     {'latency_ms': 0.25, 'accuracy': 0.5}
     """
     rows = list(rows)
-    found: dict[str, dict[str, float | None]] = {row.platform: {} for row in rows}
+    by_platform: dict[str, dict[str, float | None]] = {row.platform: {} for row in rows}
     for name, direction in {**BETTER, "power_mw": "less"}.items():
         known = [getattr(row, name) for row in rows if getattr(row, name) is not None]
         if not known:
@@ -186,5 +186,5 @@ def normalised(rows: Iterable[Platform]) -> dict[str, dict[str, float | None]]:
         for row in rows:
             value = getattr(row, name)
             share = None if value is None else best / value if direction == "less" else value / best
-            found[row.platform][name] = share
-    return found
+            by_platform[row.platform][name] = share
+    return by_platform

@@ -91,15 +91,15 @@ def published_points() -> tuple[PortabilityPoint, ...]:
             and row.precision == "int8"
         ):
             times.setdefault((row.device, row.model), []).append(row.value)
-    found = []
+    points = []
     for (device, network), values in sorted(times.items()):
         core, name = _CORE.search(device), device.split(" ")[0]
         twin = getattr(Hardware.Tiny, name, None) if name in dir(Hardware.Tiny) else None
         if core is None or twin is None or "int8" not in twin.precisions:
             continue
         peak = float(twin.peak("int8").m_as("FLOP/s"))
-        found.append(PortabilityPoint(device, core[1].rstrip("F"), network, peak, float(np.median(values))))
-    return tuple(found)
+        points.append(PortabilityPoint(device, core[1].rstrip("F"), network, peak, float(np.median(values))))
+    return tuple(points)
 
 
 def predict_on(
@@ -155,9 +155,9 @@ def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[Ported, ...]:
     >>> any(one.refused for one in found), any(one.time_ms for one in found)
     (True, True)
     """
-    found = []
+    errors = []
     for point in points:
         others = [other for other in points if other.platform != point.platform]
         told = predict_on(others, point.network, peak=point.peak, core=point.core, platform=point.platform)
-        found.append(Ported(told.platform, told.network, told.time_ms, point.time_ms, told.refused, told.learnt_from))
-    return tuple(found)
+        errors.append(Ported(told.platform, told.network, told.time_ms, point.time_ms, told.refused, told.learnt_from))
+    return tuple(errors)

@@ -40,14 +40,14 @@ def works_of(subject: Subject) -> tuple[LayerWork, ...]:
     leaves = {name for name, part in subject.module.named_modules() if name and not list(part.children())}
     merged: dict[str, LayerWork] = {}
     operators: tuple[Any, ...] = Workload.from_torch(subject.module, subject.inputs).operators
-    for one in operators:
-        name = one.path if one.path in leaves else one.name
-        old = merged.get(name, LayerWork(name, one.kind, 0, 0, 0, 0))
-        weights = round(one.weights.m_as("byte"))
+    for operator in operators:
+        name = operator.path if operator.path in leaves else operator.name
+        old = merged.get(name, LayerWork(name, operator.kind, 0, 0, 0, 0))
+        weights = round(operator.weights.m_as("byte"))
         merged[name] = LayerWork(
-            name, old.kind, old.macs + round(one.flops.m_as("FLOP") / 2), old.weight_bytes + weights,
-            old.read_bytes + max(round(one.read.m_as("byte")) - weights, 0),
-            old.write_bytes + round(one.written.m_as("byte")),
+            name, old.kind, old.macs + round(operator.flops.m_as("FLOP") / 2), old.weight_bytes + weights,
+            old.read_bytes + max(round(operator.read.m_as("byte")) - weights, 0),
+            old.write_bytes + round(operator.written.m_as("byte")),
         )  # fmt: skip
     return tuple(merged.values())
 
@@ -123,8 +123,8 @@ def measure_backend(
         try:
             how, rounds = backend.layers(_LAYER_ROUNDS)
             layers = [
-                Sample(0, place, 1e3 * seconds, layer=name)
-                for place, times_ in enumerate(rounds)
+                Sample(0, index, 1e3 * seconds, layer=name)
+                for index, times_ in enumerate(rounds)
                 for name, seconds in times_.items()
             ]
         except Unmeasured as why:
@@ -191,7 +191,7 @@ def _run(
     backend: Backend, run: int, iterations: int, counters: PerfCounters, rapl: Rapl, tick: Callable[[], object]
 ) -> list[Sample]:
     """Return the samples of one run; counters and energy are read outside of what is timed."""
-    found = []
+    samples = []
     collects = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -200,16 +200,16 @@ def _run(
         for iteration in range(iterations):
             counted = counters.read()
             seconds = backend.run_inference()
-            found.append(Sample(run, iteration, 1e3 * seconds, None, per_run(counted, counters.read()) or None))
+            samples.append(Sample(run, iteration, 1e3 * seconds, None, per_run(counted, counters.read()) or None))
             if iteration % 10 == 9:
                 tick()
     finally:
         if collects:
             gc.enable()
     if before is None:
-        return found
+        return samples
     mean = rapl.spent(before, rapl.read()) / iterations  # the meter is too slow for one inference
-    return [replace(sample, energy_mj=mean) for sample in found]
+    return [replace(sample, energy_mj=mean) for sample in samples]
 
 
 def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[str, float]:
@@ -224,9 +224,9 @@ def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[s
 def _median_of(backend: Backend, net: Net, format: str, threads: int) -> float:
     subject = Subject(net.name, format if format in backend.formats else "fp32", net)
     backend.setup(subject, threads)
-    found = sorted(backend.run_inference() for _ in range(_IDLE_ROUNDS))
+    times = sorted(backend.run_inference() for _ in range(_IDLE_ROUNDS))
     backend.close()
-    return found[len(found) // 2]
+    return times[len(times) // 2]
 
 
 def _memory(works: Sequence[LayerWork]) -> dict[str, float] | None:

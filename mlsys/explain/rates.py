@@ -27,8 +27,8 @@ def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
     from mlsys.bench.probes import machine_rates, with_threads
     from mlsys.bench.timing import measure
 
-    found = machine_rates(threads, compiled=False)
-    ops = max(found.flops, *found.convolutions)
+    rates = machine_rates(threads, compiled=False)
+    ops = max(rates.flops, *rates.convolutions)
     how = "the fastest of PyTorch's product and convolutions"
     if format == "int8":
         left = torch.randint(-127, 127, (_EDGE, _EDGE), dtype=torch.int8)
@@ -36,10 +36,10 @@ def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
             (product,) = measure({"int8": lambda: torch._int_mm(left, left)}, repeats=15, warmup=3)
         ops, how = 2 * _EDGE**3 / float(product.median.m_as("s")), "PyTorch's INT8 product"
     return {
-        "ops_per_s": five_digits(ops), "bytes_per_s": five_digits(found.bandwidths[-1]),
-        "launch_s": five_digits(found.launch),
+        "ops_per_s": five_digits(ops), "bytes_per_s": five_digits(rates.bandwidths[-1]),
+        "launch_s": five_digits(rates.launch),
         "how": f"{how}, copies of 256 KiB to 256 MiB; {threads} thread(s)",
-        "sizes": list(found.sizes), "bandwidths": [five_digits(speed) for speed in found.bandwidths],
+        "sizes": list(rates.sizes), "bandwidths": [five_digits(speed) for speed in rates.bandwidths],
     }  # fmt: skip
 
 

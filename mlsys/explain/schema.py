@@ -24,12 +24,12 @@ class _TwiceError(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise _TwiceError(f"the key {twice!r} stands twice")
-    return found
+    return record
 
 
 def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fault]]:
@@ -43,8 +43,8 @@ def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fau
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in SCHEMA:
         return None, [(number, f"`kind` must be one of {', '.join(SCHEMA)}, got {short(kind)}")]
-    found = [fault for error in _validators()[kind].iter_errors(record) for fault in told(error)]
-    faults = [(number, f"{dotted(place)}{words}") for place, words in found + endless(record)]
+    problems = [fault for error in _validators()[kind].iter_errors(record) for fault in told(error)]
+    faults = [(number, f"{dotted(where)}{words}") for where, words in problems + endless(record)]
     return (None if faults else record), faults
 
 
@@ -63,9 +63,9 @@ def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken
         faults.append((last, "the log is truncated: its last line is not the record of kind 'end'"))
     names = [layer["name"] for layer in header["layers"]] if header else []
     faults += [
-        (headers[0], f"layers.{place}.name: {name!r} is there twice")
-        for place, name in enumerate(names)
-        if name in names[:place]
+        (headers[0], f"layers.{index}.name: {name!r} is there twice")
+        for index, name in enumerate(names)
+        if name in names[:index]
     ]
     seen: set[tuple[Any, ...]] = set()
     for number, record in records:

@@ -58,8 +58,8 @@ class SerialDevice(Backend):
         assert isinstance(chain, QuantizedNet)
         data = chain.source.to_int(subject.batch).tobytes()
         self.command(f"db load {len(data)}")
-        for place in range(0, len(data), _AT_ONCE):
-            self.command(f"db {data[place : place + _AT_ONCE].hex()}")
+        for index in range(0, len(data), _AT_ONCE):
+            self.command(f"db {data[index : index + _AT_ONCE].hex()}")
 
     def command(self, text: str) -> Capture:
         """Send a command, and return what came until the board was ready again.

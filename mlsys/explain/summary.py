@@ -94,7 +94,7 @@ def agreement(logs: Sequence[Log]) -> list[tuple[str, str, float]]:
         Those without an output are left out.
     """
     first: dict[str, Log] = {}
-    found = []
+    pairs = []
     for log in logs:
         if log.output is None:
             continue
@@ -102,5 +102,5 @@ def agreement(logs: Sequence[Log]) -> list[tuple[str, str, float]]:
         if other is not log and other.output is not None and len(other.output) == len(log.output):
             ours, theirs = np.array(log.output), np.array(other.output)
             largest = float(np.abs(theirs).max()) or 1.0
-            found.append((other.name, log.name, float(np.abs(ours - theirs).max()) / largest))
-    return found
+            pairs.append((other.name, log.name, float(np.abs(ours - theirs).max()) / largest))
+    return pairs

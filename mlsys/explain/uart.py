@@ -162,19 +162,19 @@ def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed
     mlsys.errors.LogFileError: capture, line 2: end: must be a number not below 0, got '20O0'
     capture, line 2: there is no row of an inference
     """
-    found = Capture()
+    capture = Capture()
     for line in lines:
-        found.take(line)
+        capture.take(line)
     whole: list[tuple[int, str]] = []
-    bad = len({line for line, _ in found.faults})
-    if found.expected is not None and not len(found.rows) <= found.expected <= len(found.rows) + bad:
-        whole.append((found.lines, f"the board sent {found.expected} rows, {len(found.rows)} can be read"))
-    if not any(row.layer == "total" for row in found.rows):
-        whole.append((max(found.lines, 1), "there is no row of an inference"))
-    faults = whole + ([] if skip_malformed else found.faults)
+    bad = len({line for line, _ in capture.faults})
+    if capture.expected is not None and not len(capture.rows) <= capture.expected <= len(capture.rows) + bad:
+        whole.append((capture.lines, f"the board sent {capture.expected} rows, {len(capture.rows)} can be read"))
+    if not any(row.layer == "total" for row in capture.rows):
+        whole.append((max(capture.lines, 1), "there is no row of an inference"))
+    faults = whole + ([] if skip_malformed else capture.faults)
     if faults:
         raise LogFileError(by_line(where, faults))
-    return found
+    return capture
 
 
 def samples_of(capture: Capture, clock: float, run: int = 0) -> tuple[list[Sample], list[Sample]]:
@@ -204,7 +204,7 @@ def samples_of(capture: Capture, clock: float, run: int = 0) -> tuple[list[Sampl
         }  # fmt: skip
         if ticks == 0 and whole:
             continue
-        place = numbers.get(row.iteration, row.iteration)
-        sample = Sample(run, place, 1e3 * ticks / clock, row.energy, counters, None if whole else row.layer)
+        iteration = numbers.get(row.iteration, row.iteration)
+        sample = Sample(run, iteration, 1e3 * ticks / clock, row.energy, counters, None if whole else row.layer)
         found[0 if whole else 1].append(sample)
     return found

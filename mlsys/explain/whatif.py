@@ -71,17 +71,17 @@ def amdahl(share: float, factor: float) -> float:
     return 1 / left if left > 0 else float("inf")
 
 
-def _touched(found: Attribution, causes: tuple[Cause, ...]) -> float:
-    shares = found.shares
+def _touched(attribution: Attribution, causes: tuple[Cause, ...]) -> float:
+    shares = attribution.shares
     return min(1.0, max(0.0, sum(shares[cause] for cause in causes) / 100))
 
 
-def _gain(found: Attribution, change: str, causes: tuple[Cause, ...], factor: float, why: str) -> Gain:
-    share = _touched(found, causes)
+def _gain(attribution: Attribution, change: str, causes: tuple[Cause, ...], factor: float, why: str) -> Gain:
+    share = _touched(attribution, causes)
     if share <= 0:
         return Gain(change, False, f"none of the time is spent on {' or '.join(causes)}")
     speedup = amdahl(share, factor)
-    return Gain(change, True, why, share, factor, found.total / speedup, speedup, amdahl(share, float("inf")))
+    return Gain(change, True, why, share, factor, attribution.total / speedup, speedup, amdahl(share, float("inf")))
 
 
 def what_ifs(

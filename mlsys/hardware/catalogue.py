@@ -21,10 +21,10 @@ def _aliases(path: str) -> list[str]:
     """Return the aliases of a device file from its first bytes, which is much quicker than to parse it."""
     file = os.open(path, os.O_RDONLY)
     try:
-        found = _ALIASES.search(os.read(file, 1000))
+        match = _ALIASES.search(os.read(file, 1000))
     finally:
         os.close(file)
-    return found.group(1).decode().replace(",", " ").split() if found else []
+    return match.group(1).decode().replace(",", " ").split() if match else []
 
 
 class DeviceGroup:
@@ -38,8 +38,8 @@ class DeviceGroup:
     @cached_property
     def _ids(self) -> dict[str, str]:
         """Every id with itself: the names of the files, which need not be opened."""
-        found = os.listdir(self._folder) if self._folder and self._folder.is_dir() else ()
-        return {stem: stem for stem, suffix in map(os.path.splitext, sorted(found)) if suffix == ".yaml"}
+        names = os.listdir(self._folder) if self._folder and self._folder.is_dir() else ()
+        return {stem: stem for stem, suffix in map(os.path.splitext, sorted(names)) if suffix == ".yaml"}
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -144,12 +144,12 @@ class Catalogue:
         return group[name]
 
     def _group_of(self, name: str) -> DeviceGroup | None:
-        found = next((group for group in self.groups if name in group._ids), None) or next(
+        home = next((group for group in self.groups if name in group._ids), None) or next(
             (group for group in self.groups if name in group._names), None
         )
-        if found is None:  # by its id: "GPU" alone names no device
+        if home is None:  # by its id: "GPU" alone names no device
             return next((group for group in (self.Generic, self.Arrays) if name in group._ids), None)
-        return found
+        return home
 
     def class_of(self, name: str) -> str:
         """Return the group of a device, such as ``"Cloud"``.

@@ -70,7 +70,7 @@ class Document:
             while not isinstance(item := next(events), yaml.SequenceEndEvent):
                 items.append(self._value(events, item, (*place, len(items))))
             return items
-        found: dict[Any, Any] = {}
+        mapping: dict[Any, Any] = {}
         while not isinstance(key_event := next(events), yaml.MappingEndEvent):
             _refuse_what_no_device_needs(key_event, len(place))
             is_scalar = isinstance(key_event, yaml.ScalarEvent)
@@ -80,14 +80,14 @@ class Document:
             if not isinstance(key, str):
                 key_text = str(key_event.value) if is_scalar else "of a list or mapping"
                 self.faults.append(self.located(place, f"key {key_text} must be text", key_event))
-            elif key in found:
+            elif key in mapping:
                 self.faults.append(self.located((*place, key), f"duplicate key {key!r}", key_event))
             else:
                 self.lines[*place, key] = key_event.start_mark.line + 1
-                found[key] = self._value(events, next(events), (*place, key))
+                mapping[key] = self._value(events, next(events), (*place, key))
                 continue
             _skip(events, next(events), len(place) + 1)
-        return found
+        return mapping
 
 
 def _refuse_what_no_device_needs(event: Any, depth: int) -> None:
@@ -145,7 +145,7 @@ def read_faultless(
         Finds the faults of what it says.
     """
     document = Document(path, kind, error)
-    found = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
-    if found:
-        raise error("\n".join(found))
+    problems = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]
+    if problems:
+        raise error("\n".join(problems))
     return document.data

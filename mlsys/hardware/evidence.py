@@ -53,12 +53,12 @@ def standing(device: Device) -> dict[str, tuple[str, str]]:
     'verified'
     """
     base: Mapping[str, str] = {source["title"]: source["confidence"] for source in device.sources.values()}
-    found = {}
+    counted = {}
     for value in device.recorded():
         (fact,) = value.facts
         read = base.get(fact.source, "") if fact.confidence == "derived" else fact.confidence
-        found[fact.name] = ("verified" if read == "verified" else fact.confidence, fact.source)
-    return found
+        counted[fact.name] = ("verified" if read == "verified" else fact.confidence, fact.source)
+    return counted
 
 
 def evidence(names: Iterable[str], devices: Iterable[Device]) -> Evidence:

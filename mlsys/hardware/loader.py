@@ -58,8 +58,8 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
             return _build(document.data, owner)
         except (KeyError, TypeError, AttributeError, ValueError):
             pass  # the file is at fault: say where, below
-    found = [*_schema_faults(document.data), *_reference_faults(document.data)]
-    faults = document.faults + [document.located(*fault) for fault in found]
+    problems = [*_schema_faults(document.data), *_reference_faults(document.data)]
+    faults = document.faults + [document.located(*fault) for fault in problems]
     if faults:
         raise DeviceFileError("\n".join(faults))
     try:
@@ -101,12 +101,12 @@ def _of_a_comma(key: object) -> str:
 
 def _told(error: Any) -> list[tuple[Place, str]]:
     """Return a fault of the schema in words, at the line where it stands."""
-    place = tuple(error.absolute_path)
+    where = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and error.validator_value is False:
         known = error.schema["properties"]
         return [
             (
-                (*place, key),
+                (*where, key),
                 f"unknown key {key!r}.{_of_a_comma(key)}{did_you_mean(key, known)} Known: {', '.join(known)}",
             )
             for key in error.instance
@@ -114,18 +114,18 @@ def _told(error: Any) -> list[tuple[Place, str]]:
         ]
     if "propertyNames" in error.absolute_schema_path:
         key, known = error.instance, error.schema["enum"]
-        return [((*place, key), f"unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}")]
-    return [(place, str(error.cause or error.message))]
+        return [((*where, key), f"unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}")]
+    return [(where, str(error.cause or error.message))]
 
 
 def _reference_faults(data: Any) -> list[tuple[Place, str]]:
     """Find what names something that the file does not have; what is of the wrong shape is passed over."""
     sources, peaks, memory, chip = (_mapping(data, key) for key in ("sources", "peaks", "memory", "chip"))
     faults: list[tuple[Place, str]] = []
-    for place, field in _fields(data, ()):
+    for where, field in _fields(data, ()):
         if sources and field["source"] not in sources:
             known = ", ".join(sources)
-            faults.append(((*place, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
+            faults.append(((*where, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
     headline = data.get("headline") if isinstance(data, dict) else None
     published = isinstance(data, dict) and data.get("profile") == "published model"
     if peaks and isinstance(headline, str) and headline in PRECISIONS and headline not in peaks:
@@ -160,8 +160,8 @@ def _unread(place: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple
 
 def _mapping(data: Any, key: Any) -> dict[str, Any]:
     """Return the mapping under ``key``, or an empty one where there is none."""
-    found = data.get(key) if isinstance(data, dict) and isinstance(key, str) else None
-    return found if isinstance(found, dict) else {}
+    mapping = data.get(key) if isinstance(data, dict) and isinstance(key, str) else None
+    return mapping if isinstance(mapping, dict) else {}
 
 
 # What makers seldom publish may be a named assumption in a real device, too: a source says it, a range comes along.
@@ -171,23 +171,23 @@ _MAY_BE_ASSUMED = (("power", "active"), ("power", "idle"), ("power", "points"), 
 def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """Find values assumed in a real device without a range or where none may be, or quoted in a made-up one."""
     teaching = isinstance(data, dict) and data.get("profile") == "teaching"
-    for place, field in _fields(data, ()):
+    for where, field in _fields(data, ()):
         source = _mapping(sources, field["source"])
         assumed = field.get("confidence", source.get("confidence")) == "assumed"
         if assumed and not teaching:
-            if not any(place[: len(start)] == start for start in _MAY_BE_ASSUMED):
+            if not any(where[: len(start)] == start for start in _MAY_BE_ASSUMED):
                 yield (
-                    place,
+                    where,
                     "a value may be assumed in a teaching profile only, but for power, price and links: "
                     "say `profile: teaching`, or find a source",
                 )
             elif not field.get("uncertainty"):
                 yield (
-                    place,
+                    where,
                     "what a real device assumes needs its range: add `uncertainty: 0.1`, in the unit of the value",
                 )
         if teaching and source and not assumed:
-            yield place, "a value of a teaching profile is assumed: give it `confidence: assumed`"
+            yield where, "a value of a teaching profile is assumed: give it `confidence: assumed`"
 
 
 def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:

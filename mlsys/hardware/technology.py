@@ -60,9 +60,9 @@ _KNOWN = "HBM3e, GDDR6, LPDDR5-6400, DDR4-3200, MRDIMM-8800, DRAM, DRAM in stack
 def _read(kind: str) -> tuple[Technology, str]:
     first = kind.partition(",")[0].strip()
     for technology, words in _KINDS:
-        found = words.fullmatch(first)
-        if found:
-            return technology, found.groupdict().get("generation") or ""
+        match = words.fullmatch(first)
+        if match:
+            return technology, match.groupdict().get("generation") or ""
     raise ArgumentError(
         f"technology_of(): `kind` must begin with a known kind of memory, such as {_KNOWN}; got {kind!r}. "
         "Say it so in the device's file, with details behind a comma, or add the kind to mlsys/hardware/technology.py"
@@ -151,9 +151,9 @@ def node_of(text: str) -> float | None:
     >>> node_of("TSMC 5 nm cores, 6 nm I/O")
     5.0
     """
-    found = _NODES.search(text)
-    if found is None:
+    match = _NODES.search(text)
+    if match is None:
         return None
-    if found["angstrom"]:
-        return float(found["angstrom"]) / 10
-    return float(next(filter(None, found.groups())))
+    if match["angstrom"]:
+        return float(match["angstrom"]) / 10
+    return float(next(filter(None, match.groups())))

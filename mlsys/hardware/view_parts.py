@@ -179,9 +179,9 @@ class LevelView(Part):
         """Return what a field of all instances, or of ``each``, is computed from: itself, and where asked how many."""
         if not self.has(field):
             return {}
-        found = {f"{self.name}_{field}": self.quantity(field)}
+        quantities = {f"{self.name}_{field}": self.quantity(field)}
         counted = self.level._units is not None and (self.scope == "unit") != each
-        return {**found, "units": read(self.level._units)} if counted else found
+        return {**quantities, "units": read(self.level._units)} if counted else quantities
 
     def _each(self, amount: float | None) -> float | None:
         return amount if amount is None or self.scope == "unit" else amount / self.instances

@@ -78,14 +78,16 @@ def launch_timeline(launch: Quantity, kernels: Sequence[Quantity]) -> LaunchTime
     """
     where = "launch_timeline"
     step = checked_number(where, "launch", launch, nonnegative("s"), {})
-    lengths = [checked_number(where, f"kernels[{place}]", one, positive("s"), {}) for place, one in enumerate(kernels)]
+    lengths = [
+        checked_number(where, f"kernels[{index}]", kernel, positive("s"), {}) for index, kernel in enumerate(kernels)
+    ]
     if not lengths:
         raise ArgumentError(f'{where}(): `kernels` must hold one time or more, got none. Write e.g. [Q_(2, "us")] * 4')
     asked, begun, ended = [], [], []
     free = 0.0
-    for place, length in enumerate(lengths, start=1):
-        asked.append(place * step)
-        begun.append(max(place * step, free))
+    for index, length in enumerate(lengths, start=1):
+        asked.append(index * step)
+        begun.append(max(index * step, free))
         free = begun[-1] + length
         ended.append(free)
     return LaunchTimeline(*(tuple(ureg.Quantity(float(at), "s") for at in times) for times in (asked, begun, ended)))

@@ -100,8 +100,8 @@ def facts_of(*values: Any) -> tuple[Fact, ...]:
     >>> [fact.name for fact in facts_of({"tdp": Hardware.Cloud.A100.tdp})]
     ['A100_80GB/power/tdp']
     """
-    found: dict[Fact, None] = {}
+    facts: dict[Fact, None] = {}
     for value in values:
         for origin in origins_within(value):
-            found.update(dict.fromkeys(origin.facts()))
-    return tuple(found)
+            facts.update(dict.fromkeys(origin.facts()))
+    return tuple(facts)

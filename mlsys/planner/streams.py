@@ -94,7 +94,7 @@ class Schedule:
     def explain(self) -> str:
         """Return the times and their bounds, in sentences."""
         chain = self.critical
-        first, last = (self.graph.operators[place].name for place in (chain[0], chain[-1]))
+        first, last = (self.graph.operators[step].name for step in (chain[0], chain[-1]))
         return "\n".join(
             (
                 f"{self.graph.name} on {self.streams} streams: {self.makespan.to_compact():.4g}, "
@@ -110,9 +110,9 @@ class Schedule:
 
 def _followers(graph: OperatorGraph) -> list[list[int]]:
     after: list[list[int]] = [[] for _ in range(len(graph))]
-    for one in range(len(graph)):
-        for earlier in graph.waits_for(one):
-            after[earlier].append(one)
+    for index in range(len(graph)):
+        for earlier in graph.waits_for(index):
+            after[earlier].append(index)
     return after
 
 
@@ -120,10 +120,10 @@ def _tails(graph: OperatorGraph, times: Sequence[float]) -> np.ndarray:
     """Return the longest chain from the start of each operator to the end of the run, shape (operators,)."""
     tails = np.array(times, float)
     longest = np.zeros(len(tails))
-    for one in reversed(range(len(graph))):
-        tails[one] += longest[one]
-        for earlier in graph.waits_for(one):
-            longest[earlier] = max(longest[earlier], tails[one])
+    for operator in reversed(range(len(graph))):
+        tails[operator] += longest[operator]
+        for earlier in graph.waits_for(operator):
+            longest[earlier] = max(longest[earlier], tails[operator])
     return tails
 
 
@@ -179,8 +179,8 @@ def schedule_streams(
     seconds = _seconds(graph, times)
     tails = _tails(graph, seconds)
     after = _followers(graph)
-    waiting = [len(graph.waits_for(one)) for one in range(len(graph))]
-    ready = [(-tails[one], one) for one in range(len(graph)) if not waiting[one]]
+    waiting = [len(graph.waits_for(index)) for index in range(len(graph))]
+    ready = [(-tails[index], index) for index in range(len(graph)) if not waiting[index]]
     heapq.heapify(ready)
     free = list(range(number))
     running: list[tuple[float, int, int]] = []
@@ -188,10 +188,10 @@ def schedule_streams(
     now = 0.0
     while ready or running:
         while ready and free:
-            _, one = heapq.heappop(ready)
+            _, operator = heapq.heappop(ready)
             stream = heapq.heappop(free)
-            tasks[one] = Task(one, stream, now, now + seconds[one])
-            heapq.heappush(running, (tasks[one].end, one, stream))
+            tasks[operator] = Task(operator, stream, now, now + seconds[operator])
+            heapq.heappush(running, (tasks[operator].end, operator, stream))
         now = running[0][0]
         while running and running[0][0] <= now:
             _, done, stream = heapq.heappop(running)
@@ -200,7 +200,7 @@ def schedule_streams(
                 waiting[later] -= 1
                 if not waiting[later]:
                     heapq.heappush(ready, (-tails[later], later))
-    return Schedule(graph, number, tuple(tasks[one] for one in range(len(graph))))
+    return Schedule(graph, number, tuple(tasks[index] for index in range(len(graph))))
 
 
 def _seconds(graph: OperatorGraph, times: Result | Quantity | Sequence[Quantity]) -> list[float]:
@@ -226,4 +226,4 @@ def _seconds(graph: OperatorGraph, times: Result | Quantity | Sequence[Quantity]
             f'Write e.g. times=Q_([1.0] * {len(graph)}, "ms")'
         )
     factors: dict[object, float] = {}
-    return [float(checked_number(where, "times", one, nonnegative("s"), factors)) for one in given]
+    return [float(checked_number(where, "times", operator, nonnegative("s"), factors)) for operator in given]

@@ -203,9 +203,9 @@ def _short(operand: Any) -> str:
 
 def used_facts(*quantities: Any) -> tuple[Fact, ...]:
     """Return the facts that the given quantities lean on, each once."""
-    found: dict[Fact, None] = {}
+    facts: dict[Fact, None] = {}
     for quantity in quantities:
         origin = origin_of(quantity)
         if origin is not None:
-            found.update(dict.fromkeys(origin.facts()))
-    return tuple(found)
+            facts.update(dict.fromkeys(origin.facts()))
+    return tuple(facts)

@@ -41,7 +41,7 @@ def label_of(value: Any) -> str:
     if isinstance(value, (int, float, str, bool, type(None))):
         return str(value)
     short = isinstance(value, (tuple, list)) and len(value) <= _FEW
-    if short and all(isinstance(one, (int, float, str)) for one in value):
+    if short and all(isinstance(item, (int, float, str)) for item in value):
         return str(value)
     if isinstance(value, (tuple, list, Mapping)):
         return f"{len(value)} values"

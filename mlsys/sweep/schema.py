@@ -78,9 +78,9 @@ def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
 def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
     entries = [str(entry).lower() for entry in listed(value)]
     return [
-        ((key, place), f"{entry!r} is there twice")
-        for place, entry in enumerate(entries)
-        if entry in entries[:place] and isinstance(value, (list, tuple))
+        ((key, index), f"{entry!r} is there twice")
+        for index, entry in enumerate(entries)
+        if entry in entries[:index] and isinstance(value, (list, tuple))
     ]
 
 

@@ -266,20 +266,20 @@ def costs(row: SweepRow, against: Cost) -> tuple[Any, Any]:
     return time, cost if cost is None or against == "price" else cost / row.batch
 
 
-def _summary(found: SweepTable) -> str:
+def _summary(sweep_table: SweepTable) -> str:
     """Return the best device of each model, the Pareto fronts, and why points have no answer."""
-    answered = sum(error is None for error in found.columns["error"])
+    answered = sum(error is None for error in sweep_table.columns["error"])
     lines = [
-        f"{len(found):,} points, {answered:,} answered: {len(found.models)} models, "
-        f"{len(set(found.columns['device']))} devices",
+        f"{len(sweep_table):,} points, {answered:,} answered: {len(sweep_table.models)} models, "
+        f"{len(set(sweep_table.columns['device']))} devices",
         "",
-        repr(_best(found)),
+        repr(_best(sweep_table)),
     ]
     for against in get_args(Cost):
-        rows = [(model, row) for model in found.models for row in found.pareto(model, against)]
+        rows = [(model, row) for model in sweep_table.models for row in sweep_table.pareto(model, against)]
         if rows:
             lines += ["", repr(_front(against, rows))]
-    reasons = Counter(error for error in found.columns["error"] if error)
+    reasons = Counter(error for error in sweep_table.columns["error"] if error)
     if reasons:
         lines += ["", f"No answer for {reasons.total():,} points:"]
         lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(_REASONS)]
@@ -295,7 +295,7 @@ def label(row: SweepRow) -> str:
     return ", ".join((row.precision, f"batch {row.batch}", *named, *(() if row.fusion == "on" else ("unfused",))))
 
 
-def _best(found: SweepTable) -> Table:
+def _best(sweep_table: SweepTable) -> Table:
     heads = ("model", "device", "point", "estimate", "80 % range", "at least", "samples/s", "held by")
     rows = [
         (
@@ -308,7 +308,7 @@ def _best(found: SweepTable) -> Table:
             natural(row.samples_per_second or 0.0),
             row.held_by or "",
         )
-        for row in found.best()
+        for row in sweep_table.best()
     ]
     return Table("Highest rate among what fits", heads, rows)
 

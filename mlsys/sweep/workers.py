@@ -67,8 +67,8 @@ def nothing() -> Answers:
 
 
 def _here(pieces: Pieces) -> Answers:
-    for place, piece in enumerate(pieces):
-        yield place, evaluate_points(piece)
+    for index, piece in enumerate(pieces):
+        yield index, evaluate_points(piece)
 
 
 def _in_processes(pieces: Pieces, jobs: int) -> Answers:
@@ -214,7 +214,7 @@ def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, pat
     """Return the answers of a cluster as they come; say so when its scheduler or all of its workers are gone."""
     gone = f"the Dask scheduler at {address!r} is gone; what was finished is kept. Start it and run the same again"
     futures = client.map(evaluate_points, pieces, [code_digest()] * len(pieces), pure=False)
-    places = {future.key: place for place, future in enumerate(futures)}
+    places = {future.key: index for index, future in enumerate(futures)}
     waiting = set(futures)
     seen = time.monotonic()
     try:

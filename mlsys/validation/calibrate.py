@@ -160,14 +160,14 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     )
 
 
-def _machine(found: Learned, setting: str, usual: Parameters) -> Parameters:
-    moved = found.parameters(usual.vectorised()[None, :])[0]
-    return scaled(Parameters(*moved.tolist()), math.exp(found.settings[setting]))
+def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
+    moved = learned.parameters(usual.vectorised()[None, :])[0]
+    return scaled(Parameters(*moved.tolist()), math.exp(learned.settings[setting]))
 
 
 def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
     """Return the parameters that rows, of one setting or of all, follow."""
-    here = [place for place, case in enumerate(cases) if setting in ("", case.setting)]
+    here = [index for index, case in enumerate(cases) if setting in ("", case.setting)]
     most = np.abs(sensitivities([cases[place] for place in here], base[here])).max(axis=0)
     return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _FELT}
 

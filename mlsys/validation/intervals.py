@@ -145,6 +145,6 @@ def _speaks(own: Sequence[Left]) -> bool:
 
 
 def _sample(rows: Sequence[Left], which: str) -> Array:
-    values = np.array([getattr(one, which) for one in rows], dtype=float)
+    values = np.array([getattr(row, which) for row in rows], dtype=float)
     found: Array = values[np.isfinite(values)]
     return found

@@ -77,7 +77,7 @@ class Learned:
 
     def added(self, cases: Sequence[Case]) -> Array:
         """Return what the settings and networks of cases add to the logarithm of their time."""
-        return np.array([self.settings.get(one.setting, 0.0) + self.networks.get(one.network, 0.0) for one in cases])
+        return np.array([self.settings.get(case.setting, 0.0) + self.networks.get(case.network, 0.0) for case in cases])
 
     def seconds(self, cases: Sequence[Case], before: Array, base: Array) -> Array:
         """Return the times of cases of this machine, where ``before`` is what was predicted of them.
@@ -91,7 +91,7 @@ class Learned:
         base
             Parameters that the prediction follows, one row each.
         """
-        here = np.array([one.setting in self.settings for one in cases])
+        here = np.array([case.setting in self.settings for case in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
         ratio = case_times(cases, moved) / case_times(cases, base)
         found: Array = before * np.where(here, ratio * np.exp(self.added(cases)), 1.0)
@@ -100,21 +100,21 @@ class Learned:
 
 def case_times(cases: Sequence[Case], parameters: Array) -> Array:
     """Return the time of each case at parameters of its own, seconds."""
-    stack = Stack.of([(one.engine, one.work, one.stays) for one in cases])
-    found: Array = np.maximum(calibrated_times(stack, parameters), [one.at_least for one in cases])
+    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    found: Array = np.maximum(calibrated_times(stack, parameters), [case.at_least for case in cases])
     return found
 
 
 def sensitivities(cases: Sequence[Case], base: Array) -> Array:
     """Return how the logarithm of each case's time follows those of the parameters, shape (cases, parameters)."""
-    stack = Stack.of([(one.engine, one.work, one.stays) for one in cases])
-    waits = np.array([one.at_least for one in cases])
+    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    waits = np.array([case.at_least for case in cases])
     first = np.log(np.maximum(calibrated_times(stack, base), waits))
     found = np.zeros(base.shape)
-    for place in range(base.shape[1]):
+    for index in range(base.shape[1]):
         moved = base.copy()
-        moved[:, place] *= math.exp(-STEP)
-        found[:, place] = (first - np.log(np.maximum(calibrated_times(stack, moved), waits))) / STEP
+        moved[:, index] *= math.exp(-STEP)
+        found[:, index] = (first - np.log(np.maximum(calibrated_times(stack, moved), waits))) / STEP
     return found
 
 
@@ -134,7 +134,7 @@ def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
     -----
     A time is no power law of its parameters: what follows them is asked again once they have moved.
     """
-    y = np.log([one.seconds for one in cases]) - np.log(before)
+    y = np.log([case.seconds for case in cases]) - np.log(before)
     first = _learned(cases, y, sensitivities(cases, base))
     moved = first.parameters(base)
     follows = sensitivities(cases, moved)
@@ -143,10 +143,10 @@ def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
 
 
 def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
-    settings = list(dict.fromkeys(one.setting for one in cases))
-    networks = list(dict.fromkeys(one.network for one in cases if one.network))
-    columns = [np.ones(len(y)), *(np.array([one.setting == name for one in cases], dtype=float) for name in settings)]
-    columns += [np.array([one.network == name for one in cases], dtype=float) for name in networks]
+    settings = list(dict.fromkeys(case.setting for case in cases))
+    networks = list(dict.fromkeys(case.network for case in cases if case.network))
+    columns = [np.ones(len(y)), *(np.array([case.setting == name for case in cases], dtype=float) for name in settings)]
+    columns += [np.array([case.network == name for case in cases], dtype=float) for name in networks]
     design = np.column_stack([follows, *columns])
     answers, likely, spreads = [], [], []
     for widths in WIDTHS:

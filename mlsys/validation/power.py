@@ -100,9 +100,9 @@ def measured_powers() -> tuple[MeasuredPower, ...]:
 def _factors(kind: str) -> dict[str, float]:
     """Return the median power of each machine of a class, over what the law of the class follows."""
     by_twin: dict[str, list[float]] = defaultdict(list)
-    for one in measured_powers():
-        if one.twin.kind == kind:
-            by_twin[one.twin.id].append(one.watts)
+    for measured_power in measured_powers():
+        if measured_power.twin.kind == kind:
+            by_twin[measured_power.twin.id].append(measured_power.watts)
     return {name: median(watts) / _follows(Hardware[name]) for name, watts in sorted(by_twin.items())}
 
 
@@ -128,7 +128,7 @@ def fit_powers() -> dict[str, dict[str, Any]]:
             "machines": len(factors),
         }
     with unrecorded():
-        machines = [(one.watts, view(one.twin)) for one in measured_powers()]
+        machines = [(measured_power.watts, view(measured_power.twin)) for measured_power in measured_powers()]
         own = [watts / own.quantity("active_power").m_as("W") for watts, own in machines if own.has("active_power")]
     low, high = np.quantile(own, _INNER)
     found["recorded"] = {"low": min(1.0, float(low)), "high": max(1.0, float(high)), "rows": len(own)}
@@ -229,10 +229,10 @@ def _keys(row: Row) -> list[_Key]:
 
 def _times(predictions: Iterable[Prediction]) -> dict[_Key, list[float]]:
     found: dict[_Key, list[float]] = defaultdict(list)
-    for one in predictions:
-        if one.case is not None and one.kind != "energy" and one.row.device_class in _CLASSES:
-            for key in _keys(one.row):
-                found[key].append(one.seconds)
+    for prediction in predictions:
+        if prediction.case is not None and prediction.kind != "energy" and prediction.row.device_class in _CLASSES:
+            for key in _keys(prediction.row):
+                found[key].append(prediction.seconds)
     return found
 
 
@@ -256,7 +256,15 @@ def two_runs() -> list[tuple[Row, float]]:
         if row.metric == "latency" and row.unit == "ms" and "/performance/" in row.source_path
     }
     found = []
-    for one in measured_powers():
-        if one.row.source_path in timed and "throughput" in one.row.note:
-            found.append((one.row, one.row.value * _JOULES[one.row.unit] / timed[one.row.source_path] / one.watts))
+    for measured_power in measured_powers():
+        if measured_power.row.source_path in timed and "throughput" in measured_power.row.note:
+            found.append(
+                (
+                    measured_power.row,
+                    measured_power.row.value
+                    * _JOULES[measured_power.row.unit]
+                    / timed[measured_power.row.source_path]
+                    / measured_power.watts,
+                )
+            )
     return found

@@ -193,7 +193,7 @@ def _kept(_written: int) -> FrozenDict[str, _Kept]:
 def parameters_alone() -> dict[str, tuple[float, float]]:
     """Return, by id of a row, what the parameters of the last fit say of it without its machine, and its sweep."""
     kept = _kept(_PLACE.stat().st_mtime_ns)
-    return {one.id: (one.parameters_device, one.parameters_sweep) for one in kept.values()}
+    return {value.id: (value.parameters_device, value.parameters_sweep) for value in kept.values()}
 
 
 def held_out_predictions(which: str) -> list[Prediction]:

@@ -278,17 +278,17 @@ def validate(rows: Sequence[Row]) -> Validation:
     found: dict[int, Prediction] = {}
     state = in_force()
     for machine, places in by_machine(tuple(rows)).items():
-        own = _kept(machine, tuple(rows[place] for place in places), state)
+        own = _kept(machine, tuple(rows[index] for index in places), state)
         found |= zip(places, own, strict=True)
-    return Validation(tuple(found[place] for place in range(len(rows))))
+    return Validation(tuple(found[index] for index in range(len(rows))))
 
 
 @functools.lru_cache(maxsize=8)
 def by_machine(rows: tuple[Row, ...]) -> FrozenDict[str, tuple[int, ...]]:
     """Return the places of the rows of each machine, by what the sources call it."""
     places: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(row.device, []).append(place)
+    for index, row in enumerate(rows):
+        places.setdefault(row.device, []).append(index)
     return FrozenDict({machine: tuple(own) for machine, own in places.items()})
 
 

@@ -138,8 +138,8 @@ def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
 def _shapes(cases: Sequence[Case], apart: Array) -> Array:
     """Return logarithms of measured over predicted time, each less the median of the others of its sweep."""
     sweeps: dict[str, list[int]] = {}
-    for place, case in enumerate(cases):
-        sweeps.setdefault(case.row.group or case.row.device, []).append(place)
+    for index, case in enumerate(cases):
+        sweeps.setdefault(case.row.group or case.row.device, []).append(index)
     found = apart.copy()
     for places in sweeps.values():
         if len(places) >= FEWEST_IN_SWEEP:

@@ -101,11 +101,11 @@ class TimeBars:
         ax.grid(False, axis="x")
         self.bars: list[tuple[Rectangle, Rectangle]] = []
         self.labels: list[tuple[Text, ...]] = []
-        for place in range(len(names)):
+        for index in range(len(names)):
             parts = (("host, stays serial", "Orange", "///"), ("accelerated part", "Blue", ""))
             host, device = (
-                Rectangle((place - 0.32, 0), 0.64, 0, facecolor=COLORS[f"{color}L"], edgecolor=COLORS[f"{color}Line"],
-                          hatch=hatch, linewidth=1.2, zorder=3, label=None if place else name)
+                Rectangle((index - 0.32, 0), 0.64, 0, facecolor=COLORS[f"{color}L"], edgecolor=COLORS[f"{color}Line"],
+                          hatch=hatch, linewidth=1.2, zorder=3, label=None if index else name)
                 for name, color, hatch in parts
             )  # fmt: skip
             ax.add_patch(host)
@@ -113,7 +113,7 @@ class TimeBars:
             self.bars.append((host, device))
             self.labels.append(
                 tuple(
-                    ax.text(place, 0, "", ha="center", va=va, fontsize=9, weight=weight, color=COLORS["primary"],
+                    ax.text(index, 0, "", ha="center", va=va, fontsize=9, weight=weight, color=COLORS["primary"],
                             bbox=HALO if va == "center" else None, zorder=4)
                     for va, weight in (("center", "normal"), ("center", "normal"), ("bottom", "bold"))
                 )

@@ -39,17 +39,17 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
         The device.
     """
     placed = [operator for operator in analysis.operators if operator.flops.magnitude > 0]
-    at = [float(one.intensity.m_as("FLOP/byte")) for one in placed] or [1.0]
+    at = [float(point.intensity.m_as("FLOP/byte")) for point in placed] or [1.0]
     ridge = float(analysis.ridge.m_as("FLOP/byte"))
     roofs(ax, [device], (), analysis.precision, (min(*at, ridge, 0.5) / 2, max(*at, ridge) * 3))
-    rates = [float((one.flops / one.estimate).m_as("TFLOP/s")) for one in placed]
+    rates = [float((point.flops / point.estimate).m_as("TFLOP/s")) for point in placed]
     for cause, marker, color in _CAUSES:
-        here = [one for one in placed if one.held_by == cause]
+        here = [point for point in placed if point.held_by == cause]
         if here:
             ax.scatter(
-                [float(one.intensity.m_as("FLOP/byte")) for one in here],
-                [float((one.flops / one.estimate).m_as("TFLOP/s")) for one in here],
-                s=[18 + 900 * one.share for one in here],
+                [float(point.intensity.m_as("FLOP/byte")) for point in here],
+                [float((point.flops / point.estimate).m_as("TFLOP/s")) for point in here],
+                s=[18 + 900 * point.share for point in here],
                 marker=marker,
                 color=color,
                 edgecolor="white",

@@ -131,8 +131,8 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
         if shares.any():
             ax.bar(places, shares, 0.8, bottom, color=color, hatch=hatch, edgecolor="white", linewidth=0.6, label=part)
         bottom += shares
-    for place, result in zip(places, results, strict=True):
-        ax.annotate(f"{result.spent.to_compact():.3g~P}", (place, 101), ha="center", va="bottom", fontsize=8)
+    for index, result in zip(places, results, strict=True):
+        ax.annotate(f"{result.spent.to_compact():.3g~P}", (index, 101), ha="center", va="bottom", fontsize=8)
     ax.set_xticks(places, [result.device.removeprefix("Generic ") for result in results], fontsize=9)
     ax.set(ylim=(0, 109), ylabel="part of the energy, %")
     ax.grid(False, axis="x")
@@ -159,7 +159,7 @@ def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
             moved, marker=marker, color=color, markeredgecolor="white", markersize=7,
             label=f"{result.device}: {', '.join(result.moved)}",
         )  # fmt: skip
-    ax.set_xticks(range(deepest), ["main memory", *(f"level {place} inside" for place in range(1, deepest))])
+    ax.set_xticks(range(deepest), ["main memory", *(f"level {index} inside" for index in range(1, deepest))])
     ax.set(yscale="log", ylabel="bytes that leave the level, MB", xlim=(-0.25, deepest - 0.75))
     ax.legend(loc="upper left", fontsize=8)
     bottom, top = ax.get_ylim()

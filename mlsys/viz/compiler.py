@@ -105,9 +105,9 @@ class Waterfall:
             *(times(factor.value) for factor in result.factors),
             f"{time_text(seconds[-1])}, {last.kernels} kernels: {times(result.total.value)}",
         ]
-        for place, (bar, text, span, words) in enumerate(zip(self.bars, self.texts, spans, says, strict=True)):
+        for index, (bar, text, span, words) in enumerate(zip(self.bars, self.texts, spans, says, strict=True)):
             left, right = (end / most for end in sorted(span))
-            whole = place in (0, len(spans) - 1)
+            whole = index in (0, len(spans) - 1)
             dress(bar, "measured" if whole else "gain" if span[1] <= span[0] else "loss")
             bar.set(x=left, width=right - left)
             text.set(x=right + 0.02, text=words)
@@ -159,8 +159,8 @@ def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
     for shift, (label, counts, color, hatch) in zip((0.27, 0.0, -0.27), groups, strict=True):
         places = np.arange(len(names)) + shift
         ax.barh(places, counts, height=0.26, color=color, edgecolor="white", hatch=hatch, label=label)
-        for place, count in zip(places, counts, strict=True):
-            ax.text(count, place, f" {count}", va="center", fontsize=7.5)
+        for index, count in zip(places, counts, strict=True):
+            ax.text(count, index, f" {count}", va="center", fontsize=7.5)
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(xlabel="kernels of one call")
     ax.grid(False, axis="y")

@@ -29,9 +29,9 @@ def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
         Layers, in the order in which they run.
     """
     names, places = [row.layer for row in rows], range(len(rows))
-    _bars(ax, [place - 0.2 for place in places], [row.activation_bytes / 1e6 for row in rows], "BlueLine", "makes")
+    _bars(ax, [index - 0.2 for index in places], [row.activation_bytes / 1e6 for row in rows], "BlueLine", "makes")
     _bars(
-        ax, [place + 0.2 for place in places], [row.parameter_bytes / 1e6 for row in rows], "OrangeLine", "keeps", "//"
+        ax, [index + 0.2 for index in places], [row.parameter_bytes / 1e6 for row in rows], "OrangeLine", "keeps", "//"
     )
     ax.set_xticks(list(places), names, rotation=30 if len(rows) > 6 else 0, ha="right" if len(rows) > 6 else "center")
     ax.set_ylabel("memory, MB")
@@ -134,13 +134,13 @@ def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float
     scales = [0.2 + 0.01 * step for step in range(81)]
     static = [1e3 * law.plain(Clock(min(scale, 1.0)))[1] for scale in scales]
     ax.fill_between(scales, static, color=COLORS["RedL"], label="static", zorder=1)
-    for place, (label, follow) in enumerate(voltages.items()):
+    for index, (label, follow) in enumerate(voltages.items()):
         clocks = [Clock(min(scale, 1.0), follow(min(scale, 1.0))) for scale in scales]
         energies = [1e3 * sum(law.plain(clock)[1:]) for clock in clocks]
-        color = CYCLE[place % len(CYCLE)]
-        ax.plot(scales, energies, color=color, linestyle=("-", "--", ":")[place % 3], label=label)
+        color = CYCLE[index % len(CYCLE)]
+        ax.plot(scales, energies, color=color, linestyle=("-", "--", ":")[index % 3], label=label)
         best = min(range(len(scales)), key=lambda at: energies[at])
-        ax.plot(scales[best], energies[best], MARKERS[place], color=color, markersize=9, markeredgecolor="white")
+        ax.plot(scales[best], energies[best], MARKERS[index], color=color, markersize=9, markeredgecolor="white")
     ax.set_xlim(scales[0], 1.02)
     ax.set_ylim(0, None)
     ax.set_xlabel("clock over the highest clock (marks: least energy)")
@@ -162,14 +162,14 @@ def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: 
     budget
         Memory that is allowed, MB.
     """
-    found = {}
+    figures = {}
     fig, ax, _, plt = setup_plot((7.0, 3.6))
     activation_bars(ax, rows)
     largest = max(rows, key=lambda row: row.activation_bytes, default=None)
     said = f"Bars of the memory that each of {len(rows)} layers makes and keeps"
     if largest is not None:
         said += f"; {largest.layer} makes most, {largest.activation_bytes / 1e6:.4g} MB"
-    found["layerwise_activation_memory.png"] = (fig, said + ".")
+    figures["layerwise_activation_memory.png"] = (fig, said + ".")
     plt.close(fig)
     fig, ax, _, plt = setup_plot((7.0, 3.6))
     mac_bars(ax, rows)
@@ -177,12 +177,12 @@ def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: 
     said = f"Bars of the multiply-accumulates of {len(rows)} layers"
     if busiest is not None:
         said += f"; {busiest.layer} has most, {busiest.macs / 1e6:.4g} million"
-    found["layerwise_macs.png"] = (fig, said + ".")
+    figures["layerwise_macs.png"] = (fig, said + ".")
     plt.close(fig)
     fig, ax, _, plt = setup_plot((7.0, 4.4))
     tradeoff(ax, points, budget)
     front = sum(point.pareto for point in points)
     said = f"Right answers over planned memory; {front} of {len(points)} points are beaten by no other"
-    found["precision_tradeoffs.png"] = (fig, said + ".")
+    figures["precision_tradeoffs.png"] = (fig, said + ".")
     plt.close(fig)
-    return found
+    return figures

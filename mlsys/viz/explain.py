@@ -56,10 +56,10 @@ def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
     rest: dict[Cause, float] = {"launch": found.entry, "residual": found.between}
     if sum(rest.values()) > 0:
         names, rows = [*names, "outside layers"], [*rows, {cause: rest.get(cause, 0.0) for cause in CAUSES}]
-    for place, parts in enumerate(rows):
+    for index, parts in enumerate(rows):
         for cause in CAUSES:
             if parts[cause] > 0:
-                ax.barh(place, parts[cause], left=left, height=0.72, **_fill(cause))
+                ax.barh(index, parts[cause], left=left, height=0.72, **_fill(cause))
                 left += parts[cause]
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)
@@ -163,15 +163,15 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
     return ax
 
 
-def _slanted_roofs(ax: Axes, found: Attribution, placed: Sequence[LayerShare]) -> None:
+def _slanted_roofs(ax: Axes, attribution: Attribution, placed: Sequence[LayerShare]) -> None:
     """Draw the roof of the main memory, and that of the fastest bandwidth that a layer was judged by."""
-    at = [layer.intensity for layer in placed] or [found.ridge]
-    span = np.geomspace(min(*at, found.ridge) / 3, max(*at, found.ridge) * 3, 200)
+    at = [layer.intensity for layer in placed] or [attribution.ridge]
+    span = np.geomspace(min(*at, attribution.ridge) / 3, max(*at, attribution.ridge) * 3, 200)
 
     def under(bandwidth: float) -> np.ndarray:
-        return np.minimum(found.ops_per_s, bandwidth * span) / 1e9
+        return np.minimum(attribution.ops_per_s, bandwidth * span) / 1e9
 
-    slowest, color = found.bytes_per_s, COLORS["primary"]
+    slowest, color = attribution.bytes_per_s, COLORS["primary"]
     fastest = max((layer.bandwidth for layer in placed), default=slowest)
     cached = fastest > 1.02 * slowest
     where = "if bytes come from main memory" if cached else "whatever the bytes"
@@ -266,12 +266,12 @@ def radar(ax: Axes, rows: Sequence[Platform]) -> Axes:
     shares = normalised(rows)
     columns = [name for name in _TITLES if all(shares[row.platform].get(name) is not None for row in rows)]
     angles = np.linspace(0, 2 * np.pi, len(columns), endpoint=False)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         values = [shares[row.platform][name] or 0.0 for name in columns]
-        color = CYCLE[place % len(CYCLE)]
+        color = CYCLE[index % len(CYCLE)]
         ax.plot(
-            [*angles, *angles[:1]], [*values, *values[:1]], color=color, marker=MARKERS[place % len(MARKERS)],
-            linestyle=("-", "--", ":", "-.")[place % 4], label=row.platform,
+            [*angles, *angles[:1]], [*values, *values[:1]], color=color, marker=MARKERS[index % len(MARKERS)],
+            linestyle=("-", "--", ":", "-.")[index % 4], label=row.platform,
         )  # fmt: skip
     ax.set_xticks(
         angles,
@@ -298,15 +298,15 @@ def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
     panels = (*(("latency_ms", "energy_mj", "memory_kb")), "between_runs")
     for ax, name in zip(axes, panels, strict=True):
         apply_style(ax)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             value = getattr(row, name)
             if value is None:
-                ax.annotate("not known", (0.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=7.5)
+                ax.annotate("not known", (0.02, index), xycoords=("axes fraction", "data"), va="center", fontsize=7.5)
             else:
                 ax.barh(
-                    place,
+                    index,
                     100 * value if name == "between_runs" else value,
-                    color=CYCLE[place % len(CYCLE)],
+                    color=CYCLE[index % len(CYCLE)],
                     height=0.65,
                 )
         ax.set_yticks(range(len(rows)), [row.platform for row in rows], fontsize=7.5)
@@ -332,10 +332,10 @@ def latency_timeline(ax: Axes, log: Log) -> Axes:
     """
     apply_style(ax)
     at = 0
-    for place, run in enumerate(sorted({sample.run for sample in log.samples})):
+    for index, run in enumerate(sorted({sample.run for sample in log.samples})):
         values = log.of_run(run)
         here = np.arange(at, at + len(values))
-        color = CYCLE[place % len(CYCLE)]
+        color = CYCLE[index % len(CYCLE)]
         ax.plot(here, values, ".", markersize=3.5, color=color, label=f"run {run}")
         ax.plot([here[0], here[-1]], [np.median(values)] * 2, color=color, linewidth=1.5)
         at += len(values)
@@ -363,10 +363,10 @@ def step_timeline(ax: Axes, logs: Sequence[Log]) -> Axes:
     middles = [log.median for log in logs]
     places = range(len(logs))
     ax.plot(places, middles, marker="o", color=COLORS["BlueLine"])
-    for place, log in enumerate(logs):
-        ax.plot([place, place], [min(log.run_medians), max(log.run_medians)], color=COLORS["RedLine"], linewidth=3)
+    for index, log in enumerate(logs):
+        ax.plot([index, index], [min(log.run_medians), max(log.run_medians)], color=COLORS["RedLine"], linewidth=3)
         words = f"{log.median:.3g} ms" + (f"\n{sum(log.energies) / len(log.energies):.3g} mJ" if log.energies else "")
-        ax.annotate(words, (place, log.median), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
+        ax.annotate(words, (index, log.median), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
     ax.set_xticks(places, [f"{log.backend}\n{log.format}" for log in logs], fontsize=8)
     ax.set_xlim(-0.5, len(logs) - 0.5)
     ax.set_ylim(0, max(middles) * 1.25)

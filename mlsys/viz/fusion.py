@@ -36,7 +36,7 @@ def memory_passes(ax: Axes, operators: Sequence[str]) -> Axes:
     count = len(operators)
     ax.set(xlim=(-0.9, 2 * count + 1.5), ylim=(0, 8))
     ax.set_axis_off()
-    _passes(ax, operators, [(place, place + 1) for place in range(count)], 4.2, "one by one")
+    _passes(ax, operators, [(index, index + 1) for index in range(count)], 4.2, "one by one")
     _passes(ax, operators, [(0, count)], 0.0, "fused")
     return ax
 
@@ -115,9 +115,9 @@ def speedup_by_chain(
     ax.plot(lengths, lengths, color=COLORS["axis"], linewidth=1.2, linestyle=":", label="n: 2n passes become 2")
     for each, color, marker in zip(work, CYCLE, MARKERS, strict=False):
         computing = each * tensor_bytes / element_bytes / rate
-        one = max(chain_bytes.bare(1, tensor_bytes) / bandwidth, computing) + launch
+        apart = max(chain_bytes.bare(1, tensor_bytes) / bandwidth, computing) + launch
         fused = np.maximum(chain_bytes.bare(1, tensor_bytes) / bandwidth, lengths * computing) + launch
-        ax.plot(lengths, lengths * one / fused, marker=marker, color=color, markersize=5, label=f"{each:g} FLOP each")
+        ax.plot(lengths, lengths * apart / fused, marker=marker, color=color, markersize=5, label=f"{each:g} FLOP each")
     ax.set(xlabel="element-wise operators in the chain, n", ylabel="times faster when fused", xlim=(0.5, longest + 0.5))
     ax.set_ylim(bottom=0)
     ax.legend(loc="upper left", fontsize=9)
@@ -188,10 +188,10 @@ def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
     names = list(dict.fromkeys(row.pattern for network in networks for row in network.by_pattern()))
     names = [name for name in names if name != "unfused"] + ["unfused"]
     labels, seen = [], set[str]()
-    for place, network in enumerate(networks):
+    for index, network in enumerate(networks):
         whole = network.unfused.data.m_as("byte")
         for half, attribute in enumerate(("before", "after")):
-            y, left = -(2.5 * place + half), 0.0
+            y, left = -(2.5 * index + half), 0.0
             rows = {row.pattern: getattr(row, attribute).m_as("byte") for row in network.by_pattern()}
             for number, name in enumerate(names):
                 if name not in rows:
@@ -220,5 +220,5 @@ def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
     handles, texts = ax.get_legend_handles_labels()
     order = sorted(range(len(texts)), key=lambda place: names.index(texts[place]))
     legend = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": 9}
-    ax.legend([handles[place] for place in order], [texts[place] for place in order], **legend)
+    ax.legend([handles[label] for label in order], [texts[label] for label in order], **legend)
     return ax

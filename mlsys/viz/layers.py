@@ -73,10 +73,10 @@ def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
             float(operator.data.m_as("byte")),
             float(child.time.m_as("s")),
         )
-        for place, value in enumerate(values):
-            totals[place] += value
+        for index, value in enumerate(values):
+            totals[index] += value
             if operator.kind in sums:
-                sums[operator.kind][place] += value
+                sums[operator.kind][index] += value
     left = [0.0, 0.0, 0.0]
     for kind, (fill, hatch) in zip(kinds, _FILLS, strict=False):
         widths = [100 * value / total for value, total in zip(sums[kind], totals, strict=True)]

@@ -116,14 +116,14 @@ class DataflowBars:
         self.bars = [
             [
                 ax.add_patch(
-                    Rectangle((place - 0.31, 0), 0.62, 0, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch,
-                              linewidth=1.1, zorder=3, label=None if place else part)
+                    Rectangle((index - 0.31, 0), 0.62, 0, facecolor=COLORS[fill], edgecolor=COLORS[line], hatch=hatch,
+                              linewidth=1.1, zorder=3, label=None if index else part)
                 )
                 for part, line, fill, hatch in OPERANDS
             ]
-            for place in range(len(names))
+            for index in range(len(names))
         ]  # fmt: skip
-        self.totals = [ax.text(place, 0, "", ha="center", va="bottom", fontsize=9) for place in range(len(names))]
+        self.totals = [ax.text(index, 0, "", ha="center", va="bottom", fontsize=9) for index in range(len(names))]
         self.artists: tuple[Artist, ...] = (*(bar for group in self.bars for bar in group), *self.totals)
 
     def show(self, words: Sequence[Sequence[int]], digits: Callable[[int], str] | None = None) -> None:

@@ -101,8 +101,8 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
         If a device has no level with both.
     """
     apply_style(ax)
-    for place, (device, color, marker) in enumerate(zip(devices, CYCLE, MARKERS, strict=False)):
-        offset = 5 if place else -13
+    for index, (device, color, marker) in enumerate(zip(devices, CYCLE, MARKERS, strict=False)):
+        offset = 5 if index else -13
         machine = view(device)
         recorded = [each for each in (*machine.outer, *machine.levels) if each.has("latency") and each.has("bandwidth")]
         levels = [each.level for each in recorded]
@@ -192,7 +192,7 @@ def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
     """
     apply_style(ax)
     ax.set(xscale="log", yscale="log", xlim=(10, 1e5), ylim=(30, 1e4))
-    for place, device in enumerate(devices):
-        InFlight(ax, place).show(device)
+    for index, device in enumerate(devices):
+        InFlight(ax, index).show(device)
     ax.set(xlabel="bytes in flight, kB", ylabel="bandwidth, GB/s")
     return ax

@@ -29,7 +29,7 @@ def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], d
         Rows, from the top.
     """
     apply_style(ax)
-    row = {device: place for place, device in enumerate(devices)}
+    row = {device: index for index, device in enumerate(devices)}
     span = max((end for *_, end in bars), default=1.0) or 1.0
     for stage, device, fetch, start, end in bars:
         color = CYCLE[row[device] % len(CYCLE)]

@@ -107,8 +107,8 @@ def roofs(
     peaks = [device.peak(precision).m_as("TFLOP/s") for device in devices]
     lowest = min(device.memory_bw.m_as("TB/s") for device in devices) * intensities[0]
     ax.set(xscale="log", yscale="log", xlim=intensities, ylim=(lowest / 3, 3 * max(peaks)))
-    for place, device in enumerate(devices):
-        Roof(ax, place).show(device, precision)
+    for index, device in enumerate(devices):
+        Roof(ax, index).show(device, precision)
     bandwidth = devices[0].memory_bw.m_as("TB/s")
     for operator, marker in zip(operators, MARKERS, strict=False):
         _same_precision(operator, precision)
@@ -250,8 +250,8 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
         ax.plot(ends, ridge * ends / 1000, ":", color=COLORS["axis"], linewidth=1, zorder=1)
         edge = min(right, top * 1000 / ridge)
         if left < edge and ridge * edge / 1000 > bottom:
-            place = (edge * 0.92, ridge * edge * 0.92 / 1000)
-            ax.annotate(f"{ridge:g}", place, fontsize=8, color=COLORS["note"], ha="right", va="top")
+            corner = (edge * 0.92, ridge * edge * 0.92 / 1000)
+            ax.annotate(f"{ridge:g}", corner, fontsize=8, color=COLORS["note"], ha="right", va="top")
     ax.set(xlim=(left, right), ylim=(bottom, top))
     ax.set(xlabel="bandwidth of the main memory, GB/s", ylabel="dense peak, headline precision, TFLOP/s")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)

@@ -51,12 +51,12 @@ def rate_map(ax: Axes, found: SweepTable, devices: Sequence[str] | None = None) 
     with np.errstate(divide="ignore", invalid="ignore"):
         shade = np.log10(rates / highest)
     ax.imshow(shade, cmap="cividis", aspect="auto", vmin=-3, vmax=0)
-    for place in np.ndindex(rates.shape):
-        rate = rates[place]
+    for cell in np.ndindex(rates.shape):
+        rate = rates[cell]
         known = not np.isnan(rate)
-        dark = known and shade[place] < -1.2
+        dark = known and shade[cell] < -1.2
         color = "white" if dark else COLORS["primary"]
-        ax.text(place[1], place[0], natural(float(rate)) if known else "×", ha="center", va="center", fontsize=8,
+        ax.text(cell[1], cell[0], natural(float(rate)) if known else "×", ha="center", va="center", fontsize=8,
                 color=color if known else COLORS["RedLine"])  # fmt: skip
     ax.set_xticks(range(len(models)), models, rotation=25, ha="right", fontsize=8)
     ax.set_yticks(range(len(named)), named, fontsize=8)
@@ -109,8 +109,8 @@ def cost_front(ax: Axes, found: SweepTable, model: str, against: Cost = "energy"
     chosen = sorted({round(index) for index in np.linspace(0, len(front) - 1, min(labels, len(front)))})
     for index in chosen:
         row = front[index]
-        place: Any = {"xytext": (-7, -9), "textcoords": "offset points", "ha": "right"}
-        ax.annotate(f"{row.device}, {label(row)}", costs(row, against), fontsize=7, **place)
+        offset: Any = {"xytext": (-7, -9), "textcoords": "offset points", "ha": "right"}
+        ax.annotate(f"{row.device}, {label(row)}", costs(row, against), fontsize=7, **offset)
     unit = "energy at the design power, J/sample" if against == "energy" else "price of the device, USD"
     ax.set(xscale="log", yscale="log", xlabel="estimated time for each sample, s", ylabel=unit)
     ax.set_title(f"{model}: time against {against}")

@@ -185,21 +185,21 @@ def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
     floor = 0.5
     levels = [level for level in _LEVELS if any(level in baseline.parts for baseline in baselines)]
     ordered = ["arithmetic", *(level for level in reversed(levels) if level != "arithmetic")]
-    for place, one in enumerate(baselines):
+    for index, item in enumerate(baselines):
         reached = 0.0
         for level in ordered:
-            part = one.parts.get(level)
+            part = item.parts.get(level)
             if part is None or not part.magnitude:
                 continue
             energy = float(part.m_as("pJ"))
             left = max(reached, floor)
             ax.barh(
-                place, reached + energy - left, left=left, height=0.62, color=COLORS[_LEVELS[level]],
+                index, reached + energy - left, left=left, height=0.62, color=COLORS[_LEVELS[level]],
                 hatch=_HATCHES[level], edgecolor="white", linewidth=0.8,
             )  # fmt: skip
             reached += energy
         ax.annotate(
-            f"{reached:,.4g} pJ", (reached, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10
+            f"{reached:,.4g} pJ", (reached, index), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10
         )
     from matplotlib.patches import Patch
 

@@ -60,8 +60,8 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
 def _look(device_class: str) -> tuple[str, str]:
     """Return colour and marker of a class, the same in every picture."""
     palette = (*CYCLE, COLORS["primary"], COLORS["axis"])
-    place = CLASSES.index(device_class) if device_class in CLASSES else len(CLASSES)
-    return palette[place % len(palette)], MARKERS[place % len(MARKERS)]
+    index = CLASSES.index(device_class) if device_class in CLASSES else len(CLASSES)
+    return palette[index % len(palette)], MARKERS[index % len(MARKERS)]
 
 
 @drawn
@@ -114,7 +114,7 @@ def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
             shares.setdefault(each.kind, []).append(each.bound / each.case.seconds)
     names = sorted(shares, key=lambda name: float(np.median(shares[name])))
     xs = [share for name in names for share in shares[name]]
-    ys = [place for place, name in enumerate(names) for _ in shares[name]]
+    ys = [index for index, name in enumerate(names) for _ in shares[name]]
     ax.scatter(xs, ys, s=14, marker="|", linewidth=0.6, color=COLORS["BlueLine"], alpha=0.6, zorder=2)
     middles = [float(np.median(shares[name])) for name in names]
     ax.scatter(middles, range(len(names)), s=42, marker="D", color=COLORS["OrangeLine"], edgecolor="white", zorder=4)

@@ -137,62 +137,62 @@ def told_beside(record: dict[str, Any]) -> str:
 
 
 def _tiny() -> Question:
-    found = stored(_TINY, False)[0]
-    entry = found.rates.entry / found.eager.median.m_as("s")
-    high = found.speedup.high
+    result = stored(_TINY, False)[0]
+    entry = result.rates.entry / result.eager.median.m_as("s")
+    high = result.speedup.high
     return ChoiceQuestion(
         "tiny",
         f"Set {_TINY}, three small operators. What does compiling do to it?",
-        f"It is {times(found.speedup.value)} as fast. Entering compiled code costs {percent(entry)} of the whole eager "
-        "call: guards check shapes and types first. So little work cannot pay for that.",
+        f"It is {times(result.speedup.value)} as fast. Entering compiled code costs {percent(entry)} of the whole "
+        "eager call: guards check shapes and types first. So little work cannot pay for that.",
         setting={"case": _TINY, "how": "plain"},
         choices=(
             Choice("It is faster: less to launch", "There is less to launch. What must happen at each call before "
-                   "compiled code may run?", found.speedup.low > 1),
+                   "compiled code may run?", result.speedup.low > 1),
             Choice("No difference beyond the noise", "Read the interval in the sentence below the picture: does it "
-                   "hold 1×?", found.speedup.low <= 1 <= high),
+                   "hold 1×?", result.speedup.low <= 1 <= high),
             Choice("It is slower: entering costs more than the work", right=high < 1),
         ),
     )  # fmt: skip
 
 
 def _fewest() -> Question:
-    found = stored(_CASE, True)[0]
-    assert found.predicted is not None
-    fewest = found.predicted.kernels
+    result = stored(_CASE, True)[0]
+    assert result.predicted is not None
+    fewest = result.predicted.kernels
     return NumberQuestion(
         "fewest",
         "ResNet-50 has 53 convolutions, each with a normalisation, 49 ReLU, 16 additions, two pools and one product. "
         "If each convolution takes along whatever follows it, how many kernels are left?",
         f"53 convolutions, each with all that follows it, two pools and one product make {fewest}. "
-        f"The compiler needed {found.kernels}: it also turns the image and adds the last bias.",
+        f"The compiler needed {result.kernels}: it also turns the image and adds the last bias.",
         setting={"case": _CASE, "how": "frozen"},
         answer=float(fewest),
         unit="kernels",
         tolerance=0.0,
         hint="Cross out what follows a convolution; what is left is counted.",
         slips=((53.0, "Nearly. What of the list does not follow a convolution directly, or computes too much to ride "
-                "along?"), (float(found.operators), "So many there are before anything is fused."),
-               (float(found.kernels), "So many the compiler needed. Which of them would the rule leave?")),
+                "along?"), (float(result.operators), "So many there are before anything is fused."),
+               (float(result.kernels), "So many the compiler needed. Which of them would the rule leave?")),
     )  # fmt: skip
 
 
 def _break_even() -> Question:
-    found = stored(_CASE, True)[0]
-    gain = (found.eager.median - found.compiled.median).m_as("s")
+    result = stored(_CASE, True)[0]
+    gain = (result.eager.median - result.compiled.median).m_as("s")
     return NumberQuestion(
         "break-even",
         f"Set {_CASE} with frozen weights. After how many calls has compiling paid?",
-        f"{number(found.compile_seconds)} s of compiling, divided by {number(gain * 1e3)} ms that each "
-        f"call saves, are {number(found.break_even)} calls. A network called less often is better left alone.",
+        f"{number(result.compile_seconds)} s of compiling, divided by {number(gain * 1e3)} ms that each "
+        f"call saves, are {number(result.break_even)} calls. A network called less often is better left alone.",
         setting={"case": _CASE, "how": "frozen"},
-        answer=found.break_even,
+        answer=result.break_even,
         unit="calls",
         tolerance=0.05,
         hint="Divide the time that compiling takes by what one call saves: both times stand in the picture.",
-        slips=((found.compile_seconds / found.eager.median.m_as("s"), "A call does not save all of its eager time."),
-               (found.compile_seconds / found.compiled.median.m_as("s"), "Divide by what a call saves, not by what it "
-                "takes.")),
+        slips=((result.compile_seconds / result.eager.median.m_as("s"), "A call does not save all of its eager time."),
+               (result.compile_seconds / result.compiled.median.m_as("s"), "Divide by what a call saves, not by "
+                "what it takes.")),
     )  # fmt: skip
 
 
@@ -218,22 +218,22 @@ def _product() -> Question:
 
 
 def _thirds() -> Question:
-    found = stored(_CASE, True)[0]
-    launches = found.operators * found.rates.launch
-    share = launches / found.eager.median.m_as("s")
-    kernels = found.operators / found.kernels
+    result = stored(_CASE, True)[0]
+    launches = result.operators * result.rates.launch
+    share = launches / result.eager.median.m_as("s")
+    kernels = result.operators / result.kernels
     return ChoiceQuestion(
         "thirds",
         f"A text says: 'The compiler leaves {percent(1 / kernels)} of the kernels, so the network runs "
         f"{times(kernels)} as fast.' What is wrong?",
-        f"{found.operators} launches at {number(found.rates.launch * 1e6)} µs are {number(launches * 1e3)} ms, "
+        f"{result.operators} launches at {number(result.rates.launch * 1e6)} µs are {number(launches * 1e3)} ms, "
         f"{percent(share)} of the eager time. Without any launch the network would be "
         f"{times(1 / (1 - share))} as fast; the rest comes from layouts, better kernels and bytes that stay in "
         f"a cache.",
         in_app=False,
         choices=(
             Choice(NOTHING, "Compare kernels and times in the picture of ResNet-50: do they shrink alike?",
-                   found.speedup.value >= kernels),
+                   result.speedup.value >= kernels),
             Choice("Time goes to work and bytes, not to launches", right=share < 0.1),
             Choice("Fusing makes single kernels slower", "A fused kernel does more, and saves bytes. What is a launch "
                    "worth, in microseconds?"),

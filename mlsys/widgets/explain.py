@@ -125,8 +125,8 @@ class ExplainLab(Lab):
         return this_python("explain", "run", "ds-cnn", "--backend", names, "--out", folder, "--json")
 
 
-def _explained(found: Attribution) -> float:
-    return (found.shares["compute"] + found.shares["memory"]) / 100
+def _explained(attribution: Attribution) -> float:
+    return (attribution.shares["compute"] + attribution.shares["memory"]) / 100
 
 
 def _band(low: float, high: float) -> str:
@@ -151,7 +151,7 @@ def told_here(record: dict[str, Any]) -> str:
     if doubted:
         lines.append(f"Doubts: {'; '.join(doubted)}.")
     if record["absent"]:
-        lines.append(f"Absent: {'; '.join(one['reason'] for one in record['absent'])}.")
+        lines.append(f"Absent: {'; '.join(name['reason'] for name in record['absent'])}.")
     return " ".join(lines)
 
 

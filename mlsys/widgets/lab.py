@@ -103,7 +103,7 @@ class Lab:
         self.summary = ipywidgets.HTML()
         self.summary.add_class("mlsys-summary")
         in_app = [question for question in self.questions.values() if question.in_app]
-        numbers = {question.name: f"{place}." for place, question in enumerate(in_app, start=1)}
+        numbers = {question.name: f"{index}." for index, question in enumerate(in_app, start=1)}
         self.boxes = {name: QuestionBox(q, numbers.get(name, ""), self._answered) for name, q in self.questions.items()}
         self.hint = ipywidgets.HTML()
         self.wrap = WrapUpBox(self._wrap_up)

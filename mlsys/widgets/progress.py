@@ -60,12 +60,12 @@ class Progress:
         kept, digest = _MEMORY.get(self.lab, (None, None))
         if self.place == "memory":
             return kept
-        found = self._digest()
-        if found is None or (kept is not None and found == digest):
-            self._known = found
-            return kept if found is not None else None
+        current = self._digest()
+        if current is None or (kept is not None and current == digest):
+            self._known = current
+            return kept if current is not None else None
         state = read_state(self.file, self.lab)
-        self._known = found
+        self._known = current
         return state
 
     def keep(self, state: Mapping[str, Any], *, by_hand: bool = False) -> str:
@@ -83,8 +83,8 @@ class Progress:
             if self.place == "memory":
                 _MEMORY[self.lab] = (dict(state), None)
                 return "Kept as long as this page is open."
-            found = self._digest()
-            told_before, self.conflict = self.conflict, found != self._known
+            digest = self._digest()
+            told_before, self.conflict = self.conflict, digest != self._known
             if self.conflict and not (by_hand and told_before):
                 return (
                     f"Not saved: {self.file.name} holds other work, from another notebook perhaps. "

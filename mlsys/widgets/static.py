@@ -66,8 +66,8 @@ def lab_page(lab: Lab) -> str:
 def lab_text(lab: Lab) -> str:
     """Return a lab as Markdown, for print."""
     lines = [f"*Predict.* {markdown_text(lab.prediction.prompt)}", *_bullets(lab.prediction), "*Check.*"]
-    for place, question in enumerate(_asked(lab), start=1):
-        lines += [f"{place}. {markdown_text(question.prompt)}", *_bullets(question, indent="   ")]
+    for index, question in enumerate(_asked(lab), start=1):
+        lines += [f"{index}. {markdown_text(question.prompt)}", *_bullets(question, indent="   ")]
     return "\n\n".join(lines)
 
 

@@ -170,15 +170,15 @@ def _equal_room() -> Question:
 
 def _best() -> Question:
     words = 512
-    found = {tile: _misses(tile, words) for tile in EDGES}
-    best = min(found, key=lambda tile: found[tile])
+    misses = {tile: _misses(tile, words) for tile in EDGES}
+    best = min(misses, key=lambda tile: misses[tile])
     hints = {
         12: "Three of them fit, with room to spare. Is a larger one worse at once?",
         32: "One of them takes twice the cache. Which line jumps before it?",
         64: "That is no blocking at all: the tile is the matrix.",
     }
     others = [tile for tile in hints if tile != best]
-    listed = ", ".join(f"{tile}: {found[tile]:,}" for tile in sorted({best, *others}))
+    listed = ", ".join(f"{tile}: {misses[tile]:,}" for tile in sorted({best, *others}))
     return ChoiceQuestion(
         "best",
         f"Set the matrices to {_SIZE}, the cache to {words} words and lines of one word. Which of these tiles moves "

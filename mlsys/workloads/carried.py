@@ -58,12 +58,12 @@ def carried(network: Workload, *, whole: bool = True) -> Workload:
     home = _homes(graph)
     joined = _joined(graph, home)
     carriers: dict[int, list[int]] = {}
-    for place, carrier in enumerate(home):
-        carriers.setdefault(joined.get(carrier, carrier), []).append(place)
+    for index, carrier in enumerate(home):
+        carriers.setdefault(joined.get(carrier, carrier), []).append(index)
     operators = []
     for carrier, places in sorted(carriers.items()):
-        kernels = [_traced(graph.operators[place]) for place in places]
-        main = [_traced(graph.operators[place]) for place in places if home[place] == place]
+        kernels = [_traced(graph.operators[index]) for index in places]
+        main = [_traced(graph.operators[index]) for index in places if home[index] == index]
         kernel = _kernel(_traced(graph.operators[carrier]), main, kernels)
         operators.append(kernel if whole else _alone(kernel))
     return Workload(
@@ -99,30 +99,30 @@ def _size(graph: OperatorGraph, value: int) -> int:
 def _homes(graph: OperatorGraph) -> list[int]:
     """Return, for each kernel, the one that carries it: itself, the one before, else the one after it."""
     places = range(len(graph))
-    own = {place for place in places if graph.operators[place].kind not in _RIDERS}
-    for place in places:
-        if place not in own and _spreads(graph, place, _next_sizes(graph, place, own)):
-            own.add(place)
+    own = {index for index in places if graph.operators[index].kind not in _RIDERS}
+    for index in places:
+        if index not in own and _spreads(graph, index, _next_sizes(graph, index, own)):
+            own.add(index)
     before: list[int | None] = []
-    for place in places:
-        found = [before[maker] for maker in graph.producers(place)]
-        known = [carrier for carrier in found if carrier is not None]
-        before.append(place if place in own else max(known, default=None))
+    for index in places:
+        kernels = [before[maker] for maker in graph.producers(index)]
+        known = [carrier for carrier in kernels if carrier is not None]
+        before.append(index if index in own else max(known, default=None))
     after: dict[int, int | None] = {}
-    for place in reversed(places):
-        known = [carrier for user in graph.consumers(place) if (carrier := after[user]) is not None]
-        after[place] = place if place in own else min(known, default=None)
+    for index in reversed(places):
+        known = [carrier for user in graph.consumers(index) if (carrier := after[user]) is not None]
+        after[index] = index if index in own else min(known, default=None)
     homes = []
-    for place in places:
-        carrier = before[place]
-        carrier = after[place] if carrier is None else carrier
-        homes.append(place if carrier is None else carrier)
+    for index in places:
+        carrier = before[index]
+        carrier = after[index] if carrier is None else carrier
+        homes.append(index if carrier is None else carrier)
     return homes
 
 
-def _next_sizes(graph: OperatorGraph, place: int, own: set[int]) -> int:
+def _next_sizes(graph: OperatorGraph, index: int, own: set[int]) -> int:
     """Return the elements of the largest tensor that the next kernels read of what comes from a place."""
-    largest, seen, waiting = 0, {place}, [place]
+    largest, seen, waiting = 0, {index}, [index]
     while waiting:
         for value in graph.outputs_of[waiting.pop()]:
             for user in graph.values[value].consumers:
@@ -134,59 +134,59 @@ def _next_sizes(graph: OperatorGraph, place: int, own: set[int]) -> int:
     return largest
 
 
-def _spreads(graph: OperatorGraph, place: int, read_later: int) -> bool:
-    made = max((_size(graph, value) for value in graph.outputs_of[place]), default=0)
-    return made > max(read_later, sum(_size(graph, value) for value in graph.inputs_of[place]))
+def _spreads(graph: OperatorGraph, index: int, read_later: int) -> bool:
+    made = max((_size(graph, value) for value in graph.outputs_of[index]), default=0)
+    return made > max(read_later, sum(_size(graph, value) for value in graph.inputs_of[index]))
 
 
 def _joined(graph: OperatorGraph, home: Sequence[int]) -> dict[int, int]:
     """Return the kernels that are one with an earlier one: summed look-ups, dense layers of one tensor."""
-    found: dict[int, int] = {}
+    joined: dict[int, int] = {}
     heads: dict[tuple[object, ...], int] = {}
-    for place, operator in enumerate(graph.operators):
+    for index, operator in enumerate(graph.operators):
         key: tuple[object, ...] | None = None
         if operator.kind == "gemm" and operator.weights.magnitude and operator.products is not None:
-            given = [access for access in graph.reads[place] if graph.values[access.value].role in ("made", "input")]
+            given = [access for access in graph.reads[index] if graph.values[access.value].role in ("made", "input")]
             key = ("gemm", *((access.value, access.view) for access in given[:1]), operator.products[::2])
         elif operator.kind == "embedding":
-            key = ("embedding", _last_carried(graph, place, home))
+            key = ("embedding", _last_carried(graph, index, home))
         if key is not None:
-            first = heads.setdefault(key, place)
-            if first != place:
-                found[place] = first
-    return found
+            first = heads.setdefault(key, index)
+            if first != index:
+                joined[index] = first
+    return joined
 
 
-def _last_carried(graph: OperatorGraph, place: int, home: Sequence[int]) -> int:
+def _last_carried(graph: OperatorGraph, index: int, home: Sequence[int]) -> int:
     """Return the last of the kernels that ride along one after the other behind a place."""
-    while len(users := graph.consumers(place)) == 1 and home[users[0]] != users[0]:
-        place = users[0]
-    return place
+    while len(users := graph.consumers(index)) == 1 and home[users[0]] != users[0]:
+        index = users[0]
+    return index
 
 
 def _kernel(carrier: TracedOperator, main: Sequence[TracedOperator], all_: Iterable[TracedOperator]) -> TracedOperator:
     """Return the kernel of a carrier, of those that are one with it, and of all that ride along."""
     everything = tuple(all_)
-    works = [_product_of(one) for one in main]
-    traffic = [one.counts.read + one.counts.written - _bias(one) for one in works]
-    weights = [one.counts.weights - _bias(one) for one in works]
+    works = [_product_of(operator) for operator in main]
+    traffic = [work.counts.read + work.counts.written - _bias(work) for work in works]
+    weights = [work.counts.weights - _bias(work) for work in works]
     shape, moved = works[0].shape, sum(traffic)
     if len(works) > 1 and carrier.kind == "gemm":
-        shape = FrozenDict({**shape, "n": sum(one.shape["n"] for one in works)})
-        moved -= sum(one.counts.read - one.counts.weights for one in works[1:])
+        shape = FrozenDict({**shape, "n": sum(work.shape["n"] for work in works)})
+        moved -= sum(work.counts.read - work.counts.weights for work in works[1:])
     elif len(works) > 1:  # sums of rows stay in registers
-        moved -= sum(one.counts.written for one in works[1:])
-    written = sum(one.counts.written for one in works[: None if carrier.kind == "gemm" else 1])
+        moved -= sum(work.counts.written for work in works[1:])
+    written = sum(work.counts.written for work in works[: None if carrier.kind == "gemm" else 1])
     counts = Counts(
         carrier.kind,
-        sum(one.counts.macs for one in everything),
-        sum(one.counts.elementwise for one in everything),
+        sum(operator.counts.macs for operator in everything),
+        sum(operator.counts.elementwise for operator in everything),
         moved - written,
         written,
         sum(weights),
         written,
-        sum(one.counts.parameters for one in everything),
-        all(one.counts.known for one in everything),
+        sum(operator.counts.parameters for operator in everything),
+        all(operator.counts.known for operator in everything),
         tuple(shape.items()),
     )
     return TracedOperator(
@@ -211,11 +211,11 @@ def _product_of(kernel: TracedOperator) -> TracedOperator:
     return max(kernel.members, key=lambda one: one.counts.macs)
 
 
-def _bias(one: TracedOperator) -> int:
+def _bias(traced_operator: TracedOperator) -> int:
     """Return the bytes of what a product with a weight reads beside its matrix."""
-    found = one.products
-    if found is None or not one.counts.weights or not one.kind.startswith(("gemm", "conv")):
+    products = traced_operator.products
+    if products is None or not traced_operator.counts.weights or not traced_operator.kind.startswith(("gemm", "conv")):
         return 0
-    matrix = found.k * found.n * found.copies
-    held = max(one.counts.parameters, matrix)
-    return round(one.counts.weights * (1 - matrix / held))
+    matrix = products.k * products.n * products.copies
+    held = max(traced_operator.counts.parameters, matrix)
+    return round(traced_operator.counts.weights * (1 - matrix / held))

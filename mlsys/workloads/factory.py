@@ -70,7 +70,7 @@ def named_object(model: str) -> Any:
         )
     sys.path.insert(0, "")
     try:
-        place = importlib.import_module(home)
+        module = importlib.import_module(home)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the reader's own module raises
@@ -80,11 +80,11 @@ def named_object(model: str) -> Any:
     finally:
         sys.path.remove("")
     try:
-        factory = getattr(place, name, None)
+        factory = getattr(module, name, None)
     except Exception as error:
         raise ArgumentError(f"{model!r}: {home} has no {name!r}: {_said(error)}") from error
     if factory is None:
-        raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(place))}")
+        raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(module))}")
     return factory
 
 

@@ -121,9 +121,9 @@ class OperatorGraph:
 
     def _whole(self, touching: Iterable[tuple[int, ...]]) -> tuple[tuple[Access, ...], ...]:
         rows: list[list[Access]] = [[] for _ in self.operators]
-        for place, operators in enumerate(touching):
+        for index, operators in enumerate(touching):
             for operator in operators:
-                rows[operator].append(Access(place, self.values[place].bytes))
+                rows[operator].append(Access(index, self.values[index].bytes))
         return tuple(tuple(row) for row in rows)
 
     def _faults(self) -> Iterable[str]:
@@ -161,57 +161,57 @@ class OperatorGraph:
     def outputs_of(self) -> tuple[tuple[int, ...], ...]:
         """For each operator the places of the values it makes."""
         rows: list[list[int]] = [[] for _ in self.operators]
-        for place, value in enumerate(self.values):
+        for index, value in enumerate(self.values):
             if value.producer is not None:
-                rows[value.producer].append(place)
+                rows[value.producer].append(index)
         return tuple(tuple(row) for row in rows)
 
     def read_by(self, operator: int) -> tuple[Value, ...]:
         """Return the values that the operator at a place reads."""
-        return tuple(self.values[place] for place in self.inputs_of[operator])
+        return tuple(self.values[value] for value in self.inputs_of[operator])
 
     def made_by(self, operator: int) -> tuple[Value, ...]:
         """Return the values that the operator at a place makes."""
-        return tuple(self.values[place] for place in self.outputs_of[operator])
+        return tuple(self.values[value] for value in self.outputs_of[operator])
 
     def producers(self, operator: int) -> tuple[int, ...]:
         """Return the operators whose results the operator at a place reads."""
-        found = {self.values[place].producer for place in self.inputs_of[operator]}
-        return tuple(sorted(one for one in found if one is not None))
+        makers = {self.values[value].producer for value in self.inputs_of[operator]}
+        return tuple(sorted(one for one in makers if one is not None))
 
     def consumers(self, operator: int) -> tuple[int, ...]:
         """Return the operators that read what the operator at a place makes."""
-        return tuple(sorted({user for place in self.outputs_of[operator] for user in self.values[place].consumers}))
+        return tuple(sorted({user for value in self.outputs_of[operator] for user in self.values[value].consumers}))
 
     def waits_for(self, operator: int) -> tuple[int, ...]:
         """Return what must have run before: the producers, and whoever still needs memory that is overwritten."""
-        found = set(self.producers(operator))
-        for place in self.outputs_of[operator]:
-            overwritten = self.values[place].overwrites
+        makers = set(self.producers(operator))
+        for value in self.outputs_of[operator]:
+            overwritten = self.values[value].overwrites
             if overwritten is not None:
                 old = self.values[overwritten]
-                found.update(old.consumers)
-                found.update(() if old.producer is None else (old.producer,))
-        return tuple(sorted(found - {operator}))
+                makers.update(old.consumers)
+                makers.update(() if old.producer is None else (old.producer,))
+        return tuple(sorted(makers - {operator}))
 
     @cached_property
     def intermediates(self) -> tuple[int, ...]:
         """Places of the values that are made and not returned."""
         return tuple(
-            place for place, value in enumerate(self.values) if value.producer is not None and not value.output
+            index for index, value in enumerate(self.values) if value.producer is not None and not value.output
         )
 
     @cached_property
     def lasting(self) -> frozenset[int]:
         """Places of the values that outlive a run: those returned, and what is left in inputs and weights."""
         replaced = {value.overwrites for value in self.values}
-        kept = {place for place, value in enumerate(self.values) if value.output}
-        for place, value in enumerate(self.values):
+        kept = {index for index, value in enumerate(self.values) if value.output}
+        for index, value in enumerate(self.values):
             first = value
             while first.overwrites is not None:
                 first = self.values[first.overwrites]
-            if value is not first and place not in replaced and first.producer is None:
-                kept.add(place)
+            if value is not first and index not in replaced and first.producer is None:
+                kept.add(index)
         return frozenset(kept)
 
     def __len__(self) -> int:

@@ -103,14 +103,14 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
             template.wires.append(Wire(tensor, _tensor(values.get(tensor, _NOTHING), 0)))
         return looks[tensor]
 
-    for place, node in enumerate(proto.graph.node):
+    for index, node in enumerate(proto.graph.node):
         if node.op_type not in _NOT_DATA:
-            label = node.name or f"{node.op_type.lower()}_{place}"
+            label = node.name or f"{node.op_type.lower()}_{index}"
             call = _call(onnx, node, values)
             names = [name for name in dict.fromkeys(node.input) if name in values]
             taken = tuple(look(names[tensor.identity]) for tensor in call.inputs)
             if call.is_view:
-                looks[node.output[0]] = look(node.input[0])._replace(view=place + 1)
+                looks[node.output[0]] = look(node.input[0])._replace(view=index + 1)
             made = () if call.is_view else tuple(look(name).wire for name in node.output if name)
             template.add(label, f"{node.domain or 'ai.onnx'}.{node.op_type}", "", call, Ends(taken, made))
     template.returned = tuple(looks[item.name].wire for item in proto.graph.output if item.name in looks)
@@ -229,12 +229,12 @@ def _call(onnx: Any, node: Any, values: Mapping[str, _Value]) -> Call:
         _tensor(values[name], identities.setdefault(name, len(identities))) if name in values else None
         for name in node.input
     ]
-    outputs = tuple(_tensor(values[name], -1 - place) for place, name in enumerate(node.output) if name in values)
+    outputs = tuple(_tensor(values[name], -1 - index) for index, name in enumerate(node.output) if name in values)
     known = len(outputs) == sum(bool(name) for name in node.output) and all(
         tensor is not None or not name for name, tensor in zip(node.input, given, strict=True)
     )
     if not known:
-        named = tuple((str(place), tensor) for place, tensor in enumerate(given))
+        named = tuple((str(index), tensor) for index, tensor in enumerate(given))
         return Call(f"{node.op_type} (of unknown shape)", "", named, outputs)
     attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
     return call_of(node.op_type, node.domain, given, outputs, attributes)

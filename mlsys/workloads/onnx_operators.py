@@ -96,7 +96,7 @@ def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str,
 def _quantised_product(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
     tensors = [tensor for _, tensor in named]
     order = (0, 1, 2, 4, 5, 6, 7, 3) if op_type == "QLinearMatMul" else (0, 2, 3, 1)
-    return "matmul", [(str(place), tensors[place]) for place in order if place < len(tensors)]
+    return "matmul", [(str(index), tensors[index]) for index in order if index < len(tensors)]
 
 
 def _recurrent(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
@@ -104,7 +104,7 @@ def _recurrent(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple
     flat = tuple(
         tensor._replace(shape=(tensor.shape[0] * tensor.shape[1], tensor.shape[2])) for tensor in (weights, states)
     )
-    others = [(str(place), tensor) for place, tensor in enumerate(rest)]
+    others = [(str(index), tensor) for index, tensor in enumerate(rest)]
     biased = bool(rest and rest[0] is not None)
     name = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}[op_type]
     return name, [("input", given), ("params", flat), ("has_biases", biased), *others]
@@ -181,8 +181,8 @@ def call_of(
     """
     labels = _INPUTS.get(op_type, ())
     named = [
-        (labels[place] if place < len(labels) and labels[place] else str(place), tensor)
-        for place, tensor in enumerate(given)
+        (labels[index] if index < len(labels) and labels[index] else str(index), tensor)
+        for index, tensor in enumerate(given)
     ]
     if domain not in ("", "ai.onnx"):
         return Call(op_type, "", tuple(named), outputs)

@@ -222,7 +222,7 @@ class Network:
         (8178368512, 54, 54)
         """
         distinct = {id(operator): operator for operator in self.operators}
-        row = {identity: place for place, identity in enumerate(distinct)}
+        row = {identity: index for index, identity in enumerate(distinct)}
         return NetworkArrays.of(
             kinds=[operator.kind for operator in distinct.values()],
             flops=[number_in(operator.operations, _FLOP) for operator in distinct.values()],

@@ -289,7 +289,7 @@ class Workload(Network):
     @cached_property
     def _totals(self) -> tuple[int, ...]:
         counts = [operator.counts for operator in self._traced]
-        return tuple(sum(values) for values in zip(*(one[1:7] for one in counts), strict=True)) or (0,) * 6
+        return tuple(sum(values) for values in zip(*(count[1:7] for count in counts), strict=True)) or (0,) * 6
 
     @property
     def _traced(self) -> tuple[TracedOperator, ...]:
@@ -377,8 +377,8 @@ class Workload(Network):
         for operator in self._traced:
             row = sums.setdefault(operator.kind, [0, 0, 0, 0])
             counts = operator.counts
-            for place, value in enumerate((1, counts.macs, counts.elementwise, counts.read + counts.written)):
-                row[place] += value
+            for index, value in enumerate((1, counts.macs, counts.elementwise, counts.read + counts.written)):
+                row[index] += value
         totals = [
             KindTotal(
                 kind,
@@ -406,7 +406,7 @@ class Workload(Network):
             f"{row.elementwise.to_compact():>14.4g} {row.data.to_compact():>12.4g}"
             for row in self.by_kind()
         ]
-        lines += [f"no rule for {one.target} ({one.name}): counted as traffic alone" for one in self.unknown]
+        lines += [f"no rule for {name.target} ({name.name}): counted as traffic alone" for name in self.unknown]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -163,9 +163,9 @@ def stepped(
     assert subject.net is not None
     parts: dict[str, Backend] = {}
     whole = subject.chain
-    for place, layer in enumerate(subject.net.layers):
+    for index, layer in enumerate(subject.net.layers):
         parts[layer.name] = backend = make()
-        backend.setup(_Part(subject, whole.only(place)), threads)
+        backend.setup(_Part(subject, whole.only(index)), threads)
         for _ in range(5):
             backend.run_inference()
     rounds = [{name: part.run_inference() for name, part in parts.items()} for _ in range(iterations)]

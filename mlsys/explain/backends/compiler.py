@@ -38,7 +38,7 @@ class Tvm(Backend):
             draw = np.random.default_rng(7)
             sizes = [[max(1, side.dim_value) for side in each.type.tensor_type.shape.dim] for each in wanted]
             given = [draw.uniform(-1, 1, size).astype(np.float32) for size in sizes]
-        self._inputs = [tvm.runtime.tensor(np.ascontiguousarray(one)) for one in given]
+        self._inputs = [tvm.runtime.tensor(np.ascontiguousarray(name)) for name in given]
         self._output: Any = None
 
     def _run(self) -> None:

@@ -45,10 +45,10 @@ class Eager(Backend):
 
     def output(self) -> Array:
         """Return the first tensor of the answer."""
-        found = self._output
-        while not hasattr(found, "numpy"):
-            found = next(iter(found.values())) if isinstance(found, dict) else found[0]
-        return flat(found.float().numpy())
+        result = self._output
+        while not hasattr(result, "numpy"):
+            result = next(iter(result.values())) if isinstance(result, dict) else result[0]
+        return flat(result.float().numpy())
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
         """Time each leaf of the module inside the whole, by the clock before and after it."""

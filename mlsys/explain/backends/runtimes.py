@@ -138,9 +138,9 @@ class OpenVino(Backend):
             given: Any = {0: self._subject.batch.transpose(0, 3, 1, 2).copy()}
         else:
             given = {
-                place: _given([size.get_length() if size.is_static else 1 for size in port.partial_shape],
+                index: _given([size.get_length() if size.is_static else 1 for size in port.partial_shape],
                               np.dtype(port.element_type.to_dtype()))
-                for place, port in enumerate(compiled.inputs)
+                for index, port in enumerate(compiled.inputs)
             }  # fmt: skip
         return compiled.create_infer_request(), given
 
@@ -156,7 +156,7 @@ class OpenVino(Backend):
         request, given = self._opened(True)
         known = [layer.name for layer in self._subject.net.layers] if self._subject.net else []
         rounds = []
-        for place in range(iterations + _WARM):
+        for index in range(iterations + _WARM):
             request.infer(given)
             now: dict[str, float] = {}
             for info in request.get_profiling_info():
@@ -164,7 +164,7 @@ class OpenVino(Backend):
                 if seconds > 0:
                     layer = _owner(info.node_name, known)
                     now[layer] = now.get(layer, 0.0) + seconds
-            if place >= _WARM:
+            if index >= _WARM:
                 rounds.append(now)
         return "the plug-in's own profile, to the microsecond", rounds
 

@@ -130,8 +130,8 @@ class FusedWorkload(Workload):
             row = rows.setdefault(group.pattern, [0, 0, 0, 0, 0])
             after = kernel.counts.read + kernel.counts.written
             values = (1, len(group.members), len(group.swallowed), after + group.saved, after)
-            for place, value in enumerate(values):
-                row[place] += value
+            for index, value in enumerate(values):
+                row[index] += value
         totals = [
             PatternTotal(
                 name or "unfused", row[0], row[1], row[2], ureg.Quantity(row[3], _BYTE), ureg.Quantity(row[4], _BYTE)
@@ -254,7 +254,7 @@ def _patterns(patterns: PatternRegistry | Iterable[Pattern | str] | None) -> tup
 
 
 def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
-    parts = [graph.operators[place] for place in group.members]
+    parts = [graph.operators[member] for member in group.members]
     members = tuple(part for part in parts if isinstance(part, TracedOperator))
     if len(members) < len(parts):
         raise ArgumentError(f"fuse(): {graph.name!r} has operators that were not captured. Use a captured network")
@@ -286,7 +286,7 @@ def _name(members: Sequence[TracedOperator]) -> str:
 
 
 def _kind(graph: OperatorGraph, group: FusionGroup, anchor: TracedOperator) -> tuple[str, FrozenDict[str, int]]:
-    if all(is_elementwise(graph, place) for place in group.members):
+    if all(is_elementwise(graph, member) for member in group.members):
         return "elementwise", FrozenDict({"elements": graph.operators[group.members[-1]].shape.get("elements", 0)})
     first, last = graph.operators[group.members[0]].products, graph.operators[group.members[-1]].products
     if group.pattern == "attention" and first is not None and last is not None:

@@ -92,9 +92,9 @@ def _traffic(graph: OperatorGraph, members: tuple[int, ...]) -> GroupTraffic:
     return GroupTraffic(reads, writes, tuple(sorted(swallowed)))
 
 
-def _is_swallowed(graph: OperatorGraph, place: int, inside: set[int]) -> bool:
-    users = graph.values[place].consumers
-    return place not in graph.lasting and bool(users) and inside.issuperset(users)
+def _is_swallowed(graph: OperatorGraph, index: int, inside: set[int]) -> bool:
+    users = graph.values[index].consumers
+    return index not in graph.lasting and bool(users) and inside.issuperset(users)
 
 
 def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[FusionGroup, ...]:
@@ -133,9 +133,9 @@ def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken
 
 
 @kept_with_graph
-def _moved(graph: OperatorGraph, place: int) -> int:
+def _moved(graph: OperatorGraph, index: int) -> int:
     """Return the bytes that an operator moves by itself."""
-    return sum(access.bytes for access in (*graph.reads[place], *graph.writes[place]))
+    return sum(access.bytes for access in (*graph.reads[index], *graph.writes[index]))
 
 
 def _longest(graph: OperatorGraph, pattern: Pattern, start: int, taken: set[int]) -> tuple[int, ...]:
@@ -249,8 +249,8 @@ def _functions(graph: OperatorGraph, value: int, taken: set[int]) -> list[tuple[
 
 
 @kept_with_graph
-def _is_needed(graph: OperatorGraph, place: int) -> bool:
-    return place in graph.lasting or bool(graph.values[place].consumers)
+def _is_needed(graph: OperatorGraph, index: int) -> bool:
+    return index in graph.lasting or bool(graph.values[index].consumers)
 
 
 def _is_function(graph: OperatorGraph, user: int, value: int, seen: set[int]) -> bool:
@@ -299,7 +299,7 @@ def _ordered(graph: OperatorGraph, chosen: list[FusionGroup]) -> tuple[FusionGro
     """
     while True:
         taken = {member for group in chosen for member in group.members}
-        groups = [*chosen, *(FusionGroup("", (place,)) for place in range(len(graph)) if place not in taken)]
+        groups = [*chosen, *(FusionGroup("", (index,)) for index in range(len(graph)) if index not in taken)]
         order = _topological(graph, groups)
         if len(order) == len(groups):
             return tuple(groups[number] for number in order)

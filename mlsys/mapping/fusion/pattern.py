@@ -146,7 +146,7 @@ class PatternRegistry:
 def _is_attention(graph: OperatorGraph, places: Sequence[int]) -> bool:
     """Tell whether two products and a softmax are attention: weights of rows that sum to one, over the same keys."""
     first, last = graph.operators[places[0]].products, graph.operators[places[-1]].products
-    weights = next(place for place in places if graph.operators[place].kind == "softmax")
+    weights = next(index for index in places if graph.operators[index].kind == "softmax")
     if first is None or last is None or graph.operators[weights].shape.get("axis", -1) != -1:
         return False
     made = {place for member in places[:-1] for place in graph.outputs_of[member]}

@@ -79,15 +79,15 @@ def size_of(graph: OperatorGraph, value: int) -> int:
 
 
 @kept_with_graph
-def _learned(graph: OperatorGraph, place: int) -> list[bool]:
+def _learned(graph: OperatorGraph, index: int) -> list[bool]:
     """Return, for each value an operator reads, whether it is a weight or a constant."""
-    return [value.role in ("weight", "constant") for value in graph.read_by(place)]
+    return [value.role in ("weight", "constant") for value in graph.read_by(index)]
 
 
 @kept_with_graph
-def _is_batch_norm(graph: OperatorGraph, place: int) -> bool:
+def _is_batch_norm(graph: OperatorGraph, index: int) -> bool:
     """Tell whether it is a batch normalisation with stored statistics: one product and one sum for each element."""
-    operator = graph.operators[place]
+    operator = graph.operators[index]
     if operator.kind != "normalisation" or operation(operator) not in _BATCH_NORMS:
         return False
     return bool(operator.flops.m_as("FLOP") == 2 * operator.shape.get("elements", 0))
@@ -102,21 +102,21 @@ def is_elementwise(graph: OperatorGraph, place: int) -> bool:
     return operation(operator) in _CASTS or _is_batch_norm(graph, place)
 
 
-def _is_addition(graph: OperatorGraph, place: int) -> bool:
+def _is_addition(graph: OperatorGraph, index: int) -> bool:
     """Tell whether it adds two tensors of which neither is learned."""
-    if graph.operators[place].kind != "elementwise" or operation(graph.operators[place]) not in _ADDITIONS:
+    if graph.operators[index].kind != "elementwise" or operation(graph.operators[index]) not in _ADDITIONS:
         return False
-    return _learned(graph, place) == [False, False]
+    return _learned(graph, index) == [False, False]
 
 
-def _is_bias(graph: OperatorGraph, place: int) -> bool:
-    if graph.operators[place].kind != "elementwise" or operation(graph.operators[place]) not in _ADDITIONS:
+def _is_bias(graph: OperatorGraph, index: int) -> bool:
+    if graph.operators[index].kind != "elementwise" or operation(graph.operators[index]) not in _ADDITIONS:
         return False
-    return sorted(_learned(graph, place)) == [False, True]
+    return sorted(_learned(graph, index)) == [False, True]
 
 
-def _is_product(graph: OperatorGraph, place: int) -> bool:
-    return graph.operators[place].kind == "gemm"
+def _is_product(graph: OperatorGraph, index: int) -> bool:
+    return graph.operators[index].kind == "gemm"
 
 
 # What a pattern may ask for beside the kinds of operators.
@@ -153,9 +153,9 @@ class PatternStep(NamedTuple):
         if self.kind not in known:
             test = STEPS.get(self.kind)
             known[self.kind] = {
-                place: None
-                for place in range(len(graph))
-                if (test(graph, place) if test else graph.operators[place].kind == self.kind)
+                index: None
+                for index in range(len(graph))
+                if (test(graph, index) if test else graph.operators[index].kind == self.kind)
             }
         found: dict[int, None] = known[self.kind]
         return found

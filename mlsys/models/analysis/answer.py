@@ -274,11 +274,17 @@ class Analysis:
             How many are returned at most.
         """
         alike: dict[tuple[object, ...], list[OperatorTime]] = {}
-        for one in self.operators:
-            key = (one.name, one.kind, one.estimate.m_as("s"), one.flops.m_as("FLOP"), one.data.m_as("byte"))
-            alike.setdefault(key, []).append(one)
-        found = [Repeated(members[0], len(members)) for members in alike.values()]
-        return tuple(sorted(found, key=lambda entry: -entry.share)[:count])
+        for operator in self.operators:
+            key = (
+                operator.name,
+                operator.kind,
+                operator.estimate.m_as("s"),
+                operator.flops.m_as("FLOP"),
+                operator.data.m_as("byte"),
+            )
+            alike.setdefault(key, []).append(operator)
+        groups = [Repeated(members[0], len(members)) for members in alike.values()]
+        return tuple(sorted(groups, key=lambda entry: -entry.share)[:count])
 
     @property
     def first(self) -> str:
@@ -323,11 +329,11 @@ class Analysis:
             f"{'of peak':>8}  held by",
         ]
         for entry in listed:
-            one = entry.operator
-            each, least = (f"{time.to_compact():.4g}" for time in (one.estimate, one.bound))
+            operator = entry.operator
+            each, least = (f"{time.to_compact():.4g}" for time in (operator.estimate, operator.bound))
             lines.append(
-                f"{one.name:<{width}}  {one.kind:<14} {entry.times:>5} {entry.share:>6.1%} {each:>10} {least:>10} "
-                f"{one.utilisation:>8.1%}  {one.held_by}"
+                f"{operator.name:<{width}}  {operator.kind:<14} {entry.times:>5} {entry.share:>6.1%} {each:>10} "
+                f"{least:>10} {operator.utilisation:>8.1%}  {operator.held_by}"
             )
         rest = len(self.operators) - sum(entry.times for entry in listed)
         if rest:
@@ -338,12 +344,12 @@ class Analysis:
         return "\n".join(lines)
 
 
-def _energy_lines(found: InferenceEnergy | None) -> list[str]:
-    if found is None:
+def _energy_lines(energy: InferenceEnergy | None) -> list[str]:
+    if energy is None:
         return []
-    low, high = (f"{one.to_compact():.3g}" for one in found.range)
+    low, high = (f"{bound.to_compact():.3g}" for bound in energy.range)
     return [
-        f"  energy        {found.energy.to_compact():.3g} a pass, the machine at rest {found.static_share:.0%} of it; "
-        f"{found.power.power.to_compact():.3g} at work",
-        f"                {low} to {high}  (80 % interval: {found.power.why})",
+        f"  energy        {energy.energy.to_compact():.3g} a pass, the machine at rest {energy.static_share:.0%} of "
+        f"it; {energy.power.power.to_compact():.3g} at work",
+        f"                {low} to {high}  (80 % interval: {energy.power.why})",
     ]

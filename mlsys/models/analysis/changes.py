@@ -125,7 +125,7 @@ def changes_tried(
     """
     times = timing.times(work)
     whole = float(times.seconds @ work["count"])
-    found = []
+    changes = []
     for group, here in groups:
         own = times.seconds * work["count"] * here
         at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.fastest)
@@ -135,15 +135,15 @@ def changes_tried(
             (AT_PEAK, whole - own.sum() + at_peak.sum()),
             (HALF_WEIGHTS, halved),
         ):
-            found.append(_change(change, group.label, group.share, whole, after))
-    found.append(_change(NO_LAUNCH, WHOLE, 1.0, whole, whole - float(times.launch @ work["count"])))
-    found.append(_change(TWICE_THE_BATCH, WHOLE, 1.0, whole, timing.seconds(doubled(work, gathered)) / 2))
+            changes.append(_change(change, group.label, group.share, whole, after))
+    changes.append(_change(NO_LAUNCH, WHOLE, 1.0, whole, whole - float(times.launch @ work["count"])))
+    changes.append(_change(TWICE_THE_BATCH, WHOLE, 1.0, whole, timing.seconds(doubled(work, gathered)) / 2))
     if narrower is not None:
         name, other = narrower
         everywhere = np.ones(len(work["count"]), dtype=bool)
         after = other.seconds(scaled_traffic(work, everywhere, weights=0.5, other=0.5))
-        found.append(_change(f"every value were {name}", WHOLE, 1.0, whole, after))
-    gaining = [change for change in found if change.saved.m_as("s") > 1e-9 * whole]
+        changes.append(_change(f"every value were {name}", WHOLE, 1.0, whole, after))
+    gaining = [change for change in changes if change.saved.m_as("s") > 1e-9 * whole]
     return tuple(sorted(gaining, key=lambda change: -change.saved.m_as("s")))
 
 
@@ -163,14 +163,14 @@ def doubled(work: Work, gathered: Mask) -> Work:
     are ``gathered`` read weights row by row for each sample, as an embedding does: twice as many.
     """
     columns = work.columns.copy()
-    place = Work.FIELDS.index
+    index = Work.FIELDS.index
     shared = work["weights"] > 0
     product = work["kind"] == MATMUL
-    columns[place("flops")] *= 2
-    columns[place("weights")] *= np.where(gathered, 2, 1)
-    columns[place("moved")] = 2 * work["moved"] - np.where(gathered, 0, work["weights"])
-    columns[place("m")] *= np.where(product & shared, 2, 1)
-    columns[place("batch")] *= np.where(product & ~shared, 2, 1)
+    columns[index("flops")] *= 2
+    columns[index("weights")] *= np.where(gathered, 2, 1)
+    columns[index("moved")] = 2 * work["moved"] - np.where(gathered, 0, work["weights"])
+    columns[index("m")] *= np.where(product & shared, 2, 1)
+    columns[index("batch")] *= np.where(product & ~shared, 2, 1)
     return Work(columns)
 
 

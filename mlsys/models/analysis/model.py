@@ -131,7 +131,7 @@ def analyse(
         groups=tuple(group for group, _ in groups),
         changes=changes,
         assumptions=_assumptions(
-            result, any(one.kind == "recurrent" for one in network), precision, whose, calibration, stays
+            result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
         + _effects(whose, device.id, network.name)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
@@ -187,7 +187,7 @@ def _in_precision(network: Network, precision: str | None) -> Network:
     else:
         wanted = precision_name(precision)
         size = element_size(wanted).m_as("byte")
-        ratios = {name: size / element_size(name).m_as("byte") for name in {one.precision for one in network}}
+        ratios = {name: size / element_size(name).m_as("byte") for name in {operator.precision for operator in network}}
     changed: dict[int, Operator] = {}
     for operator in network:
         if id(operator) not in changed:

@@ -67,16 +67,16 @@ def analysis_summary(found: Analysis, first: Analysis | None = None) -> dict[str
     }
 
 
-def _energy(found: InferenceEnergy | None) -> dict[str, Any]:
+def _energy(energy: InferenceEnergy | None) -> dict[str, Any]:
     """Return the energy of one pass; each None where no power is known."""
     names = ("energy_joules", "static_joules", "dynamic_joules", "low_joules", "high_joules")
-    if found is None:
+    if energy is None:
         return dict.fromkeys((*names, "power_watts", "power_rests_on"))
-    amounts = (found.energy, found.static, found.dynamic, *found.range)
+    amounts = (energy.energy, energy.static, energy.dynamic, *energy.range)
     return {
         **{name: amount.m_as("J") for name, amount in zip(names, amounts, strict=True)},
-        "power_watts": found.power.power.m_as("W"),
-        "power_rests_on": found.power.why,
+        "power_watts": energy.power.power.m_as("W"),
+        "power_rests_on": energy.power.why,
     }
 
 

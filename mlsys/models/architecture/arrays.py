@@ -37,13 +37,13 @@ class ArrayTiling(TilingStrategy):
     def levels(self) -> tuple[LevelView, ...]:
         """The buffer that feeds the array, memories inside it, and the place of the sums."""
         _ = self.array
-        found = tuple(level for level in self.machine.inner if level.has("capacity"))
-        if not any(map(_holds_blocks, found)):
+        caches = tuple(level for level in self.machine.inner if level.has("capacity"))
+        if not any(map(_holds_blocks, caches)):
             raise self.missing(
                 f"buffer with a capacity inside its {self.device.main_memory}",
                 "Add one, such as UnifiedBuffer, to the device's YAML file",
             )
-        return found
+        return caches
 
     @cached_property
     def holding(self) -> LevelView:
@@ -91,17 +91,17 @@ class ArrayTiling(TilingStrategy):
         outer: Block | None = None
         buffers = [level for level in self.levels if _holds_blocks(level)]
         for level in buffers:
-            found = self.block(product, self.room_of(level) / work.size)
-            if found is None:
+            block = self.block(product, self.room_of(level) / work.size)
+            if block is None:
                 raise self.too_small(level, work)
-            outer = outer or found
-            moved.append(work.data + found.words * work.size)
+            outer = outer or block
+            moved.append(work.data + block.words * work.size)
         assert outer is not None
         sums = [level for level in self.levels if not _holds_blocks(level)]
         at_array = (fed + results if sums else fed + passing) * work.size
         # What passes the places of the sums: every partial sum on its way in and out, four bytes each.
         moved += [at_array, *([max(passing * 4.0, at_array)] * len(sums))]
-        moved = [max(moved[: place + 1]) for place in range(len(moved))]
+        moved = [max(moved[: index + 1]) for index in range(len(moved))]
         row_blocks, _, _ = outer.counts(product)
         peak, _ = self.rates(work.precision)
         tile = self.tile(product, outer)

@@ -86,9 +86,9 @@ def _sizes(length: int) -> NDArray[np.int64]:
     root = math.isqrt(length)
     few = -(-length // np.arange(1, root + 2, dtype=np.int64))
     small = np.arange(min(root + 1, int(few[-1])), 0, -1, dtype=np.int64)
-    found = np.unique(np.concatenate([few, small]))[::-1]
-    found.flags.writeable = False
-    return found
+    sizes = np.unique(np.concatenate([few, small]))[::-1]
+    sizes.flags.writeable = False
+    return sizes
 
 
 @lru_cache(maxsize=1 << 16)
@@ -184,10 +184,10 @@ def cubes(product: Product, words: float) -> Block | None:
     >>> cubes(Product(1024, 1024, 1024, 1, 1024 * 1024, 0), 65536)
     Block(m=104, n=104, k=104, order='mnk', words=18874368)
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     for depth in (None, product.k) if len(product.orders) == 1 else (None,):
         edge = cube_edge(product.m, product.n, product.k, words, depth)
         if edge:
             bm, bn, bk = min(edge, product.m), min(edge, product.n), min(depth or edge, product.k)
-            found += [Block(bm, bn, bk, order, reread(product, bm, bn, bk, order)) for order in product.orders]
-    return min(found, key=lambda block: block.words, default=None)
+            blocks += [Block(bm, bn, bk, order, reread(product, bm, bn, bk, order)) for order in product.orders]
+    return min(blocks, key=lambda block: block.words, default=None)

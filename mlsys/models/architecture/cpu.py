@@ -47,17 +47,17 @@ class CpuTiling(TilingStrategy):
     @cached_property
     def levels(self) -> tuple[LevelView, ...]:
         """Caches and memories between the main memory and the registers."""
-        found = tuple(
+        caches = tuple(
             level
             for level in self.machine.inner
             if level.has("capacity") and level.technology is not Technology.REGISTER
         )
-        if not found and self.machine.main.technology is not Technology.SRAM:
+        if not caches and self.machine.main.technology is not Technology.SRAM:
             raise self.missing(
                 f"memory level with a capacity inside its {self.device.main_memory}",
                 "Add one, such as L2 with `scope: unit`, to the device's YAML file",
             )
-        return found
+        return caches
 
     @cached_property
     def block_in_registers(self) -> tuple[int, int]:
@@ -84,17 +84,17 @@ class CpuTiling(TilingStrategy):
         peak, vector = self.rates(work.precision)
         blocks: list[Block] = []
         for level, room in zip(self.levels, self.rooms, strict=True):
-            found = cubes(product, room / work.size)
-            if found is None:
+            choices = cubes(product, room / work.size)
+            if choices is None:
                 raise self.too_small(level, work)
-            blocks.append(found)
+            blocks.append(choices)
         moved = [work.data + block.words * work.size for block in blocks]
         rows, columns = (
             min(edge, size) for edge, size in zip(self.block_in_registers, (product.m, product.n), strict=True)
         )
         feeding = work.multiplying / 2 * (1 / rows + 1 / columns) * work.size
         moved.append(max([feeding, work.data, *moved]))
-        moved = [max(moved[: place + 1]) for place in range(len(moved))]
+        moved = [max(moved[: index + 1]) for index in range(len(moved))]
         if blocks:
             tile, outer = blocks[self.levels.index(self.holding)], blocks[0]
         else:  # words go straight from the main memory to the registers

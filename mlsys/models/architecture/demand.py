@@ -110,13 +110,13 @@ def demand_of(operator: Operator) -> Demand:
     size = PRECISIONS[operator.precision] / 8
     flops = float(operator.operations.m_as(_FLOP))
     data = float(operator.data.m_as(_BYTE))
-    found = operator.products
-    if found is None:
+    products = operator.products
+    if products is None:
         multiplying = flops if operator.kind in _MULTIPLY else 0.0
         elements = float(operator.shape.get("elements", 0)) or data / size / 2
         written = _written(operator, elements * size, data)
         return Demand(None, (), multiplying, flops - multiplying, data, written, size, elements, operator.precision)
-    m, n, k, copies = found.m, math.ceil(found.n), found.k, found.copies
+    m, n, k, copies = products.m, math.ceil(products.n), products.k, products.copies
     if operator.kind == "attention":
         heads = copies // 2
         product = Product(m, n, 2 * k, heads, m * k, 0, ("mnk",))
@@ -127,7 +127,7 @@ def demand_of(operator: Operator) -> Demand:
         product, pair = Product(m, n, k, copies, left, halo), ((m, n, k, copies),)
         elements = float(m * n * copies)
     written = _written(operator, elements * size, data)
-    multiplying = min(2.0 * found.macs, flops)
+    multiplying = min(2.0 * products.macs, flops)
     return Demand(product, pair, multiplying, flops - multiplying, data, written, size, elements, operator.precision)
 
 

@@ -27,7 +27,7 @@ _SUM_BYTES = 4
 @lru_cache(maxsize=64)
 def _tiles(words: float) -> tuple[NDArray[np.int64], ...]:
     """Return every (Tm, Tn, Tk, splits of the reduction) whose two operands fit twice."""
-    found = [
+    tiles = [
         (tm, tn, tk, split)
         for tm in _SIDES
         for tn in _SIDES
@@ -35,7 +35,7 @@ def _tiles(words: float) -> tuple[NDArray[np.int64], ...]:
         for split in _SPLITS
         if tm * tn <= _SUMS and BUFFERS * (tm + tn) * tk <= words
     ]
-    return tuple(np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
+    return tuple(np.array(column, dtype=np.int64) for column in zip(*tiles, strict=True))
 
 
 def has_shared_memory(level: LevelView) -> bool:
@@ -107,10 +107,10 @@ class GpuTiling(TilingStrategy):
         *shared, own = self.levels
         blocks = []
         for level, room in zip(shared, self.rooms, strict=False):
-            found = fewest_words(product, room / work.size, (_DEPTHS[1],))
-            if found is None:
+            choices = fewest_words(product, room / work.size, (_DEPTHS[1],))
+            if choices is None:
                 raise self.too_small(level, work)
-            blocks.append(found)
+            blocks.append(choices)
         moved = [work.data + block.words * work.size for block in blocks]
         tm, tn, tk, split = self._tile(work, product, moved)
         outer = blocks[0] if blocks else Block(tm, tn, tk, "mnk", 0)
@@ -121,7 +121,7 @@ class GpuTiling(TilingStrategy):
         computing = waves * 2.0 * tm * tn * deep * self.units / peak + work.beside / vector
         feeding = self._from_outside(work, product, tm, tn, split)
         moved += [feeding, float(self._inside(work, tm, tn))]
-        moved = [max(moved[: place + 1]) for place in range(len(moved))]
+        moved = [max(moved[: index + 1]) for index in range(len(moved))]
         om, on, ok = outer.counts(product)
         return Counted(
             (tm, tn, min(tk, product.k)), (rows, columns, -(-product.k // min(tk, product.k))), product.copies,

@@ -155,7 +155,7 @@ def architecture(
         counts = [chosen.counted(work) for work in rows.demands]
         ones = [_one(chosen, work, counted, costs, launch) for work, counted in zip(rows.demands, counts, strict=True)]
     origin = _origins(
-        chosen, {work.precision for work in rows.demands}, frozenset().union(*(one.holds for one in ones))
+        chosen, {work.precision for work in rows.demands}, frozenset().union(*(element.holds for element in ones))
     )
     assumptions = _assumptions(chosen, costs, launch)
     first: dict[int, str] = {}
@@ -175,8 +175,8 @@ def _chosen(
     device: Device, how: Mapping, strategy: TilingStrategy | StrategyName | None, energies: Energies | None
 ) -> TilingStrategy:
     if not isinstance(strategy, TilingStrategy):
-        found = strategy_for(device, how, strategy=strategy)
-        return replace(found, energies=energies) if energies else found
+        tiler = strategy_for(device, how, strategy=strategy)
+        return replace(tiler, energies=energies) if energies else tiler
     if strategy.device is not device and strategy.device != device:
         raise ArgumentError(
             f"architecture(): `strategy` was made for {strategy.device.name}, but the device is {device.name}. "
@@ -283,18 +283,18 @@ def _summed(
     origin: _Origins,
 ) -> ArchitectureResult:
     by_bound: dict[str, list[float]] = {}
-    for one in ones:
-        by_bound.setdefault(one.bound_by, []).append(one.time)
+    for element in ones:
+        by_bound.setdefault(element.bound_by, []).append(element.time)
     held = {bound: math.fsum(times) for bound, times in by_bound.items()}
     columns = [tuple(map(math.fsum, zip(*rows, strict=True))) for rows in (
-        [one.parts for one in ones], [one.energy for one in ones], [one.moved for one in ones]
+        [element.parts for element in ones], [element.energy for element in ones], [element.moved for element in ones]
     )]  # fmt: skip
     whole = _Spent(
         columns[0],
         columns[1],
         columns[2],
-        math.fsum(one.flops for one in ones),
-        math.fsum(one.at_peak for one in ones),
+        math.fsum(element.flops for element in ones),
+        math.fsum(element.at_peak for element in ones),
         max(sorted(held), key=lambda bound: held[bound]),
         frozenset(),
     )

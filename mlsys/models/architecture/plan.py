@@ -270,12 +270,12 @@ class TilingStrategy(ABC):
         """Return the peaks that arithmetic in a format takes its time from, as far as they are on record."""
         how = self.mapping
         computes = how.compute_precision or precision
-        found = {"peak": self.device.peak(computes, how.sparsity, how.unit)}
+        facts = {"peak": self.device.peak(computes, how.sparsity, how.unit)}
         for name in (computes, "fp32"):
             beside = replace(self.machine, precision=name, unit="vector")
             if beside.has("rate"):
-                return found | {"vector_peak": beside.quantity("rate")}
-        return found
+                return facts | {"vector_peak": beside.quantity("rate")}
+        return facts
 
     def _origins(self, precision: str) -> tuple[Step, Step]:
         """Return what sizes and the time of arithmetic come from."""

@@ -109,8 +109,8 @@ def miss_curve(trace: Trace, line: Quantity) -> MissCurve:
     ids, numbers = dense_lines(trace.addresses, size)
     histogram = np.zeros(len(numbers), np.int64)
     reuse_distances(ids, len(numbers), histogram)
-    found = histogram.cumsum()
+    hits = histogram.cumsum()
     distinct = len(np.unique(ids))
-    misses = len(ids) - np.concatenate([[0], found])[: distinct + 1]
+    misses = len(ids) - np.concatenate([[0], hits])[: distinct + 1]
     misses.setflags(write=False)
     return MissCurve(ureg.Quantity(size, "byte"), misses)

@@ -20,7 +20,7 @@ def fill_gemm(
     if registers:
         kept = 0 if x2 == 1 else 1 if x2 == 0 else 2
     start, end, at = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
-    place = np.zeros(3, np.int64)
+    index = np.zeros(3, np.int64)
     p = 0
     for t0 in range(0, sizes[loops[0]], edges[loops[0]]):
         start[loops[0]], end[loops[0]] = t0, min(t0 + edges[loops[0]], sizes[loops[0]])
@@ -34,21 +34,21 @@ def fill_gemm(
                         at[x1] = i1
                         for i2 in range(start[x2], end[x2]):
                             at[x2] = i2
-                            place[0] = bases[0] + (at[0] * k + at[2]) * element
-                            place[1] = bases[1] + (at[2] * n + at[1]) * element
-                            place[2] = bases[2] + (at[0] * n + at[1]) * element
+                            index[0] = bases[0] + (at[0] * k + at[2]) * element
+                            index[1] = bases[1] + (at[2] * n + at[1]) * element
+                            index[2] = bases[2] + (at[0] * n + at[1]) * element
                             if kept >= 0 and i2 == start[x2]:
-                                addresses[p], kinds[p] = place[kept], 2 * kept
+                                addresses[p], kinds[p] = index[kept], 2 * kept
                                 p += 1
                             for operand in range(3):
                                 if operand != kept:
-                                    addresses[p], kinds[p] = place[operand], 2 * operand
+                                    addresses[p], kinds[p] = index[operand], 2 * operand
                                     p += 1
                             if kept != 2:
-                                addresses[p], kinds[p] = place[2], 5
+                                addresses[p], kinds[p] = index[2], 5
                                 p += 1
                         if kept == 2:
-                            addresses[p], kinds[p] = place[2], 5
+                            addresses[p], kinds[p] = index[2], 5
                             p += 1
 
 
@@ -69,9 +69,9 @@ def fill_conv(
                             for y in range(row, min(row + cut[0], out)):
                                 for x in range(column, min(column + cut[1], out)):
                                     z = strides[2]
-                                    place = image * z[0] + f * z[1] + y * z[2] + x * z[3]
-                                    place = bases[2] + place * element
-                                    addresses[p], kinds[p] = place, 4
+                                    index = image * z[0] + f * z[1] + y * z[2] + x * z[3]
+                                    index = bases[2] + index * element
+                                    addresses[p], kinds[p] = index, 4
                                     p += 1
                                     for c in range(channel, min(channel + cut[3], into)):
                                         for u in range(taps):
@@ -89,7 +89,7 @@ def fill_conv(
                                                 q = f * z[0] + c * z[1] + u * z[2] + v * z[3]
                                                 addresses[p + 1], kinds[p + 1] = bases[1] + q * element, 2
                                                 p += 2
-                                    addresses[p], kinds[p] = place, 5
+                                    addresses[p], kinds[p] = index, 5
                                     p += 1
     return p
 

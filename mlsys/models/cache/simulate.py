@@ -155,8 +155,8 @@ def simulate(trace: Trace, *caches: Cache) -> CacheResult:
             )
     addresses, kinds, asked = trace.addresses, trace.kinds, len(trace)
     levels = []
-    for place, cache in enumerate(caches):
-        ends = place == 0, place == len(caches) - 1
+    for index, cache in enumerate(caches):
+        ends = index == 0, index == len(caches) - 1
         counts, addresses, kinds = _level(cache, addresses, kinds, asked, trace.names, *ends)
         asked = counts.misses
         levels.append(counts)
@@ -189,8 +189,8 @@ def _level(
     counts = LevelCounts(
         cache=cache,
         accesses=asked,
-        read_misses=FrozenDict({name: int(misses[2 * place]) for place, name in enumerate(names)}),
-        write_misses=FrozenDict({name: int(misses[2 * place + 1]) for place, name in enumerate(names)}),
+        read_misses=FrozenDict({name: int(misses[2 * index]) for index, name in enumerate(names)}),
+        write_misses=FrozenDict({name: int(misses[2 * index + 1]) for index, name in enumerate(names)}),
         write_backs=int(backs),
     )
     return counts, numbers[events[:out]] * cache.line_bytes, event_kinds[:out]

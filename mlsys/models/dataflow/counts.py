@@ -81,7 +81,7 @@ def movements(space: IterationSpace, nest: LoopNest) -> tuple[Movement, ...]:
     [131072, 131072, 253952]
     """
     counter = _Counter(space, nest.resolved(space))
-    found = []
+    counts = []
     for number, level in enumerate(counter.nest.levels, start=1):
         for name in level.keeps:
             operand = space.operand(name)
@@ -90,10 +90,10 @@ def movements(space: IterationSpace, nest: LoopNest) -> tuple[Movement, ...]:
             written = counter.words(operand, number, around, each_instance=False)
             if operand is space.output:
                 back = written - counter.words(operand, number, around, each_instance=False, first=True)
-                found.append(Movement(name, level.memory, source, number, back, back, drained, written))
+                counts.append(Movement(name, level.memory, source, number, back, back, drained, written))
             else:
-                found.append(Movement(name, level.memory, source, number, written, drained, 0, 0))
-    return tuple(found)
+                counts.append(Movement(name, level.memory, source, number, written, drained, 0, 0))
+    return tuple(counts)
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class _Counter:
     def moving_loops(self, operand: Operand, number: int) -> set[tuple[int, str]]:
         """Return the loops, as (level, dim), outside of which the operand's tile cannot be loaded."""
         loops, outer = [], self.space.sizes
-        for place, level in enumerate(self.nest.levels[:number], start=1):
-            loops += [(place, dim) for dim in level.order if outer[dim] > self.step(place, dim)]
+        for index, level in enumerate(self.nest.levels[:number], start=1):
+            loops += [(index, dim) for dim in level.order if outer[dim] > self.step(index, dim)]
             outer = level.tile
         while loops and loops[-1][1] not in operand.dims:
             loops.pop()
@@ -139,10 +139,10 @@ class _Counter:
     def visits(self, dim: str, number: int, around: int, each_instance: bool, moving: set[tuple[int, str]]) -> int:
         """Return how often a loop that reuses the operand makes it move again."""
         pieces = Counter({self.space.sizes[dim]: 1})
-        for place, level in enumerate(self.nest.levels[:number], start=1):
-            step, tile = self.step(place, dim), level.tile[dim]
-            pieces = _cut(pieces, step) if (place, dim) in moving else _first(pieces, step)
-            pieces = _cut(pieces, tile) if each_instance or place <= around else _first(pieces, tile)
+        for index, level in enumerate(self.nest.levels[:number], start=1):
+            step, tile = self.step(index, dim), level.tile[dim]
+            pieces = _cut(pieces, step) if (index, dim) in moving else _first(pieces, step)
+            pieces = _cut(pieces, tile) if each_instance or index <= around else _first(pieces, tile)
         return pieces.total()
 
     def along(self, axis: Axis, number: int, around: int, each_instance: bool) -> int:
@@ -150,7 +150,7 @@ class _Counter:
         if len(axis.dims) == 1:
             return self.space.sizes[axis.dims[0]]
         shared = any(
-            self.nest.levels[place].unroll.get(dim, 1) > 1 for place in range(around, number) for dim in axis.dims
+            self.nest.levels[index].unroll.get(dim, 1) > 1 for index in range(around, number) for dim in axis.dims
         )
         if shared and not each_instance:
             return self.shared_along(axis, number, around)
@@ -164,8 +164,8 @@ class _Counter:
     def tiles(self, dim: str, number: int) -> Counter[int]:
         """Return the tiles of one loop at a level: size to how many."""
         pieces = Counter({self.space.sizes[dim]: 1})
-        for place in range(1, number + 1):
-            pieces = _cut(_cut(pieces, self.step(place, dim)), self.nest.levels[place - 1].tile[dim])
+        for index in range(1, number + 1):
+            pieces = _cut(_cut(pieces, self.step(index, dim)), self.nest.levels[index - 1].tile[dim])
         return pieces
 
     def shared_along(self, axis: Axis, number: int, around: int) -> int:
@@ -179,10 +179,10 @@ class _Counter:
 
     def groups(self, dim: str, number: int, around: int) -> list[set[int]]:
         """Return, for every moment and every source, the indices that its instances work on."""
-        found: dict[tuple[int, ...], set[int]] = {}
+        members: dict[tuple[int, ...], set[int]] = {}
         for key, start, size in self.walk(dim, number, around, 1, (), 0, self.space.sizes[dim]):
-            found.setdefault(key, set()).update(range(start, start + size))
-        return list(found.values())
+            members.setdefault(key, set()).update(range(start, start + size))
+        return list(members.values())
 
     def walk(
         self, dim: str, number: int, around: int, place: int, key: tuple[int, ...], start: int, size: int

@@ -138,28 +138,28 @@ def hierarchy(
             f"hierarchy(): `precision` must be one that {machine.name} has a rate for ({', '.join(twin.precisions)}), "
             f"got {machine.precision!r}. Write e.g. precision={twin.headline!r}"
         )
-    found = [machine.main]
+    kept_levels = [machine.main]
     for level in machine.inner:
-        if len(found) > levels or not level.has("capacity"):
+        if len(kept_levels) > levels or not level.has("capacity"):
             continue
-        beside = len(found) == 1 and machine.main.technology is not Technology.SRAM  # which holds all there is
-        if beside or _room(level) < _room(found[-1]):
-            found.append(level)
-    if len(found) == 1:
+        beside = len(kept_levels) == 1 and machine.main.technology is not Technology.SRAM  # which holds all there is
+        if beside or _room(level) < _room(kept_levels[-1]):
+            kept_levels.append(level)
+    if len(kept_levels) == 1:
         have = ", ".join(level.name for level in machine.levels)
         raise ArgumentError(
             f"hierarchy(): {machine.name} has no memory on the chip with a recorded capacity (it has: {have}). "
             "Add one, with its source, to the device's YAML file"
         )
     prices = energies or Energies.of(machine)
-    unknown = [level.name for level in found[:-1] if not level.has("bandwidth")]
+    unknown = [level.name for level in kept_levels[:-1] if not level.has("bandwidth")]
     notes = (
         f"dense {machine.precision} peak, all operands and partial sums in {machine.precision}",
         "accesses of the arithmetic to the innermost memory are not counted",
         *prices.assumptions(),
         *(f"the bandwidth of {name} is not recorded and limits nothing" for name in unknown),
     )
-    return Hierarchy(machine, tuple(found), prices, notes)
+    return Hierarchy(machine, tuple(kept_levels), prices, notes)
 
 
 def _room(level: LevelView) -> float:

@@ -91,7 +91,7 @@ def walked_words(space: IterationSpace, order: Sequence[str]) -> dict[str, int]:
     """
     steps = np.indices([space.sizes[dim] for dim in order]).reshape(len(order), -1)
     at = {dim: np.zeros(steps.shape[1], dtype=np.int64) for dim in space.sizes} | dict(zip(order, steps, strict=True))
-    found = {}
+    moved = {}
     for operand in space.operands:
         place = np.zeros(steps.shape[1], dtype=np.int64)
         for axis in operand.axes:
@@ -100,5 +100,5 @@ def walked_words(space: IterationSpace, order: Sequence[str]) -> dict[str, int]:
             )
             place = place * 1_000_003 + index
         loads = 1 + int(np.count_nonzero(np.diff(place)))
-        found[operand.name] = 2 * loads - len(np.unique(place)) if operand is space.output else loads
-    return found
+        moved[operand.name] = 2 * loads - len(np.unique(place)) if operand is space.output else loads
+    return moved

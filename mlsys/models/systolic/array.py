@@ -134,8 +134,8 @@ class SystolicArray:
     def words(self, precision: str) -> dict[str, int | None]:
         """Return how many words of ``precision`` each buffer holds, by argument name of the counts."""
         size = element_size(precision).m_as("byte")
-        found = {}
+        moved = {}
         for operand in ("ifmap", "filter", "ofmap"):
             buffer: Quantity | None = getattr(self, f"{operand}_buffer")
-            found[f"{operand}_words"] = None if buffer is None else int(buffer.m_as("byte") / size)
-        return found
+            moved[f"{operand}_words"] = None if buffer is None else int(buffer.m_as("byte") / size)
+        return moved

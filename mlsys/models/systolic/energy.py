@@ -122,12 +122,12 @@ def energy_baselines(
     width = _width(precision)
     cost = {level: word * width for level, word in _words(prices, memory, _BUFFER).items()}
     kept = list(cost) if levels == "all" else ["DRAM"]
-    found = []
+    baselines = []
     for name, words in counted.items():
         accesses = {level: count for level, count in zip(cost, words, strict=True) if level in kept}
         parts = {level: cost[level] * count for level, count in accesses.items()} | {"arithmetic": arithmetic}
-        found.append(EnergyPerMac(name, FrozenDict(parts), FrozenDict(accesses)))
-    return tuple(found)
+        baselines.append(EnergyPerMac(name, FrozenDict(parts), FrozenDict(accesses)))
+    return tuple(baselines)
 
 
 def _width(precision: str) -> float:

@@ -34,8 +34,8 @@ def _diagonals(block: np.ndarray) -> np.ndarray:
     out = np.empty(length * places, block.dtype)
     at = 0
     for time in range(length + places - 1):
-        for place in range(max(0, time - length + 1), min(places, time + 1)):
-            out[at] = block[time - place, place]
+        for index in range(max(0, time - length + 1), min(places, time + 1)):
+            out[at] = block[time - index, index]
             at += 1
     return out
 

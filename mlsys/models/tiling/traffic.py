@@ -79,7 +79,7 @@ def gemm_tile(where: str, tile: object) -> tuple[int, int, int]:
         raise ArgumentError(
             f"{where}(): `tile` must be one number or three, (tm, tn, tk), got {tile!r}. Write e.g. tile=(64, 64, 32)"
         )
-    tm, tn, tk = (checked_count(where, f"tile[{place}]", edge) for place, edge in enumerate(tile))
+    tm, tn, tk = (checked_count(where, f"tile[{index}]", edge) for index, edge in enumerate(tile))
     return tm, tn, tk
 
 

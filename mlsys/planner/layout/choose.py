@@ -242,10 +242,10 @@ def choose_layouts(
         "brute force": problem.brute_force,
     }
     choice = solve[method]()
-    picked = {one: names[pick] for one, pick in zip(problem.operators, choice, strict=True)}
+    picked = {operator: names[pick] for operator, pick in zip(problem.operators, choice, strict=True)}
     return LayoutPlan(
         graph.name,
-        tuple(picked.get(place) for place in range(len(graph))),
+        tuple(picked.get(index) for index in range(len(graph))),
         tuple(
             Transpose(
                 hub.value.name, problem.made_in(hub, choice), problem.names[after], ureg.Quantity(hub.cost, _BYTE)

@@ -16,13 +16,13 @@ def checked_layout(where: str, layout: str) -> int | None:
         return None
     if layout == "NCHW":
         return 1
-    found = _BLOCKED.fullmatch(str(layout))
-    if found is None:
+    match = _BLOCKED.fullmatch(str(layout))
+    if match is None:
         raise ArgumentError(
             f"{where}(): `layout` must be NCHW, NHWC or blocked channels such as NCHW16c, got {layout!r}. "
             "Write e.g. layout='NHWC'"
         )
-    return int(found[1])
+    return int(match[1])
 
 
 def layout_offsets(batch: int, channels: int, height: int, width: int, layout: str = "NCHW") -> np.ndarray:

@@ -60,22 +60,24 @@ class LayoutProblem:
         self.outside = self.names.index(outside)
         images = _images(graph)
         self.operators = [
-            place
-            for place, operator in enumerate(graph.operators)
-            if images.intersection(graph.outputs_of[place])
-            or (operator.kind in _ANY_LAYOUT and images.intersection(graph.inputs_of[place]))
+            index
+            for index, operator in enumerate(graph.operators)
+            if images.intersection(graph.outputs_of[index])
+            or (operator.kind in _ANY_LAYOUT and images.intersection(graph.inputs_of[index]))
         ]
-        number = {place: node for node, place in enumerate(self.operators)}
-        self.own = np.array([[traffic(graph, place, name) for name in layouts] for place in self.operators], float)
+        number = {operator: node for node, operator in enumerate(self.operators)}
+        self.own = np.array(
+            [[traffic(graph, operator, name) for name in layouts] for operator in self.operators], float
+        )
         self.hubs = [
             Hub(
-                graph.values[place],
-                turning_bytes(graph.values[place]),
-                None if graph.values[place].producer is None else number[graph.values[place].producer or 0],
-                tuple(number[user] for user in graph.values[place].consumers if user in number),
-                graph.values[place].output or any(user not in number for user in graph.values[place].consumers),
+                graph.values[image],
+                turning_bytes(graph.values[image]),
+                None if graph.values[image].producer is None else number[graph.values[image].producer or 0],
+                tuple(number[user] for user in graph.values[image].consumers if user in number),
+                graph.values[image].output or any(user not in number for user in graph.values[image].consumers),
             )
-            for place in sorted(images)
+            for image in sorted(images)
         ]
 
     def turned(self, hub: Hub, choice: Sequence[int]) -> Iterator[int]:
@@ -114,9 +116,9 @@ class LayoutProblem:
     def _neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         hubs = [[*(() if hub.maker is None else (hub.maker,)), *hub.readers] for hub in self.hubs]
         operators: list[list[int]] = [[] for _ in self.operators]
-        for place, members in enumerate(hubs):
+        for index, members in enumerate(hubs):
             for node in members:
-                operators[node].append(place)
+                operators[node].append(index)
         return operators, hubs
 
     def _walk(self) -> list[tuple[int, int | None]] | None:
@@ -182,9 +184,9 @@ class LayoutProblem:
             front += [other for hub in operators[node] if hub != parent[node] for other in hubs[hub] if other != node]
         return order
 
-    def _beyond(self, place: int, near: int, layout: int, total: np.ndarray) -> tuple[float, dict[int, int]]:
+    def _beyond(self, index: int, near: int, layout: int, total: np.ndarray) -> tuple[float, dict[int, int]]:
         """Return the least bytes beyond an image seen from one operator of a given layout, and the layouts there."""
-        hub = self.hubs[place]
+        hub = self.hubs[index]
         readers = [reader for reader in hub.readers if reader != near]
         if hub.maker is None:
             makers = [(self.outside, 0.0)]
@@ -235,14 +237,14 @@ class LayoutProblem:
             columns += list(range(node * width, (node + 1) * width))
             entries += [1.0] * width
             least.append(1.0)
-        for place, hub in enumerate(self.hubs):  # turned if wanted and not made so
-            cost[picks + place * width : picks + (place + 1) * width] = hub.cost / scale
+        for index, hub in enumerate(self.hubs):  # turned if wanted and not made so
+            cost[picks + index * width : picks + (index + 1) * width] = hub.cost / scale
             readers: list[int | None] = [*hub.readers, *([None] if hub.outside else [])]
             for reader, layout in itertools.product(readers, range(width)):
                 row = len(least)
                 bound = 0.0
                 rows.append(row)
-                columns.append(picks + place * width + layout)
+                columns.append(picks + index * width + layout)
                 entries.append(1.0)
                 for who, sign in ((hub.maker, 1.0), (reader, -1.0)):
                     if who is None:
@@ -255,20 +257,20 @@ class LayoutProblem:
         matrix = coo_array((entries, (rows, columns)), shape=(len(least), picks + turns))
         most = np.full(len(least), np.inf)
         most[:number] = 1.0
-        found = milp(
+        solution = milp(
             cost,
             integrality=np.r_[np.ones(picks), np.zeros(turns)],
             bounds=Bounds(np.zeros(picks + turns), upper),
             constraints=LinearConstraint(matrix, np.array(least), most),
             options={"mip_rel_gap": 0},
         )
-        return [int(np.argmax(row)) for row in found.x[:picks].reshape(number, width)]
+        return [int(np.argmax(row)) for row in solution.x[:picks].reshape(number, width)]
 
 
 def _images(graph: OperatorGraph) -> set[int]:
     """Return the values that are images: of four axes, and joined to a convolution, a pooling or a resizing."""
     four = {
-        place for place, value in enumerate(graph.values) if len(value.shape) == 4 and value.role in ("input", "made")
+        index for index, value in enumerate(graph.values) if len(value.shape) == 4 and value.role in ("input", "made")
     }
     touches = [
         four.intersection(graph.inputs_of[node]) | four.intersection(graph.outputs_of[node])

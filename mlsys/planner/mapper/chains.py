@@ -38,9 +38,9 @@ def tile_chains(size: int, levels: int, most: int | None = None) -> Numbers:
     >>> tile_chains(3, 2).tolist()
     [[1, 1], [2, 1], [3, 1], [2, 2], [3, 2], [3, 3]]
     """
-    found = _chains(size, levels, most, math.inf)
-    assert found is not None
-    return found
+    chains = _chains(size, levels, most, math.inf)
+    assert chains is not None
+    return chains
 
 
 def chains_within(size: int, levels: int, limit: float) -> tuple[Numbers, bool]:
@@ -53,9 +53,9 @@ def chains_within(size: int, levels: int, limit: float) -> tuple[Numbers, bool]:
     (True, False)
     """
     for most in _FEWER:
-        found = _chains(size, levels, most, limit)
-        if found is not None:
-            return found, most is None
+        chains = _chains(size, levels, most, limit)
+        if chains is not None:
+            return chains, most is None
     coarsest = _chains(size, levels, 1, math.inf)
     assert coarsest is not None, "without a limit there are always chains"
     return coarsest, False
@@ -74,7 +74,7 @@ def _chains(size: int, levels: int, most: int | None, limit: float) -> Numbers |
             return None
         factors = [_tiles(int(trip), most) for trip in trips]
         counts = np.array([len(each) for each in factors])[which]
-        around = np.concatenate([factors[place] for place in which]) * np.repeat(inner, counts)
+        around = np.concatenate([factors[level] for level in which]) * np.repeat(inner, counts)
         chains = np.column_stack([np.minimum(around, size), np.repeat(chains, counts, axis=0)])
     return chains
 

@@ -95,16 +95,16 @@ def _again(lacks: int, level: int, kinds: Sequence[int], trips: Sequence[Any], s
     counts tiles, ``still[side][level]`` says that no loop of the side steps.
     """
     value, through = trips[lacks][level + 1], True
-    for place in range(level, -1, -1):
+    for index in range(level, -1, -1):
         others = True
         for side in range(3):
             if side != lacks:
-                others = others & still[side][place]
-        if kinds[place] == lacks:
-            value = np.where(through, trips[lacks][place], value)
+                others = others & still[side][index]
+        if kinds[index] == lacks:
+            value = np.where(through, trips[lacks][index], value)
             through = through & others
         else:
-            through = through & others & still[lacks][place]
+            through = through & others & still[lacks][index]
     return value
 
 

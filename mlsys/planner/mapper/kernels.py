@@ -95,16 +95,16 @@ def shortest_path(
                 last[border] = state
         if state == 0:
             return total, way[:count][::-1].copy(), last
-        found = -1
+        best = -1
         for loop in range(loops):
             for step in range(begins[loop, node[loop]], begins[loop, node[loop] + 1]):
                 came = state - (node[loop] - before[step]) * strides[loop]
                 paid = distance[came] + _toll(held[came] & ~held[state], cost, came)
                 if abs(paid - distance[state]) <= 1e-13 * distance[state]:
-                    found, node[loop] = came, before[step]
+                    best, node[loop] = came, before[step]
                     break
-            if found >= 0:
+            if best >= 0:
                 break
-        if found < 0:  # every state is reached by a step, so this cannot be
+        if best < 0:  # every state is reached by a step, so this cannot be
             raise ValueError("a state of the lattice is reached by no step")
-        state = found
+        state = best

@@ -327,9 +327,9 @@ class _Lattice:
             if crowd is None:
                 return self._found(problem, way, energy, energy)
             for part, (tops, lows) in enumerate(problem.divided(crowd, held, high, low)):
-                cost, found = self._shortest(problem, tops)
+                cost, path = self._shortest(problem, tops)
                 if math.isfinite(cost):
-                    heapq.heappush(queue, (cost, 2 * count + part, number, tops, lows, found))
+                    heapq.heappush(queue, (cost, 2 * count + part, number, tops, lows, path))
         bound = min((entry[0] for entry in queue), default=math.inf)
         tries = [(*self._shortest(problem, problem.even), number) for number, problem in enumerate(problems)]
         energy, way, number = min(tries, key=lambda each: each[0])

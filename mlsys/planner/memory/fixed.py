@@ -69,10 +69,10 @@ class FixedBuffers:
                 faults.append(f"{path}:{line}: wanted {len(heads)} cells, got {len(row)}")
                 continue
             cells = dict(zip(heads, (cell.strip() for cell in row), strict=True))
-            found = [_whole(cells[name]) for name in wanted[1:]]
+            columns = [_whole(cells[name]) for name in wanted[1:]]
             faults += [
                 f"{path}:{line}: {name}: must be a whole number from 0 to 2^53, got {cells[name]!r}"
-                for name, value in zip(wanted[1:], found, strict=True)
+                for name, value in zip(wanted[1:], columns, strict=True)
                 if value is None
             ]
             if cells["id"] in ids:
@@ -80,7 +80,7 @@ class FixedBuffers:
                     f"{path}:{line}: id: buffer {cells['id']!r} is there twice, first on line {ids[cells['id']]}"
                 )
             ids.setdefault(cells["id"], line)
-            whole = [value for value in found if value is not None]
+            whole = [value for value in columns if value is not None]
             if len(whole) == 3:
                 if whole[1] <= whole[0]:
                     faults.append(f"{path}:{line}: upper: must lie after lower ({whole[0]}), got {whole[1]}")
@@ -103,12 +103,12 @@ class FixedBuffers:
 
     def overlapping(self, offsets: np.ndarray) -> tuple[int, int] | None:
         """Return two buffers that are alive together and share an address, or None."""
-        for one in range(len(self.size)):
-            both = (self.lower < self.upper[one]) & (self.lower[one] < self.upper)
-            both &= (offsets < offsets[one] + self.size[one]) & (offsets[one] < offsets + self.size)
-            both[one] = False
+        for index in range(len(self.size)):
+            both = (self.lower < self.upper[index]) & (self.lower[index] < self.upper)
+            both &= (offsets < offsets[index] + self.size[index]) & (offsets[index] < offsets + self.size)
+            both[index] = False
             if both.any():
-                return one, int(np.argmax(both))
+                return index, int(np.argmax(both))
         return None
 
 

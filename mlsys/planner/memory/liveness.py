@@ -114,8 +114,8 @@ class Liveness:
 
     def alive_at(self, step: int) -> tuple[Buffer, ...]:
         """Return the buffers in use at a step, largest first."""
-        found = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
-        return tuple(sorted(found, key=lambda buffer: -buffer.bytes))
+        alive = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
+        return tuple(sorted(alive, key=lambda buffer: -buffer.bytes))
 
 
 def live_bytes(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], steps: int) -> np.ndarray:
@@ -181,18 +181,20 @@ def liveness(
     starts, ends, steps = _runs("liveness", graph, order, schedule)
     final = len(steps) - 1
     spans: dict[int, tuple[int, int]] = {}
-    for place, value in enumerate(graph.values):
+    for index, value in enumerate(graph.values):
         if value.role == "made" or (inputs and value.role == "input"):
             born = 0 if value.producer is None else starts[value.producer]
             users = [*value.consumers, *(() if value.producer is None else (value.producer,))]
-            spans[place] = born, final if value.output else max((ends[user] for user in users), default=born)
+            spans[index] = born, final if value.output else max((ends[user] for user in users), default=born)
     buffers = []
-    reused = [pair for one in range(len(graph)) if (pair := _reusable(graph, one, starts, ends))] if in_place else []
+    reused = (
+        [pair for index in range(len(graph)) if (pair := _reusable(graph, index, starts, ends))] if in_place else []
+    )
     for group in _groups(graph, spans, reused):
-        first, last = min(spans[one][0] for one in group), max(spans[one][1] for one in group)
+        first, last = min(spans[operator][0] for operator in group), max(spans[operator][1] for operator in group)
         members = tuple(sorted(group, key=lambda one: (spans[one][0], one)))
         names = tuple(graph.values[member].name for member in members)
-        buffers.append(Buffer(names, max(graph.values[one].bytes for one in group), first, last, members))
+        buffers.append(Buffer(names, max(graph.values[operator].bytes for operator in group), first, last, members))
     held = {role: sum(v.bytes for v in graph.values if v.role == role) for role in ("weight", "constant", "input")}
     return Liveness(
         graph.name,
@@ -220,9 +222,9 @@ def _runs(
             f"{schedule.graph.name!r} for {graph.name!r}. Write e.g. schedule=schedule_streams(workload, times)"
         )
     moments = sorted({moment for task in schedule.tasks for moment in (task.start, task.end)})
-    place = {moment: step for step, moment in enumerate(moments)}
-    starts = {task.operator: min(place[task.start], max(len(moments) - 2, 0)) for task in schedule.tasks}
-    ends = {task.operator: max(place[task.end] - 1, starts[task.operator]) for task in schedule.tasks}
+    step_at = {moment: step for step, moment in enumerate(moments)}
+    starts = {task.operator: min(step_at[task.start], max(len(moments) - 2, 0)) for task in schedule.tasks}
+    ends = {task.operator: max(step_at[task.end] - 1, starts[task.operator]) for task in schedule.tasks}
     begun: list[list[str]] = [[] for _ in range(max(len(moments) - 1, 1))]
     for task in sorted(schedule.tasks, key=lambda task: task.start):
         begun[starts[task.operator]].append(graph.operators[task.operator].name)
@@ -233,21 +235,21 @@ def _groups(
     graph: OperatorGraph, spans: dict[int, tuple[int, int]], reused: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
     """Return the values that share memory one after the other; those in memory of the caller are left out."""
-    group = {place: [place] for place in spans}
+    group = {span: [span] for span in spans}
     outside = set()
 
     def join(old: int, new: int) -> None:
         if group[old] is not group[new]:
             group[old].extend(group[new])
-            for one in group[new]:
-                group[one] = group[old]
+            for member in group[new]:
+                group[member] = group[old]
 
-    for place in spans:
-        old = graph.values[place].overwrites
+    for span in spans:
+        old = graph.values[span].overwrites
         if old is not None and old in group:
-            join(old, place)
+            join(old, span)
         elif old is not None:  # written into an input or a weight, which has its memory already
-            outside.add(place)
+            outside.add(span)
     for old, new in reused:
         if old in spans:
             join(old, new)
@@ -263,15 +265,15 @@ def _reusable(
     if not _element_wise(graph.operators[operator]) or len(made) != 1 or graph.values[made[0]].overwrites is not None:
         return None
     new = graph.values[made[0]]
-    for place in graph.inputs_of[operator]:
-        old = graph.values[place]
+    for value in graph.inputs_of[operator]:
+        old = graph.values[value]
         whole = all(
-            access.bytes == old.bytes and not access.view for access in graph.reads[operator] if access.value == place
+            access.bytes == old.bytes and not access.view for access in graph.reads[operator] if access.value == value
         )
         alike = (old.bytes, old.dtype, old.shape) == (new.bytes, new.dtype, new.shape)
         last = all(ends[user] < starts[operator] for user in old.consumers if user != operator)
         if whole and alike and last and not old.output and old.role in ("made", "input"):
-            return place, made[0]
+            return value, made[0]
     return None
 
 

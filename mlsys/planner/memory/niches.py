@@ -36,15 +36,15 @@ def raise_floors(
         slack[step] = 0
         reach[step] = _FAR
     count = 0
-    for one in range(start[begin], start[end]):
-        if left[one]:
+    for index in range(start[begin], start[end]):
+        if left[index]:
             count += 1
             low = 0
-            for step in range(first[one], last[one]):
+            for step in range(first[index], last[index]):
                 low = max(low, floor[step])
-            least[one] = low
-            for step in range(first[one], last[one]):
-                slack[step] += size[one]
+            least[index] = low
+            for step in range(first[index], last[index]):
+                slack[step] += size[index]
                 reach[step] = min(reach[step], low)
     overflow = -1
     for step in range(begin, end):
@@ -56,9 +56,9 @@ def raise_floors(
         else:
             slack[step] = -1
         reach[step] = 0
-    for one in range(start[begin], start[end]):
-        if left[one]:
-            reach[first[one]] = max(reach[first[one]], last[one])
+    for index in range(start[begin], start[end]):
+        if left[index]:
+            reach[first[index]] = max(reach[first[index]], last[index])
     return overflow, count
 
 
@@ -78,11 +78,11 @@ def first_part(begin: int, end: int, reach: np.ndarray) -> tuple[int, int]:
 @njit(nogil=True)
 def _insert(listed: np.ndarray, count: int, one: int, key: np.ndarray) -> None:
     """Put a buffer into the first ``count`` of a list, where its key says."""
-    place = count
-    while place and key[listed[place - 1]] > key[one]:
-        listed[place] = listed[place - 1]
-        place -= 1
-    listed[place] = one
+    index = count
+    while index and key[listed[index - 1]] > key[one]:
+        listed[index] = listed[index - 1]
+        index -= 1
+    listed[index] = one
 
 
 @njit(nogil=True)
@@ -91,16 +91,16 @@ def by_offset(
 ) -> int:
     """List what is left within a part, the lowest first, and return how many; `order` is kept nearly sorted."""
     count = 0
-    for one in order:
-        if left[one] and begin <= first[one] < end:
-            _insert(listed, count, one, least)
+    for item in order:
+        if left[item] and begin <= first[item] < end:
+            _insert(listed, count, item, least)
             count += 1
-    place = 0
+    index = 0
     for at in range(len(order)):
-        one = order[at]
-        if left[one] and begin <= first[one] < end:
-            order[at] = listed[place]
-            place += 1
+        item = order[at]
+        if left[item] and begin <= first[item] < end:
+            order[at] = listed[index]
+            index += 1
     return count
 
 
@@ -113,10 +113,10 @@ def pile_up(
     for step in range(begin, end):
         tops[step] = 0
     state = np.uint64(0)
-    for one in listed:
-        state += _hashed(one, least[one])
-        for step in range(first[one], last[one]):
-            tops[step] = max(tops[step], least[one]) + size[one]
+    for item in listed:
+        state += _hashed(item, least[item])
+        for step in range(first[item], last[item]):
+            tops[step] = max(tops[step], least[item]) + size[item]
             if tops[step] > capacity:
                 return step, state
     return -1, state
@@ -144,15 +144,15 @@ def choose_step(
             choices[inside] = 0
             above[inside] = _FAR
             lift[inside] = _FAR
-    for one in listed:
-        home = niche[first[one]]
-        within = home >= 0 and home == niche[last[one] - 1]
-        for step in range(first[one], last[one]):
+    for item in listed:
+        home = niche[first[item]]
+        within = home >= 0 and home == niche[last[item] - 1]
+        for step in range(first[item], last[item]):
             if within:
                 choices[step] += 1
-                lift[home] = min(lift[home], size[one])
+                lift[home] = min(lift[home], size[item])
             else:
-                above[step] = min(above[step], least[one])
+                above[step] = min(above[step], least[item])
     chosen = -1
     fewest = 1e300
     for step in range(begin, end):
@@ -184,30 +184,30 @@ def branches(
     count = 0
     low = floor[step]
     end = _FAR
-    for one in listed:
-        if not first[one] <= step < last[one]:
+    for item in listed:
+        if not first[item] <= step < last[item]:
             continue
-        if niche[first[one]] < 0 or niche[first[one]] != niche[last[one] - 1]:
-            end = min(end, least[one])
+        if niche[first[item]] < 0 or niche[first[item]] != niche[last[item] - 1]:
+            end = min(end, least[item])
             continue
-        _insert(found, count, one, rank)
+        _insert(found, count, item, rank)
         count += 1
-    for place in range(count):  # one that lies higher must rest on another
-        one = found[place]
+    for index in range(count):  # one that lies higher must rest on another
+        item = found[index]
         for other in listed:
             if least[other] >= end:
                 break
-            if _beside(first, last, step, one, other):
+            if _beside(first, last, step, item, other):
                 end = min(end, least[other] + size[other])
     if end - low > slack[step]:
         return count, end
-    for place in range(count):  # no gap where a buffer could lie that nothing else would keep out
-        one = found[place]
-        kept_out = low + size[one] > end
+    for index in range(count):  # no gap where a buffer could lie that nothing else would keep out
+        item = found[index]
+        kept_out = low + size[item] > end
         for other in listed:
-            if kept_out or least[other] >= low + size[one]:
+            if kept_out or least[other] >= low + size[item]:
                 break
-            kept_out = _beside(first, last, step, one, other)
+            kept_out = _beside(first, last, step, item, other)
         if not kept_out:
             return count, end
     found[count] = -1

@@ -42,19 +42,19 @@ def place_in_order(
     """
     offsets = np.zeros(len(sizes), np.int64)
     placed = np.zeros(len(sizes), bool)
-    for one in order:
-        size = sizes[one]
+    for item in order:
+        size = sizes[item]
         if size:
-            near = np.flatnonzero(placed & (first <= last[one]) & (first[one] <= last))
+            near = np.flatnonzero(placed & (first <= last[item]) & (first[item] <= last))
             near = near[np.argsort(offsets[near], kind="stable")]
             tops = np.maximum.accumulate(np.concatenate(([0], offsets[near] + sizes[near])))
             gaps = offsets[near] - tops[:-1]
             fitting = np.flatnonzero(gaps >= size)
             if fitting.size:
-                offsets[one] = tops[fitting[0] if lowest else fitting[np.argmin(gaps[fitting])]]
+                offsets[item] = tops[fitting[0] if lowest else fitting[np.argmin(gaps[fitting])]]
             else:
-                offsets[one] = tops[-1]
-            placed[one] = True
+                offsets[item] = tops[-1]
+            placed[item] = True
     return offsets
 
 

@@ -104,8 +104,8 @@ class _Search:
 
     def __init__(self, graph: OperatorGraph) -> None:
         self.number = len(graph)
-        self.needs = [sum(1 << earlier for earlier in graph.waits_for(one)) for one in range(self.number)]
-        buffers = [[graph.values[place] for place in buffer.places] for buffer in liveness(graph).buffers]
+        self.needs = [sum(1 << earlier for earlier in graph.waits_for(index)) for index in range(self.number)]
+        buffers = [[graph.values[index] for index in buffer.places] for buffer in liveness(graph).buffers]
         self.sizes = [max(value.bytes for value in members) for members in buffers]
         self.makers = [sum({1 << v.producer for v in members if v.producer is not None}) for members in buffers]
         self.users = [  # who must be done before the buffer is free: readers, and whoever writes it again
@@ -114,25 +114,25 @@ class _Search:
         ]
         self.kept = [any(value.output for value in members) for members in buffers]
         self.touched: list[list[int]] = [[] for _ in range(self.number)]
-        for place, users in enumerate(self.users):
-            for one in range(self.number):
-                if users >> one & 1:
-                    self.touched[one].append(place)
+        for index, users in enumerate(self.users):
+            for index in range(self.number):
+                if users >> index & 1:
+                    self.touched[index].append(index)
 
     def steps(self, state: _State) -> Iterator[tuple[int, _State]]:
         """Yield every operator that can run next, and the state after it."""
-        for one in range(self.number):
-            if state.done >> one & 1 or self.needs[one] & ~state.done:
+        for index in range(self.number):
+            if state.done >> index & 1 or self.needs[index] & ~state.done:
                 continue
-            done = state.done | 1 << one
+            done = state.done | 1 << index
             during, after = state.live, state.live
-            for place in self.touched[one]:
-                fresh = self.makers[place] >> one & 1 and not self.makers[place] & state.done
-                during += self.sizes[place] if fresh else 0
-                after += self.sizes[place] if fresh else 0
-                if not self.users[place] & ~done and not self.kept[place]:
-                    after -= self.sizes[place]
-            yield one, _State(max(state.peak, during), state.left - 1, done, after)
+            for value in self.touched[index]:
+                fresh = self.makers[value] >> index & 1 and not self.makers[value] & state.done
+                during += self.sizes[value] if fresh else 0
+                after += self.sizes[value] if fresh else 0
+                if not self.users[value] & ~done and not self.kept[value]:
+                    after -= self.sizes[value]
+            yield index, _State(max(state.peak, during), state.left - 1, done, after)
 
     def exact(self, limit: int) -> tuple[tuple[int, ...] | None, bool]:
         """Return the order with the smallest peak, or None where too many sets lie in the way."""
@@ -175,6 +175,6 @@ class _Search:
     def _path(came: dict[int, tuple[int, int]], done: int) -> tuple[int, ...]:
         order = []
         while done:
-            done, one = came[done]
-            order.append(one)
+            done, step = came[done]
+            order.append(step)
         return tuple(reversed(order))

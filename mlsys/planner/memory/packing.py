@@ -131,15 +131,15 @@ def search_offsets(
                 top -= 1
                 mode = _FAILED
                 continue
-            one = options[base[top] + turn[top]]
+            item = options[base[top] + turn[top]]
             turn[top] += 1
             begin, end = begins[top], ends[top]
-            if one >= 0:
-                offsets[one] = floor[at[top]]
-                for here in range(first[one], last[one]):
-                    floor[here] = offsets[one] + size[one]
-                left[one] = False
-                trail[placed] = one
+            if item >= 0:
+                offsets[item] = floor[at[top]]
+                for here in range(first[item], last[item]):
+                    floor[here] = offsets[item] + size[item]
+                left[item] = False
+                trail[placed] = item
                 placed += 1
             else:
                 floor[at[top]] = gap_end[top]

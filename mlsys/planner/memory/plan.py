@@ -113,15 +113,21 @@ class MemoryPlan:
             shown = tuple(sorted(shown, key=lambda one: (-one.bytes, one.first)))[:largest]
         steps = self.liveness.steps
         rows = [
-            (" → ".join(one.values), f"{one.offset:,}", f"{one.bytes:,}", steps[one.first], steps[one.last])
-            for one in shown
+            (
+                " → ".join(buffer.values),
+                f"{buffer.offset:,}",
+                f"{buffer.bytes:,}",
+                steps[buffer.first],
+                steps[buffer.last],
+            )
+            for buffer in shown
         ]
         heads = ("value", "offset, byte", "size, byte", "from", "to")
         return Table(f"{self.network}: {len(self.placements)} buffers in {compact(self.peak)}", heads, rows)
 
     def explain(self, largest: int = 8) -> str:
         """Return the plan in sentences, and its largest buffers."""
-        found = self.liveness
+        liveness = self.liveness
         step = int(np.argmax(self.live)) if self.live else 0
         share = self.peak.m_as("byte") / self.sum.m_as("byte") if self.sum.m_as("byte") else 0.0
         if self.proved:
@@ -132,11 +138,11 @@ class MemoryPlan:
         beside += [f"{compact(self.inputs)} of inputs"] if self.inputs.magnitude else []
         shared = sum(len(placement.values) > 1 for placement in self.placements)
         lines = [
-            f"{self.network}: {compact(self.peak)} hold {len(self.placements)} buffers over {len(found.steps)} steps "
-            f"(strategy {self.strategy}, alignment {self.alignment} byte).",
+            f"{self.network}: {compact(self.peak)} hold {len(self.placements)} buffers over {len(liveness.steps)} "
+            f"steps (strategy {self.strategy}, alignment {self.alignment} byte).",
             f"Lower bound {compact(self.lower_bound)}, {verdict}.",
             f"Side by side they would take {compact(self.sum)}: the plan needs {share:.1%} of it.",
-            f"Fullest at step {step}, {found.steps[step]}." if found.steps else "",
+            f"Fullest at step {step}, {liveness.steps[step]}." if liveness.steps else "",
             f"Beside them lie {' and '.join(beside)}.",
         ]
         lines += [f"{shared} buffers hold several values, one after the other, in place."] if shared else []
@@ -220,12 +226,12 @@ def compare_strategies(
     >>> sorted(plan.strategy for plan in compare_strategies(alone))
     ['breadth', 'first-come', 'lifetime', 'size']
     """
-    found = liveness(workload, order=order, schedule=schedule, in_place=in_place, inputs=inputs)
-    plans = (_planned(found, strategy, alignment) for strategy in STRATEGIES)
+    lifetimes = liveness(workload, order=order, schedule=schedule, in_place=in_place, inputs=inputs)
+    plans = (_planned(lifetimes, strategy, alignment) for strategy in STRATEGIES)
     return tuple(sorted(plans, key=lambda plan: plan.peak.m_as("byte")))
 
 
-def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> MemoryPlan:
+def _planned(liveness: Liveness, strategy: str, alignment: Quantity | None) -> MemoryPlan:
     if strategy not in CHOICES:
         meant = did_you_mean(str(strategy), CHOICES)
         raise UnknownNameError(f"plan_memory(): no strategy {strategy!r}. Known: {', '.join(CHOICES)}.{meant}")
@@ -233,10 +239,10 @@ def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> Memo
         checked_number("plan_memory", "alignment", Q_(64, "byte") if alignment is None else alignment, _ALIGNMENT, {})
     )
     rows = np.array(
-        [(-(-buffer.bytes // grain) * grain, buffer.first, buffer.last) for buffer in found.buffers], np.int64
+        [(-(-buffer.bytes // grain) * grain, buffer.first, buffer.last) for buffer in liveness.buffers], np.int64
     )
     sizes, first, last = rows.reshape(-1, 3).T
-    steps = len(found.steps)
+    steps = len(liveness.steps)
     least = int(live_bytes(sizes.tolist(), first.tolist(), last.tolist(), steps).max(initial=0))
     if strategy == "exact":
         offsets, proved = smallest_offsets(sizes, first, last)
@@ -251,10 +257,10 @@ def _planned(found: Liveness, strategy: str, alignment: Quantity | None) -> Memo
         offsets = tried[strategy]
         proved = peak_of(offsets, sizes) == least
     placements = tuple(
-        Placement(one.values, int(size), one.first, one.last, one.places, int(offset))
-        for one, offset, size in zip(found.buffers, offsets, sizes, strict=True)
+        Placement(buffer.values, int(size), buffer.first, buffer.last, buffer.places, int(offset))
+        for buffer, offset, size in zip(liveness.buffers, offsets, sizes, strict=True)
     )
-    return MemoryPlan(found, strategy, grain, placements, proved)
+    return MemoryPlan(liveness, strategy, grain, placements, proved)
 
 
 def conflicts(plan: MemoryPlan, schedule: Schedule) -> tuple[tuple[str, str], ...]:
@@ -292,7 +298,7 @@ def conflicts(plan: MemoryPlan, schedule: Schedule) -> tuple[tuple[str, str], ..
     finish = max(end.values(), default=0.0)
     spans = []
     for one in plan.placements:
-        made = [graph.values[place] for place in one.places]
+        made = [graph.values[index] for index in one.places]
         born = min(0.0 if value.producer is None else start[value.producer] for value in made)
         users = [end[user] for value in made for user in value.consumers]
         users += [end[value.producer] for value in made if value.producer is not None]

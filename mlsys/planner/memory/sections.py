@@ -59,8 +59,8 @@ class Sections:
 
     def by_rules(self) -> np.ndarray:
         """Return the offsets of the rule of thumb that needs least, bytes, in the order of the input."""
-        found = [rule(self.size, self.first, self.last - 1) for rule in STRATEGIES.values()]
-        return self._told(min(found, key=lambda offsets: peak_of(offsets, self.size)))
+        plans = [rule(self.size, self.first, self.last - 1) for rule in STRATEGIES.values()]
+        return self._told(min(plans, key=lambda offsets: peak_of(offsets, self.size)))
 
     def _told(self, found: np.ndarray) -> np.ndarray:
         offsets = np.empty(len(found), np.int64)
@@ -103,9 +103,9 @@ class Sections:
 
         if worker not in self._failed:
             self._failed[worker] = np.zeros(1 << min(_REMEMBERED, 8 + 2 * len(self.size).bit_length()), np.uint64)
-        found = np.zeros(len(self.size), np.int64)
+        offsets = np.zeros(len(self.size), np.int64)
         outcome, looked = search_offsets(
             self.first, self.last, self.size, self.start, self.rank(turn, seed), self.capacity,
-            self._failed[worker], found, allowed, stop,
+            self._failed[worker], offsets, allowed, stop,
         )  # fmt: skip
-        return int(outcome), int(looked), self._told(found)
+        return int(outcome), int(looked), self._told(offsets)

@@ -211,17 +211,17 @@ def _verified(
     scenario: Scenario, weights: Weights, caps: Caps, finals: list[tuple[float, tuple[int, ...]]], top: int
 ) -> tuple[tuple[Fraction, Placed], ...]:
     """Return the best of the candidates, priced as exact decimals and held against every cap."""
-    found: list[tuple[Fraction, Placed]] = []
+    verified: list[tuple[Fraction, Placed]] = []
     for score, places in finals:
-        if len(found) >= top:
-            worst = sorted(entry[0] for entry in found)[top - 1]
+        if len(verified) >= top:
+            worst = sorted(entry[0] for entry in verified)[top - 1]
             if score > float(worst) + _NEAR * abs(float(worst)):
                 break
-        choices = tuple(stage.choices[place] for stage, place in zip(scenario.stages, places, strict=True))
+        choices = tuple(stage.choices[index] for stage, index in zip(scenario.stages, places, strict=True))
         placed = price(scenario, choices)
         if placed is not None and caps.allow(scenario, placed):
-            found.append((weights.score(placed), placed))
-    return _merged((), tuple(found), top)
+            verified.append((weights.score(placed), placed))
+    return _merged((), tuple(verified), top)
 
 
 def _sweep(
@@ -286,8 +286,8 @@ def _undominated(use: np.ndarray, at: np.ndarray, bound: np.ndarray, rank: np.nd
             continue
         strong = members[np.lexsort((rank[members], bound[members]))[:_DOMINATORS]]
         better = np.zeros(len(members), np.int64)
-        for one in strong:
-            margin = _NEAR * (1 + abs(use[one, 0]))
-            better += (use[members, 0] > use[one, 0] + margin) & np.all(use[members, 1:] >= use[one, 1:], axis=1)
+        for label in strong:
+            margin = _NEAR * (1 + abs(use[label, 0]))
+            better += (use[members, 0] > use[label, 0] + margin) & np.all(use[members, 1:] >= use[label, 1:], axis=1)
         keep[members[better >= top]] = False
     return np.flatnonzero(keep)

@@ -85,7 +85,7 @@ def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence
         Places of the stages, producers first.
     """
     stages = scenario.stages
-    place = {stage.name: number for number, stage in enumerate(stages)}
+    index_of = {stage.name: number for number, stage in enumerate(stages)}
     streams = {device.name: device.streams for device in scenario.devices}
     free = {name: [ZERO] * count for name, count in streams.items()}
     costs: dict[int, StageCost] = {}
@@ -95,7 +95,7 @@ def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence
         choice = choices[node]
         ready, wait, energy = ZERO, ZERO, ZERO
         for name in stages[node].after:
-            other = place[name]
+            other = index_of[name]
             arrives, hop = spans[other][1], ZERO
             if choices[other].device != choice.device:
                 link = scenario.links.get((choices[other].device, choice.device))
@@ -140,8 +140,8 @@ class _Search:
         self.scenario, self.caps, self.weights, self.top, self.most = scenario, caps, weights, top, most
         stages = scenario.stages
         self.number = len(stages)
-        place = {stage.name: number for number, stage in enumerate(stages)}
-        self.before = [[place[name] for name in stage.after] for stage in stages]
+        index_of = {stage.name: number for number, stage in enumerate(stages)}
+        self.before = [[index_of[name] for name in stage.after] for stage in stages]
         self.after: list[list[int]] = [[] for _ in stages]
         for node, earlier in enumerate(self.before):
             for other in earlier:
@@ -227,7 +227,7 @@ class _Search:
             )
         starts = [[min(range(len(c)), key=lambda place: c[place][key]) for c in self.choices] for key in (1, 2)]
         starts += [
-            [next((place for place, choice in enumerate(c) if choice[0] == device), 0) for c in self.choices]
+            [next((index for index, choice in enumerate(c) if choice[0] == device), 0) for c in self.choices]
             for device in range(len(self.devices))
         ]
         for picks in starts:

@@ -96,22 +96,22 @@ def plan(
     caps = caps_of(scenario)
     penalty = exact(float(switch_penalty))
     if goal == "throughput":
-        found, scores = _throughput(search, caps, top)
+        plans, scores = _throughput(search, caps, top)
     else:
         weights = _weights(search, caps, goal, exact(float(weight)), penalty)
-        found = Found((), float("inf"), True, 0) if weights is None else search(weights, caps, top)
-        scores = [score for score, _ in found.best]
-    if strategy == "exact" and not found.proven:
+        plans = Found((), float("inf"), True, 0) if weights is None else search(weights, caps, top)
+        scores = [score for score, _ in plans.best]
+    if strategy == "exact" and not plans.proven:
         raise ArgumentError(
             f"plan(): `strategy` 'exact' found no proof within {max_exact_states:,} partial placements; the gap is "
-            f"at most {float(scores[0]) / found.bound - 1 if scores and found.bound > 0 else float('inf'):.3g}. "
+            f"at most {float(scores[0]) / plans.bound - 1 if scores and plans.bound > 0 else float('inf'):.3g}. "
             "Write e.g. strategy='auto', or a larger max_exact_states"
         )
-    ranked = tuple(Ranked(float(score), placed) for score, (_, placed) in zip(scores, found.best, strict=True))
+    ranked = tuple(Ranked(float(score), placed) for score, (_, placed) in zip(scores, plans.best, strict=True))
     binding = () if ranked else _binding(search, scenario, caps)
-    proven = found.proven and search.proven
+    proven = plans.proven and search.proven
     return PlanResult(
-        scenario, goal, "exact" if proven else "beam", proven, ranked, found.bound, binding, search.labels, weight
+        scenario, goal, "exact" if proven else "beam", proven, ranked, plans.bound, binding, search.labels, weight
     )
 
 
@@ -124,10 +124,10 @@ class _Search:
         self.proven, self.labels = True, 0
 
     def __call__(self, weights: Weights, caps: Caps, top: int) -> Found:
-        found = search_chain(self.scenario, weights, caps, top=top, most_labels=self.most, width=self.width)
-        self.proven &= found.proven
-        self.labels += found.labels
-        return found
+        plans = search_chain(self.scenario, weights, caps, top=top, most_labels=self.most, width=self.width)
+        self.proven &= plans.proven
+        self.labels += plans.labels
+        return plans
 
 
 def _weights(search: _Search, caps: Caps, goal: str, weight: Fraction, penalty: Fraction) -> Weights | None:
@@ -149,10 +149,10 @@ def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Frac
         room = limit * (1 - Fraction(1, 10**9)) if strict else limit
         return search(_LATENCY, Caps((*caps.entries, *((f"busy_ms {name}", room) for name in names))), 1)
 
-    found = search(_LATENCY, caps, 1)
-    if not found.best:
-        return found, []
-    best = found.best[0][1]
+    plans = search(_LATENCY, caps, 1)
+    if not plans.best:
+        return plans, []
+    best = plans.best[0][1]
     low, high = Fraction(0), best.bottleneck
     while high - low > high / 10**9:
         middle = (low + high) / 2
@@ -192,8 +192,8 @@ def _least(search: _Search, others: Caps, name: str) -> Fraction | None:
     weights = {"latency_ms": _LATENCY, "energy_mj": _ENERGY}.get(name)
     if weights is None:
         return None
-    found = search(weights, others, 1)
-    return found.best[0][0] if found.best else None
+    plans = search(weights, others, 1)
+    return plans.best[0][0] if plans.best else None
 
 
 def _broken_chain(scenario: Scenario) -> str:

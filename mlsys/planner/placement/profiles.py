@@ -74,13 +74,13 @@ def scenario_of(
     operators = next(iter(analyses.values())).operators
     often = Counter(operator.name for operator in operators)
     stages = []
-    for place, operator in enumerate(operators):
+    for index, operator in enumerate(operators):
         weights, data = float(operator.weights.m_as("MB")), float(operator.data.m_as("MB"))
         profiles = {}
         for name, found in analyses.items():
-            time = float(found.operators[place].estimate.m_as("ms"))
+            time = float(found.operators[index].estimate.m_as("ms"))
             profiles[name] = {"latency_ms": time, "energy_mj": time * powers[name], "memory_mb": weights}
-        unique = operator.name if often[operator.name] == 1 else f"{operator.name} #{place}"
+        unique = operator.name if often[operator.name] == 1 else f"{operator.name} #{index}"
         stages.append({"name": unique, "output_mb": max(0.0, data - weights) / 2, "profiles": profiles})
     links = [
         {
@@ -114,12 +114,12 @@ def _power(twin: Device) -> float | None:
     return view(twin).tdp
 
 
-def _joined(one: Device, other: Device) -> dict[str, float]:
+def _joined(device: Device, other: Device) -> dict[str, float]:
     """Return latency and bandwidth between two devices, each direction: the narrower and the slower end decides."""
     from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
 
-    name = next((name for name in ("PCIe", "USB") if name in one.links and name in other.links), None)
-    ends = [view(twin).link(name) for twin in (one, other)] if name else []
+    name = next((name for name in ("PCIe", "USB") if name in device.links and name in other.links), None)
+    ends = [view(twin).link(name) for twin in (device, other)] if name else []
     waits = [end.quantity("latency") for end in ends if end.has("latency")] or [LATENCY_PCIE_GEN3]
     rates = [end.quantity("bandwidth") for end in ends] or [PCIE_GEN4_BW]
     return {

@@ -169,11 +169,11 @@ def _table(listed: list[dict[str, Any]]) -> str:
     }
     cells = [[titles.get(head, head) for head in heads]]
     cells += [[row[head] if isinstance(row[head], str) else f"{row[head]:,.2f}" for head in heads] for row in listed]
-    wide = [max(len(line[place]) for line in cells) for place in range(len(heads))]
+    wide = [max(len(line[index]) for line in cells) for index in range(len(heads))]
     return "\n".join(
         "  ".join(
-            cell.ljust(size) if place < len(heads) - 6 else cell.rjust(size)
-            for place, (cell, size) in enumerate(zip(line, wide, strict=True))
+            cell.ljust(size) if index < len(heads) - 6 else cell.rjust(size)
+            for index, (cell, size) in enumerate(zip(line, wide, strict=True))
         ).rstrip()
         for line in cells
     )

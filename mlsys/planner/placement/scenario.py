@@ -184,8 +184,8 @@ class Scenario:
         entries = self.data["stages"]
         graph = self.is_graph
         listed = []
-        for place, entry in enumerate(entries):
-            before = [entries[place - 1]["name"]] if place and not graph else []
+        for index, entry in enumerate(entries):
+            before = [entries[index - 1]["name"]] if index and not graph else []
             listed.append(Stage(entry["name"], _choices(entry), tuple(sorted(entry.get("after", before)))))
         if not graph:
             return tuple(listed)

@@ -79,19 +79,19 @@ def peak_temperatures(scenario: Scenario, placed: Placed, rate_hz: float) -> dic
 
     All that a device does in a run is taken as one burst, which is warmer than the same heat in several.
     """
-    found = {}
+    peaks = {}
     for device in scenario.devices:
         if device.resistance is None or device.capacity is None or device.name not in placed.heat:
             continue
         on, period = float(placed.busy[device.name]) / 1e3, 1 / rate_hz
-        found[device.name] = float(scenario.ambient) + ripple_peak(
+        peaks[device.name] = float(scenario.ambient) + ripple_peak(
             float(placed.heat[device.name]) / 1e3,
             min(on, period),
             period,
             resistance=float(device.resistance),
             capacity=float(device.capacity),
         )
-    return found
+    return peaks
 
 
 def holds_rate(scenario: Scenario, placed: Placed, rate_hz: float) -> bool:

@@ -34,8 +34,8 @@ def decimal_text(value: float | Fraction) -> str:
 def cap_in_words(scenario: Scenario, name: str, limit: Fraction, least: Fraction | None) -> str:
     """Return which cap it is, what it allows, and the least that is possible where that is known."""
     kind, _, device = name.partition(" ")
-    place, unit = _CAPS[kind]
-    text = f"{place.format(device)}: at most {decimal_text(limit)} {unit}"
+    words, unit = _CAPS[kind]
+    text = f"{words.format(device)}: at most {decimal_text(limit)} {unit}"
     if least is not None:
         text += f", and the least under the other caps is {decimal_text(least)} {unit}"
     return text

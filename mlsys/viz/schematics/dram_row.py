@@ -34,25 +34,27 @@ def dram_rows(ax: Axes, rows: int = 4, columns: int = 4) -> Axes:
         In each word the turn in which it is read; filled where its row was open already, white and framed
         where the row had to be opened first. Below each bank, its row buffer.
     """
-    along = [_WORD * place for place in range(rows * columns)]
+    along = [_WORD * index for index in range(rows * columns)]
     down = [_WORD * (row * columns + column) for column in range(columns) for row in range(rows)]
     for bank, (title, walk) in enumerate((("along the rows", along), ("down the columns", down))):
-        found = row_buffer(walk, Q_(_WORD * columns, "byte"))
-        _bank(ax, bank * (columns + _GAP), rows, columns, title, walk, found)
+        accesses = row_buffer(walk, Q_(_WORD * columns, "byte"))
+        _bank(ax, bank * (columns + _GAP), rows, columns, title, walk, accesses)
     right = 2 * columns + _GAP
     ax.set(xlim=(-0.3, right + 0.3), ylim=(rows + 3.1, -1.5), aspect="equal")
     ax.set_axis_off()
     return ax
 
 
-def _bank(ax: Axes, left: float, rows: int, columns: int, title: str, walk: list[int], found: RowAccesses) -> None:
+def _bank(
+    ax: Axes, left: float, rows: int, columns: int, title: str, walk: list[int], row_accesses: RowAccesses
+) -> None:
     note(ax, left, -0.75, title, color=COLORS["primary"], fontweight="bold")
-    for turn, (address, hit) in enumerate(zip(walk, found.hits, strict=True), start=1):
+    for turn, (address, hit) in enumerate(zip(walk, row_accesses.hits, strict=True), start=1):
         row, column = divmod(address // _WORD, columns)
         box(ax, (left + column + 0.04, row + 0.04), (0.92, 0.92), str(turn), "Green" if hit else "Orange",
             hatch="" if hit else "///", role="hit" if hit else "opened")  # fmt: skip
     arrow(ax, (left + columns / 2, rows + 0.08), (left + columns / 2, rows + 0.72), COLORS["primary"])
-    last = found.rows[-1]
+    last = row_accesses.rows[-1]
     box(ax, (left, rows + 0.75), (columns, 0.85), f"row buffer: row {last + 1}", "Blue", role="buffer")
-    said = f"{found.opened} rows opened,\n{found.hits.count(True)} reads find theirs open"
+    said = f"{row_accesses.opened} rows opened,\n{row_accesses.hits.count(True)} reads find theirs open"
     ax.text(left, rows + 1.8, said, fontsize=11, va="top", color=COLORS["primary"])

@@ -45,10 +45,10 @@ def launches(ax: Axes, launch: Quantity, kernels: Mapping[str, Quantity], count:
         line = launch_timeline(launch, [length] * count)
         step, total = launch.m_as(unit), line.time.m_as(unit)
         note(ax, 0, floor + 3.1, _told(title, line.busy.m_as(unit) / total), color=COLORS["primary"])
-        for place, (asked, begun, ended) in enumerate(zip(line.asked, line.begun, line.ended, strict=True), start=1):
+        for index, (asked, begun, ended) in enumerate(zip(line.asked, line.begun, line.ended, strict=True), start=1):
             told, start, stop = (at.m_as(unit) for at in (asked, begun, ended))
-            box(ax, (told - step, floor + 1.6), (step, 0.9), str(place), "Orange", hatch="///", role="launch")
-            box(ax, (start, floor), (stop - start, 0.9), str(place), "Blue", role="kernel")
+            box(ax, (told - step, floor + 1.6), (step, 0.9), str(index), "Orange", hatch="///", role="launch")
+            box(ax, (start, floor), (stop - start, 0.9), str(index), "Blue", role="kernel")
             arrow(ax, (told, floor + 1.6), (start, floor + 0.92), COLORS["primary"], head=7)
         right = max(right, total)
         note(ax, 0, floor + 2.05, "host  ", ha="right")

@@ -52,10 +52,10 @@ def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Qua
             box(ax, (sector * block * scale, floor), (block * scale, 0.8), color="Orange", filled=moves,
                 role="moved" if moves else "left")  # fmt: skip
         for lane in range(WARP):
-            place = (lane + 0.5) * _WIDTH / WARP
-            box(ax, (place - 1.25, floor + 2.0), (2.5, 0.55), color="Blue", role="lane")
+            x = (lane + 0.5) * _WIDTH / WARP
+            box(ax, (x - 1.25, floor + 2.0), (2.5, 0.55), color="Blue", role="lane")
             asked = lane * stride * width
-            ax.plot([place, (asked + width / 2) * scale], [floor + 2.0, floor + 0.8], color=COLORS["BlueLine"],
+            ax.plot([x, (asked + width / 2) * scale], [floor + 2.0, floor + 0.8], color=COLORS["BlueLine"],
                     linewidth=0.7)  # fmt: skip
             ax.add_patch(_asked(asked * scale, floor, width * scale))
         share = f"{load.efficiency.m_as(''):.3g}"

@@ -50,13 +50,13 @@ def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
     """
     known = cases()
     model, batch = known[checked_choice("CompilerScene", "case", case, known)]
-    found = next(
+    match = next(
         result
         for result in stored_compile_results()
         if (result.model, result.batch, result.frozen) == (model, batch, frozen)
     )
     ladder = (each for each in stored_pass_results() if (each.model, each.batch) == (model, batch))
-    return found, next(ladder, None)
+    return match, next(ladder, None)
 
 
 class CompilerScene(Scene):
@@ -136,16 +136,16 @@ class CompilerScene(Scene):
         >>> print(CompilerScene().update("mlp, batch 1").summary)
         Compiled with its weights as inputs, mlp, batch 1 is slower than eager, ...
         """
-        found, ladder = stored(case, frozen)
-        guess = found.predicted
-        eager, fast = found.eager.median.m_as("s"), found.compiled.median.m_as("s")
+        result, ladder = stored(case, frozen)
+        guess = result.predicted
+        eager, fast = result.eager.median.m_as("s"), result.compiled.median.m_as("s")
         values = (eager, guess.eager if guess else 0.0, fast, guess.compiled if guess else 0.0)
         for bar, text, value in zip(self._time_bars, self._time_texts, values, strict=True):
             self._place(bar, text, 0, value / max(values), time_text(value) if value else "none")
-        counts = (found.operators, found.kernels)
-        split = f"{found.kernels}: {found.generated} written,\n{found.library} of libraries"
+        counts = (result.operators, result.kernels)
+        split = f"{result.kernels}: {result.generated} written,\n{result.library} of libraries"
         for bar, text, count, words in zip(
-            self._kernel_bars, self._kernel_texts, counts, (str(found.operators), split), strict=True
+            self._kernel_bars, self._kernel_texts, counts, (str(result.operators), split), strict=True
         ):
             self._place(bar, text, 0, count / max(counts), words)
         self._none.set_text("" if ladder else _NO_PASSES)
@@ -153,19 +153,19 @@ class CompilerScene(Scene):
             self._passes.hide()
         else:
             self._passes.show(ladder)
-        summary = _summary(case, found, ladder)
+        summary = _summary(case, result, ladder)
         return View(
             figure=self.figure,
             summary=summary,
             alt="Bars of measured and predicted times, of kernels before and after compilation, and a waterfall of "
             f"the passes. {summary}",
-            values={"result": found, "passes": ladder},
+            values={"result": result, "passes": ladder},
         )
 
 
-def _summary(case: str, found: CompileResult, ladder: PassResult | None) -> str:
-    ratio, guess = found.speedup, found.predicted
-    how = "with its weights frozen" if found.frozen else "with its weights as inputs"
+def _summary(case: str, result: CompileResult, ladder: PassResult | None) -> str:
+    ratio, guess = result.speedup, result.predicted
+    how = "with its weights frozen" if result.frozen else "with its weights as inputs"
     verdict = (
         f"runs {times(ratio.value)} as fast as eager"
         if ratio.low > 1
@@ -177,7 +177,7 @@ def _summary(case: str, found: CompileResult, ladder: PassResult | None) -> str:
     if guess is not None:
         told.append(f"The machine's rates predict {times(guess.speedup)}.")
     told.append(
-        f"Kernels go from {found.operators} to {found.kernels}; compiling took {number(found.compile_seconds)} s."
+        f"Kernels go from {result.operators} to {result.kernels}; compiling took {number(result.compile_seconds)} s."
     )
     if ladder is not None:
         best = max(range(len(ladder.factors)), key=lambda place: ladder.factors[place].value)

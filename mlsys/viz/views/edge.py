@@ -126,8 +126,8 @@ class EdgeScene(Scene):
         ax.set_ylabel("right answers, %", fontsize=9.5, color=COLORS["primary"])
         ax.tick_params(labelsize=9, colors=COLORS["primary"])
         self._open, self._full = [], []
-        for place, name in enumerate(FORMATS):
-            look = {"marker": MARKERS[place], "color": CYCLE[place], "linestyle": "none", "markersize": 8}
+        for index, name in enumerate(FORMATS):
+            look = {"marker": MARKERS[index], "color": CYCLE[index], "linestyle": "none", "markersize": 8}
             (empty,) = ax.plot([], [], markerfacecolor="white", **look)  # type: ignore[arg-type]
             (full,) = ax.plot([], [], label=name, **look)  # type: ignore[arg-type]
             self._open.append(empty)
@@ -188,9 +188,9 @@ class EdgeScene(Scene):
         self._budget.set_xdata([budget, budget])
         self._word.set_x(budget)
         self._ring.set_data([memory / 1e3], [100 * accuracy])
-        for place, name in enumerate(FORMATS):
+        for index, name in enumerate(FORMATS):
             here = [other for other in points if other.measured.precision == name]
-            for marks, wanted in ((self._open[place], False), (self._full[place], True)):
+            for marks, wanted in ((self._open[index], False), (self._full[index], True)):
                 shown = [other.objectives for other in here if other.accepted == wanted]
                 marks.set_data([row[3] / 1e3 for row in shown], [100 * row[0] for row in shown])
         verdict = "meets every budget" if point.accepted else f"is not accepted: {_first(point, budget)}"

@@ -54,16 +54,16 @@ def measured(name: str) -> Attribution:
     return attribute(measurements()[checked_choice("ExplainScene", "name", name, measurements())])
 
 
-def _parts(found: Attribution) -> dict[str, dict[Cause, float]]:
+def _parts(attribution: Attribution) -> dict[str, dict[Cause, float]]:
     """Return shares of the whole by layer and cause; what the runtime does besides stands with what no layer took."""
     works = {work.name for work in next(iter(measurements().values())).works if work.macs or work.kind == "pool"}
     rows = {name: dict.fromkeys(CAUSES, 0.0) for name in (*_names(), _REST)}
-    for layer in found.layers:
+    for layer in attribution.layers:
         row = rows[layer.name if layer.name in works else _REST]
         for cause in CAUSES:
-            row[cause] += layer.parts[cause] / found.total
-    rows[_REST]["launch"] += found.entry / found.total
-    rows[_REST]["residual"] += found.between / found.total
+            row[cause] += layer.parts[cause] / attribution.total
+    rows[_REST]["launch"] += attribution.entry / attribution.total
+    rows[_REST]["residual"] += attribution.between / attribution.total
     return rows
 
 
@@ -143,25 +143,25 @@ class ExplainScene(Scene):
         DS-CNN by eager, FP32 takes ... The longest layer is ...
         """
         checked_choice("ExplainScene", "cause", cause, CAUSES)
-        found = measured(name)
+        shown_log = measured(name)
         log = measurements()[name]
-        self._show(self._layers, {self._rows[row]: parts for row, parts in _parts(found).items()}, follow=True)
-        share = {each: value / 100 for each, value in found.shares.items()}
+        self._show(self._layers, {self._rows[row]: parts for row, parts in _parts(shown_log).items()}, follow=True)
+        share = {each: value / 100 for each, value in shown_log.shares.items()}
         speedup, limit = amdahl(share[cause], factor), amdahl(share[cause], float("inf"))
         after = {each: size / (factor if each == cause else 1) for each, size in share.items()}
         self._show(self._wholes, {0: share, 1: after})
         for row, parts in zip(_ROWS, (share, after), strict=True):
             self._texts[row].set_x(sum(parts.values()) + 0.015)
-        self._texts["measured"].set_text(_time(found.total))
-        self._texts["after"].set_text(f"{_time(found.total / speedup)}, {times(speedup)}")
+        self._texts["measured"].set_text(_time(shown_log.total))
+        self._texts["after"].set_text(f"{_time(shown_log.total / speedup)}, {times(speedup)}")
         self._limit.set_xdata([1 / limit] * 2)
         self._limit.set_visible(True)
-        summary = _summary(name, found, cause, factor, speedup, limit)
+        summary = _summary(name, shown_log, cause, factor, speedup, limit)
         return View(
             figure=self.figure,
             summary=summary,
             alt=f"Waterfall of the layers of DS-CNN, and the whole before and after a change. {summary}",
-            values={"attribution": found, "speedup": speedup, "limit": limit, "log": log},
+            values={"attribution": shown_log, "speedup": speedup, "limit": limit, "log": log},
         )
 
     @staticmethod
@@ -199,11 +199,11 @@ def _time(milliseconds: float) -> str:
     return f"{number(milliseconds)} ms" if milliseconds >= 1 else f"{number(1e3 * milliseconds)} µs"
 
 
-def _summary(name: str, found: Attribution, cause: Cause, factor: float, speedup: float, limit: float) -> str:
-    told = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in found.shares.items())
-    largest = max((layer for layer in found.layers), key=lambda layer: layer.time)
-    lines = [f"DS-CNN by {name} takes {_time(found.total)}: {told}."]
-    lines.append(f"The longest layer is {largest.name}, {percent(largest.time / found.total, 2)} of it.")
+def _summary(name: str, attribution: Attribution, cause: Cause, factor: float, speedup: float, limit: float) -> str:
+    told = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in attribution.shares.items())
+    largest = max((layer for layer in attribution.layers), key=lambda layer: layer.time)
+    lines = [f"DS-CNN by {name} takes {_time(attribution.total)}: {told}."]
+    lines.append(f"The longest layer is {largest.name}, {percent(largest.time / attribution.total, 2)} of it.")
     if factor > 1:
         lines.append(
             f"With {LOOKS[cause][2]} {times(factor)} as fast, the whole becomes {times(speedup)} as fast; without it, "

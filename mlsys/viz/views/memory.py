@@ -36,12 +36,12 @@ class MemoryValues(TypedDict):
 class _Machine(InFlight):
     """A device, what is used of its bandwidth, and where the loads in flight put it."""
 
-    def __init__(self, ax: Axes, place: int) -> None:
-        super().__init__(ax, place)
-        color = CYCLE[place]
+    def __init__(self, ax: Axes, index: int) -> None:
+        super().__init__(ax, index)
+        color = CYCLE[index]
         (self.useful,) = ax.plot([1], [1], ":", linewidth=2.2, color=color, zorder=4)
         (self.point,) = ax.plot(
-            [1], [1], MARKERS[place], markersize=11, color=color, markeredgecolor="white", zorder=7 - place,
+            [1], [1], MARKERS[index], markersize=11, color=color, markeredgecolor="white", zorder=7 - index,
             clip_on=False,
         )  # fmt: skip
         self.artists = (*self.artists, self.useful, self.point)

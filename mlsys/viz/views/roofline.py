@@ -79,12 +79,12 @@ class RooflineValues(TypedDict):
 class _Machine(Roof):
     """A roof, and the layer below it."""
 
-    def __init__(self, ax: Axes, place: int) -> None:
-        super().__init__(ax, place, bandwidth=True)
-        color, self._marker = CYCLE[place], MARKERS[place]
+    def __init__(self, ax: Axes, index: int) -> None:
+        super().__init__(ax, index, bandwidth=True)
+        color, self._marker = CYCLE[index], MARKERS[index]
         (self.gap,) = ax.plot([1, 1], [1, 1], color=color, linewidth=1.4, zorder=5)
         (self.point,) = ax.plot(
-            [1], [1], markersize=9 if place else 11, color=color, markeredgecolor="white", zorder=7 - place,
+            [1], [1], markersize=9 if index else 11, color=color, markeredgecolor="white", zorder=7 - index,
             clip_on=False,
         )  # fmt: skip
         self.artists = (*self.artists, self.gap, self.point)

@@ -27,7 +27,7 @@ def as_text(template: Template) -> str:
         return words.setdefault(text, len(words))
 
     places = [
-        [place.name, word(place.target), word(place.path), place.call, *_plain(place.ends)] for place in template.places
+        [index.name, word(index.target), word(index.path), index.call, *_plain(index.ends)] for index in template.places
     ]
     record = {
         "name": template.name,

@@ -82,7 +82,7 @@ class DrawnTape(DrawnPictures):
         else:
             width = heads * head_dim
             views = [
-                ((batch, queries, width), self.at.strides, place * width) for place in range(3)
+                ((batch, queries, width), self.at.strides, index * width) for index in range(3)
             ]  # heads of keys and values are as many as those of queries
             parts = self.sketch.look("chunk.default", self.at, views, {"chunks": 3, "dim": -1})
             sides = [self._heads(part, heads) for part in parts]
@@ -129,7 +129,7 @@ class DrawnTape(DrawnPictures):
         assert self._turns is not None
         cosine, sine = self._turns
         half = (*sheet.shape[:3], sheet.shape[3] // 2)
-        views = [(half, sheet.strides, sheet.offset + place * half[-1]) for place in range(2)]
+        views = [(half, sheet.strides, sheet.offset + index * half[-1]) for index in range(2)]
         first, second = self.sketch.look("chunk.default", sheet, views, {"chunks": 2, "dim": -1})
         kept = self._pointwise(f"{name} cosine", "mul.Tensor", sheet, cosine)
         second = self._pointwise(f"{name} negated", "neg.default", second)

@@ -102,9 +102,9 @@ class Template:
         if numbers and any(size < 1 for call in calls if call.op in _SHRINKING for size in call.out.shape):
             given = ", ".join(f"{name} {size}" for name, size in sizes.items())
             raise ArgumentError(f"{self.name!r}: nothing is left of the picture at {given}. Give a larger size")
-        usual = _usual_precision(calls, [place.call for place in self.places])
+        usual = _usual_precision(calls, [index.call for index in self.places])
         counts = [counted(call) for call in calls]
-        shared = [_quantities(one) for one in counts]
+        shared = [_quantities(counted) for counted in counts]
         precisions = [_precision(call) or usual for call in calls]
         operators = []
         for name, target, path, number, _ in self.places:
@@ -131,7 +131,7 @@ class Template:
             self.name,
             tuple(operators),
             held=self.held._replace(inputs=sum(tensor.bytes for tensor in inputs)),
-            views=sum(calls[place.call].op not in _NO_TENSORS for place in self.places) - len(operators),
+            views=sum(calls[index.call].op not in _NO_TENSORS for index in self.places) - len(operators),
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
             _again=partial(self._changed, dict(sizes)) if self.free else None,
@@ -144,19 +144,19 @@ class Template:
 
     def in_format(self, precision: str) -> Template:
         """Return the same network with every value that is stored in its usual format stored in ``precision``."""
-        old = _usual_dtype(self.calls, [place.call for place in self.places])
+        old = _usual_dtype(self.calls, [index.call for index in self.places])
         new, itemsize = TORCH_DTYPES.get(precision, precision), element_size(precision).m_as("byte")
         itemsize = int(itemsize) if itemsize == int(itemsize) else itemsize
         if old in ("", new):
             return self
-        found = next(tensor for call in self.calls for tensor in (*call.outputs, *call.inputs) if tensor.dtype == old)
+        first = next(tensor for call in self.calls for tensor in (*call.outputs, *call.inputs) if tensor.dtype == old)
 
         def stored(value: Any) -> Any:
             if type(value) is Tensor:
                 return value._replace(dtype=new, itemsize=itemsize) if value.dtype == old else value
             return tuple(stored(item) for item in value) if type(value) is tuple else value
 
-        held = self.held.scaled(itemsize / found.itemsize)
+        held = self.held.scaled(itemsize / first.itemsize)
         other = Template(self.name, self.source, held, self.expressions, self.free, self.fixed)
         other.calls = [
             call._replace(arguments=stored(call.arguments), outputs=stored(call.outputs)) for call in self.calls
@@ -174,7 +174,7 @@ class Template:
         operators: tuple[Operator, ...],
     ) -> OperatorGraph:
         """Return which operator reads what which one makes; ``numbers`` are the sizes that the calls are bound to."""
-        nodes = [(place.ends, calls[place.call], counts[place.call]) for place in self.places]
+        nodes = [(index.ends, calls[index.call], counts[index.call]) for index in self.places]
         wires = [wire._replace(tensor=wire.tensor.bound(numbers)) for wire in self.wires]
         return operator_graph(self.name, operators, nodes, wires, self.returned)
 
@@ -216,17 +216,17 @@ def _precision(call: Call) -> str | None:
 
 def _usual_precision(calls: Sequence[Call], numbers: Iterable[int]) -> str:
     """Return the format that most operators work in: what arithmetic on indices is timed at."""
-    found = Counter(_precision(calls[number]) for number in numbers)
-    found.pop(None, None)
-    return max(found, key=lambda name: found[name] or 0) or "fp32" if found else "fp32"
+    counted = Counter(_precision(calls[number]) for number in numbers)
+    counted.pop(None, None)
+    return max(counted, key=lambda name: counted[name] or 0) or "fp32" if counted else "fp32"
 
 
 def _usual_dtype(calls: Sequence[Call], numbers: Iterable[int]) -> str:
     """Return the floating format of most tensors, in the framework's spelling; "" where there is none."""
-    found = Counter(
+    counted = Counter(
         tensor.dtype
         for number in numbers
         for tensor in (*calls[number].outputs, *calls[number].inputs)
         if PRECISIONS.get(tensor.dtype, "").startswith(("fp", "bf", "tf"))
     )
-    return max(found, key=lambda name: found[name]) if found else ""
+    return max(counted, key=lambda name: counted[name]) if counted else ""

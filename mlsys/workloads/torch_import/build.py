@@ -88,11 +88,11 @@ def template_of(
         {**graph.free, **dict.fromkeys(stuck, ())},
         stuck,
     )
-    found = read_nodes(graph, expressions)
-    for node in found.nodes:
+    nodes = read_nodes(graph, expressions)
+    for node in nodes.nodes:
         _check_formats(node)
         template.add(node.name, node.target, node.path, node.call, node.ends)
-    template.wires, template.inputs, template.returned = found.wires, found.inputs, found.returned
+    template.wires, template.inputs, template.returned = nodes.wires, nodes.inputs, nodes.returned
     template.values = (
         expressions.bounds
         | graph.hints
@@ -135,9 +135,9 @@ def _check_formats(node: Node) -> None:
         return
     formats = {tensor.dtype: tensor.role for tensor in node.call.inputs if tensor.dtype != "bool"}
     if len(formats) > 1:
-        found = " and ".join(f"{dtype} ({role})" for dtype, role in formats.items())
+        given = " and ".join(f"{dtype} ({role})" for dtype, role in formats.items())
         raise ArgumentError(
-            f"from_torch(): `example_inputs` have another dtype than the weights: {node.name} would multiply {found}. "
+            f"from_torch(): `example_inputs` have another dtype than the weights: {node.name} would multiply {given}. "
             "Give the inputs in the dtype of the weights, or module.to(dtype)"
         )
 

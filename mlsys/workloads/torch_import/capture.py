@@ -247,7 +247,7 @@ def inputs_by_name(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
         if kind is inspect.Parameter.VAR_KEYWORD:
             named.update(value)
         elif kind is inspect.Parameter.VAR_POSITIONAL:
-            named.update({f"{name}.{place}": item for place, item in enumerate(value)})
+            named.update({f"{name}.{index}": item for index, item in enumerate(value)})
         else:
             named[name] = value
     return named

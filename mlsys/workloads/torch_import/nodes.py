@@ -157,10 +157,10 @@ class _Reader:
     def _inlined(self, module: torch.fx.GraphModule, node: torch.fx.Node, inner: Any, prefix: str) -> Iterator[Node]:
         part = getattr(module, str(inner.target))
         given = list(node.args)[list(node.args).index(inner) + 1 :]
-        places = [place for place in part.graph.nodes if place.op == "placeholder"]
-        for place, argument in zip(places, given, strict=False):
+        places = [node for node in part.graph.nodes if node.op == "placeholder"]
+        for index, argument in zip(places, given, strict=False):
             if isinstance(argument, torch.fx.Node) and isinstance(argument.meta.get("val"), torch.Tensor):
-                self._pass(argument.meta["val"], place.meta.get("val"), place.name)
+                self._pass(argument.meta["val"], index.meta.get("val"), index.name)
         yield from self.nodes(part, f"{prefix}{node.name}.")
         for inside, outside in zip(_results(part), _leaves(node.meta.get("val")), strict=False):
             self._pass(inside, outside, node.name)
@@ -192,7 +192,7 @@ class _Reader:
         try:
             traced = make_fx(run)(*(flat[index] for index in places))
             self._kept.append(traced)
-            made = [place for place in traced.graph.nodes if place.op == "placeholder"]
+            made = [node for node in traced.graph.nodes if node.op == "placeholder"]
             for index, place in zip(places, made, strict=True):
                 self._pass(flat[index], place.meta.get("val"), place.name)
             parts = list(self.nodes(traced, prefix))
@@ -247,8 +247,8 @@ class _Reader:
                     for tensor in _leaves(torch.fx.node.map_arg(given, lambda one: one.meta.get("val"))):
                         wires.append(self._lay(tensor, name, self._look(tensor, name).wire))
         new = [tensor for tensor in _leaves(node.meta.get("val")) if _storage(tensor) not in self._current]
-        for place, tensor in enumerate(new):
-            wires.append(self._lay(tensor, name if len(new) == 1 else f"{name}.{place}"))
+        for index, tensor in enumerate(new):
+            wires.append(self._lay(tensor, name if len(new) == 1 else f"{name}.{index}"))
         return tuple(wires)
 
     def _is_packed(self, given: Any) -> bool:
@@ -329,10 +329,10 @@ def unpacked_weights(held: object) -> tuple[tuple[str, torch.Tensor], ...]:
         try:
             with torch._C._DisableTorchDispatch():
                 weight, bias = unpack(held)
-                found = (("weight", weight.int_repr()), *((("bias", bias),) if bias is not None else ()))
+                tensors = (("weight", weight.int_repr()), *((("bias", bias),) if bias is not None else ()))
         except (RuntimeError, TypeError, NotImplementedError):
             continue
-        return found
+        return tensors
     return ()
 
 

@@ -51,7 +51,7 @@ def operator_graph(
             f"graph: {name!r} has {len(operators)} operators and was captured with {len(moving)}. "
             "Ask the captured workload itself"
         )
-    producer = {source[wire]: place for place, (ends, _, _) in enumerate(moving) for wire in ends.makes}
+    producer = {source[wire]: index for index, (ends, _, _) in enumerate(moving) for wire in ends.makes}
     there = {
         wire
         for wire, (_, tensor, _) in enumerate(wires)
@@ -59,14 +59,14 @@ def operator_graph(
     }
     reads = [_reads(ends, call, counts, source, there) for ends, call, counts in moving]
     consumers: dict[int, list[int]] = {}
-    for place, row in enumerate(reads):
+    for index, row in enumerate(reads):
         for wire in dict.fromkeys(access.value for access in row):
-            consumers.setdefault(wire, []).append(place)
+            consumers.setdefault(wire, []).append(index)
     outputs = {source[wire] for wire in returned}
     taken_over = {source[wires[wire].overwrites] for wire in producer if wires[wire].overwrites >= 0}
     given = {wire for wire in there if wires[wire].tensor.role == "input"}
     kept = sorted(there & (producer.keys() | consumers.keys() | outputs | taken_over | given))
-    number = {wire: place for place, wire in enumerate(kept)}
+    number = {wire: index for index, wire in enumerate(kept)}
     names = _unique([wires[wire].name for wire in kept])
     values = tuple(
         Value(
@@ -86,7 +86,12 @@ def operator_graph(
         name,
         tuple(operators),
         values,
-        tuple(tuple(Access(number[one.value], one.bytes, one.view, one.turned) for one in row) for row in reads),
+        tuple(
+            tuple(
+                Access(number[row_index.value], row_index.bytes, row_index.view, row_index.turned) for row_index in row
+            )
+            for row in reads
+        ),
         tuple(
             tuple(Access(number[one.value], one.bytes) for one in _writes(ends, counts, wires, source))
             for ends, _, counts in moving

@@ -111,25 +111,25 @@ class Drawn(nn.Module):
     def _last_uses(self) -> dict[int, list[int]]:
         """Return which tensors are not needed after each step."""
         last: dict[int, int] = {}
-        for place, (step, *_) in enumerate(self._program):
+        for index, (step, *_) in enumerate(self._program):
             for sheet in _sheets(tuple(value for _, value in step.arguments)):
-                last[sheet.number] = place
+                last[sheet.number] = index
         freed: dict[int, list[int]] = {}
-        for number, place in last.items():
+        for number, index in last.items():
             if number not in self._returned:
-                freed.setdefault(place, []).append(number)
+                freed.setdefault(index, []).append(number)
         return freed
 
     def forward(self, x: torch.Tensor) -> Any:
         """Return what the network makes of pictures, (batch, channels, height, width), or of (batch, tokens)."""
         values: dict[int, Any] = {number: getattr(self, name) for number, name in self._bare.items()}
         values[self._given] = x
-        for place, (step, layer, table) in enumerate(self._program):
+        for index, (step, layer, table) in enumerate(self._program):
             made = self._run(step, layer, table, values, x)
             if len(step.made) == 1:
                 made = (made,)
             values.update(zip((sheet.number for sheet in step.made), made, strict=True))
-            for number in self._last.get(place, ()):
+            for number in self._last.get(index, ()):
                 values.pop(number, None)
         results = tuple(values[number] for number in self._returned)
         return results if len(results) > 1 else results[0]

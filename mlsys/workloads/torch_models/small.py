@@ -60,8 +60,8 @@ class UNet(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return a score for each class and pixel."""
         kept: list[torch.Tensor] = []
-        for place, pair in enumerate(self.down):
-            x = pair(self.pool(x) if place else x)
+        for index, pair in enumerate(self.down):
+            x = pair(self.pool(x) if index else x)
             kept.append(x)
         for lift, pair, left in zip(self.lift, self.up, kept[-2::-1], strict=True):
             x = pair(torch.cat([left, lift(x)], 1))

@@ -53,10 +53,10 @@ def squeezenet(version: str = "1.0") -> nn.Module:
     into = 96 if early else 64
     first = nn.Conv2d(3, into, 7 if early else 3, 2)
     layers: list[nn.Module] = [first, nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True)]
-    for place, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64), start=2):
+    for index, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64), start=2):
         layers.append(_Fire(into, squeezed, 4 * squeezed))
         into = 8 * squeezed
-        if place in ((4, 8) if early else (3, 5)):
+        if index in ((4, 8) if early else (3, 5)):
             layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
     return nn.Sequential(*layers, nn.Conv2d(into, 1000, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 

@@ -66,14 +66,14 @@ def entry(name: str) -> Entry:
     >>> entry("BERT-Large").source
     'Devlin et al. 2019, NAACL, section 3'
     """
-    found = resolve(str(name))
-    if found is None:
+    resolved = resolve(str(name))
+    if resolved is None:
         spellings = {spelling for item in CATALOGUE.values() for spelling in (item.name, item.title, *item.aliases)}
         raise UnknownNameError(
             f"no network {name!r} in the catalogue of {len(CATALOGUE)}; zoo.networks() lists them."
             f"{did_you_mean(str(name), spellings)}"
         )
-    return found
+    return resolved
 
 
 def language_model(name: str) -> LanguageModel:
@@ -91,13 +91,13 @@ def language_model(name: str) -> LanguageModel:
     >>> language_model("Llama 3 8B").kv_heads
     8
     """
-    found = entry(name)
-    if found.model is None:
+    resolved = entry(name)
+    if resolved.model is None:
         raise ArgumentError(
-            f"language_model(): `name` must be a decoder language model, got {found.name!r}, which is a "
-            f"{found.family} network. Write e.g. network({found.name!r})"
+            f"language_model(): `name` must be a decoder language model, got {resolved.name!r}, which is a "
+            f"{resolved.family} network. Write e.g. network({resolved.name!r})"
         )
-    return found.model
+    return resolved.model
 
 
 def network(

@@ -17,8 +17,8 @@ def alexnet_convolutions(net: Picture) -> None:
 def vgg16_convolutions(net: Picture) -> None:
     """Append the convolutions of VGG-16 alone (Simonyan & Zisserman, ICLR 2015, table 1, column D)."""
     for stage, (convolutions, out) in enumerate(zip((2, 2, 3, 3, 3), (64, 128, 256, 512, 512), strict=True), 1):
-        for place in range(1, convolutions + 1):
-            net.conv(f"conv{stage}_{place}", out, 3)
+        for index in range(1, convolutions + 1):
+            net.conv(f"conv{stage}_{index}", out, 3)
         net.pool(2, 2)
 
 
@@ -62,10 +62,10 @@ def googlenet(net: Picture, five: int = 5) -> None:
 def _branches(net: Picture, name: str, branches: list[list[tuple]], keep: int = 0) -> None:
     """Append branches that start at the same picture and are concatenated, with ``keep`` channels pooled through."""
     start, out, end = net.shape, keep, net.shape
-    for place, branch in enumerate(branches, start=1):
+    for index, branch in enumerate(branches, start=1):
         net.shape = start
         for step, (channels, kernel, *stride) in enumerate(branch, start=1):
-            label = f"{name} {place}.{step}"
+            label = f"{name} {index}.{step}"
             if isinstance(channels, tuple):  # a fork: both convolutions read the same picture
                 fork = net.shape
                 for number, (width, shape) in enumerate(zip(channels, kernel, strict=True)):
@@ -92,23 +92,23 @@ def inception_v3(net: Picture) -> None:
     net.conv("conv4", 80, 1)
     net.conv("conv5", 192, 3, 1, 0)
     net.pool(3, 2)
-    for place, pooled in enumerate((32, 64, 64), start=1):
-        _branches(net, f"mixed 5.{place}", [[(64, 1)], [(48, 1), (64, 5)], [(64, 1), (96, 3), (96, 3)], [(pooled, 1)]])
+    for index, pooled in enumerate((32, 64, 64), start=1):
+        _branches(net, f"mixed 5.{index}", [[(64, 1)], [(48, 1), (64, 5)], [(64, 1), (96, 3), (96, 3)], [(pooled, 1)]])
     _branches(net, "mixed 6.0", [[(384, 3, 2)], [(64, 1), (96, 3), (96, 3, 2)]], keep=net.channels)
-    for place, c in enumerate((128, 160, 160, 192), start=1):
+    for index, c in enumerate((128, 160, 160, 192), start=1):
         seven = [(c, 1), (c, (1, 7)), (192, (7, 1))]
         double = [(c, 1), (c, (7, 1)), (c, (1, 7)), (c, (7, 1)), (192, (1, 7))]
-        _branches(net, f"mixed 6.{place}", [[(192, 1)], seven, double, [(192, 1)]])
+        _branches(net, f"mixed 6.{index}", [[(192, 1)], seven, double, [(192, 1)]])
     _branches(
         net,
         "mixed 7.0",
         [[(192, 1), (320, 3, 2)], [(192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)]],
         keep=net.channels,
     )
-    for place in (1, 2):
+    for index in (1, 2):
         forked = [(384, 1), ((384, 384), _FORK)]
         deeper = [(448, 1), (384, 3), ((384, 384), _FORK)]
-        _branches(net, f"mixed 7.{place}", [[(320, 1)], forked, deeper, [(192, 1)]])
+        _branches(net, f"mixed 7.{index}", [[(320, 1)], forked, deeper, [(192, 1)]])
     net.classify(1000)
 
 
@@ -120,21 +120,21 @@ def inception_v4(net: Picture) -> None:
     _branches(net, "stem 4", [[(96, 3, 2)]], keep=64)
     _branches(net, "stem 5", [[(64, 1), (96, 3, 1)], [(64, 1), (64, (1, 7)), (64, (7, 1)), (96, 3, 1)]])
     _branches(net, "stem 6", [[(192, 3, 2)]], keep=192)
-    for place in range(1, 5):
-        _branches(net, f"A{place}", [[(96, 1)], [(64, 1), (96, 3)], [(64, 1), (96, 3), (96, 3)], [(96, 1)]])
+    for index in range(1, 5):
+        _branches(net, f"A{index}", [[(96, 1)], [(64, 1), (96, 3)], [(64, 1), (96, 3), (96, 3)], [(96, 1)]])
     _branches(net, "reduction A", [[(384, 3, 2)], [(192, 1), (224, 3), (256, 3, 2)]], keep=net.channels)
-    for place in range(1, 8):
+    for index in range(1, 8):
         seven = [(192, 1), (224, (1, 7)), (256, (7, 1))]
         double = [(192, 1), (192, (7, 1)), (224, (1, 7)), (224, (7, 1)), (256, (1, 7))]
-        _branches(net, f"B{place}", [[(384, 1)], seven, double, [(128, 1)]])
+        _branches(net, f"B{index}", [[(384, 1)], seven, double, [(128, 1)]])
     _branches(
         net,
         "reduction B",
         [[(192, 1), (192, 3, 2)], [(256, 1), (256, (1, 7)), (320, (7, 1)), (320, 3, 2)]],
         keep=net.channels,
     )
-    for place in range(1, 4):
+    for index in range(1, 4):
         forked = [(384, 1), ((256, 256), _FORK)]
         deeper = [(384, 1), (448, (3, 1)), (512, (1, 3)), ((256, 256), _FORK)]
-        _branches(net, f"C{place}", [[(256, 1)], forked, deeper, [(256, 1)]])
+        _branches(net, f"C{index}", [[(256, 1)], forked, deeper, [(256, 1)]])
     net.classify(1000)

@@ -9,10 +9,10 @@ def _heads(
     net: Picture, features: list[Shape], priors: tuple[int, ...], classes: int, kernel: int, stride: int = 1
 ) -> None:
     """Append the boxes and the scores that each feature map predicts for each prior."""
-    for place, (shape, boxes) in enumerate(zip(features, priors, strict=True), start=1):
+    for index, (shape, boxes) in enumerate(zip(features, priors, strict=True), start=1):
         for name, outputs in (("boxes", 4), ("scores", classes)):
             net.shape = shape
-            net.conv(f"head {place} {name}", boxes * outputs, kernel, stride, norm=False, act=None)
+            net.conv(f"head {index} {name}", boxes * outputs, kernel, stride, norm=False, act=None)
 
 
 def ssd_resnet34(net: Picture) -> None:
@@ -31,11 +31,11 @@ def ssd_resnet34(net: Picture) -> None:
             net.conv(f"conv4_{block} shortcut", 256, 1, act=None)
         net.shortcut(f"conv4_{block}", "relu")
     features = [net.shape]
-    for place, (narrow, out, stride, padding) in enumerate(
+    for index, (narrow, out, stride, padding) in enumerate(
         ((256, 512, 2, 1), (256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 2, 0), (128, 256, 1, 0)), start=1
     ):
-        net.conv(f"extra {place}a", narrow, 1, norm=False)
-        net.conv(f"extra {place}b", out, 3, stride, padding, norm=False)
+        net.conv(f"extra {index}a", narrow, 1, norm=False)
+        net.conv(f"extra {index}b", out, 3, stride, padding, norm=False)
         features.append(net.shape)
     _heads(net, features, (4, 6, 6, 6, 4, 4), 81, 3, stride=3)
 
@@ -49,9 +49,9 @@ def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int =
         after = mobilenet_v2_stages(net, width)
         net.conv("last", 1280, 1, act="relu6")
         features = [(6 * after[4][0], *after[4][1:]), net.shape]
-    for place, out in enumerate((512, 256, 256, 128), start=1):
-        net.conv(f"extra {place}a", out // 2, 1, act="relu6")
-        net.conv(f"extra {place}b", out, 3, 2, "same", act="relu6")
+    for index, out in enumerate((512, 256, 256, 128), start=1):
+        net.conv(f"extra {index}a", out // 2, 1, act="relu6")
+        net.conv(f"extra {index}b", out, 3, 2, "same", act="relu6")
         features.append(net.shape)
     _heads(net, features, (3, 6, 6, 6, 6, 6), classes, 1)
 
@@ -60,20 +60,20 @@ def retinanet(net: Picture, classes: int = 264) -> None:
     """Lin et al., ICCV 2017, as MLPerf runs it: ResNeXt-50 32×4d, 800 × 800, the classes of OpenImages."""
     backbone = resnet_stages(net, 50, groups=32, width=4)[1:]
     pyramid = []
-    for place, shape in enumerate(backbone, start=3):
+    for index, shape in enumerate(backbone, start=3):
         net.shape = shape
-        net.conv(f"lateral {place}", 256, 1, norm=False, act=None)
-        net.conv(f"pyramid {place}", 256, 3, norm=False, act=None)
+        net.conv(f"lateral {index}", 256, 1, norm=False, act=None)
+        net.conv(f"pyramid {index}", 256, 3, norm=False, act=None)
         pyramid.append(net.shape)
-    for place in (6, 7):
-        net.conv(f"pyramid {place}", 256, 3, 2, norm=False, act=None)
+    for index in (6, 7):
+        net.conv(f"pyramid {index}", 256, 3, 2, norm=False, act=None)
         pyramid.append(net.shape)
     for level, shape in enumerate(pyramid, start=3):
         first = len(net.operators)
         for head, outputs in (("scores", 9 * classes), ("boxes", 9 * 4)):
             net.shape = shape
-            for place in range(1, 5):
-                net.conv(f"{head} {level}.{place}", 256, 3, norm=False)
+            for index in range(1, 5):
+                net.conv(f"{head} {level}.{index}", 256, 3, norm=False)
             net.conv(f"{head} {level}", outputs, 3, norm=False, act=None)
         if level > 3:  # all levels share the weights of the first
             net.operators[first:] = [net.without_parameters(operator) for operator in net.operators[first:]]

@@ -333,11 +333,11 @@ class LanguageModel:
         visited = self.experts * (1 - (1 - self.active_experts / self.experts) ** rows)
         first = len(tape.operators)
         self._feed_forward(tape, "experts", visits, self.ffn)
-        for place in range(first, len(tape.operators)):
-            operator = tape.operators[place]
+        for index in range(first, len(tape.operators)):
+            operator = tape.operators[index]
             if operator.kind == "gemm":
                 weights = operator.weights * visited
-                tape.operators[place] = replace(
+                tape.operators[index] = replace(
                     operator,
                     weights=weights,
                     data=operator.data - operator.weights + weights,

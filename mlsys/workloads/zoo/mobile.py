@@ -21,10 +21,10 @@ def mobilenet_v1_stages(net: Picture, width: float = 1.0, bias: bool = False) ->
     """Append all but the classifier; return the shape after each separable convolution."""
     net.conv("conv1", divisible(32 * width), 3, 2, "same", bias=bias)
     after = []
-    for place, (out, stride) in enumerate(MOBILENET_V1, start=2):
+    for index, (out, stride) in enumerate(MOBILENET_V1, start=2):
         into = net.channels
-        net.conv(f"conv{place} depthwise", into, 3, stride, "same", groups=into, bias=bias)
-        net.conv(f"conv{place} pointwise", divisible(out * width), 1, bias=bias)
+        net.conv(f"conv{index} depthwise", into, 3, stride, "same", groups=into, bias=bias)
+        net.conv(f"conv{index} pointwise", divisible(out * width), 1, bias=bias)
         after.append(net.shape)
     return after
 
@@ -97,9 +97,9 @@ MOBILENET_V3 = {
 def mobilenet_v3(net: Picture, size: str) -> None:
     """Howard et al., ICCV 2019, table 1 (large) and 2 (small)."""
     net.conv("conv1", 16, 3, 2, act=_HS)
-    for place, (kernel, expanded, out, excited, act, stride) in enumerate(MOBILENET_V3[size], start=1):
+    for index, (kernel, expanded, out, excited, act, stride) in enumerate(MOBILENET_V3[size], start=1):
         squeezed = divisible(expanded / 4) if excited else 0
-        _inverted(net, f"block {place}", expanded, out, kernel, stride, act, squeezed)
+        _inverted(net, f"block {index}", expanded, out, kernel, stride, act, squeezed)
     net.conv("last", 6 * net.channels, 1, act=_HS)
     net.global_pool()
     hidden = 1280 if size == "large" else 1024

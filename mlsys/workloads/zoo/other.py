@@ -23,20 +23,20 @@ def dlrm(tape: Tape, batch: int, crossed: bool = False) -> None:
     width = 128
 
     def mlp(name: str, widths: tuple[int, ...]) -> None:
-        for place, (inputs, outputs) in enumerate(pairwise(widths), start=1):
-            tape.dense(f"{name} {place}", batch, inputs, outputs)
-            tape.activation(f"{name} {place} relu", batch * outputs, "relu")
+        for index, (inputs, outputs) in enumerate(pairwise(widths), start=1):
+            tape.dense(f"{name} {index}", batch, inputs, outputs)
+            tape.activation(f"{name} {index} relu", batch * outputs, "relu")
 
     mlp("bottom", (13, 512, 256, width))
-    for place, (rows, hot) in enumerate(zip(DLRM_ROWS, DLRM_HOT, strict=True), start=1):
-        tape.embedding(f"table {place}", batch, width, rows * width, tables=hot if crossed else 1)
+    for index, (rows, hot) in enumerate(zip(DLRM_ROWS, DLRM_HOT, strict=True), start=1):
+        tape.embedding(f"table {index}", batch, width, rows * width, tables=hot if crossed else 1)
     vectors = len(DLRM_ROWS) + 1
     if crossed:
         joined = vectors * width
-        for place in range(1, 4):
-            tape.dense(f"cross {place} down", batch, joined, 512, bias=False)
-            tape.dense(f"cross {place} up", batch, 512, joined)
-            tape.ride_along(f"cross {place} multiply", batch * joined, 2, inputs=3)
+        for index in range(1, 4):
+            tape.dense(f"cross {index} down", batch, joined, 512, bias=False)
+            tape.dense(f"cross {index} up", batch, 512, joined)
+            tape.ride_along(f"cross {index} multiply", batch * joined, 2, inputs=3)
     else:
         tape.batched("interaction", vectors, vectors, width, batch)
         joined = width + vectors * (vectors - 1) // 2
@@ -50,8 +50,8 @@ def tpu_dense(tape: Tape, batch: int, layers: int, weights: int) -> None:
     not the widths; a roofline needs no more than the sums.
     """
     width = round((weights / layers) ** 0.5)
-    for place in range(1, layers + 1):
-        tape.dense(f"dense {place}", batch, width, width, bias=False)
+    for index in range(1, layers + 1):
+        tape.dense(f"dense {index}", batch, width, width, bias=False)
 
 
 def tpu_cnn0(net: Picture) -> None:
@@ -60,5 +60,5 @@ def tpu_cnn0(net: Picture) -> None:
     2888 operations for each weight byte at batch 8 are 361 uses of a weight in a picture: 19 × 19,
     a board of Go. Eight million weights in 16 layers of 3 × 3 are then 236 channels.
     """
-    for place in range(1, 17):
-        net.conv(f"conv{place}", 236, 3, norm=False, bias=False)
+    for index in range(1, 17):
+        net.conv(f"conv{index}", 236, 3, norm=False, bias=False)

@@ -74,9 +74,9 @@ def regnet(net: Picture, name: str) -> None:
         fitted = round(exact / 8) * 8
         widths.append(round(fitted / group) * group)
     net.conv("stem", 32, 3, 2)
-    for place, width in enumerate(widths, start=1):
-        label, start = f"block {place}", net.shape
-        stride = 2 if place == 1 or width != widths[place - 2] else 1
+    for index, width in enumerate(widths, start=1):
+        label, start = f"block {index}", net.shape
+        stride = 2 if index == 1 or width != widths[index - 2] else 1
         net.conv(f"{label} a", width, 1)
         net.conv(f"{label} b", width, 3, stride, groups=width // group)
         if name.startswith("y"):

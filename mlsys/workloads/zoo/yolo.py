@@ -31,15 +31,15 @@ def _csp(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = Tr
     """Append a cross-stage partial block: two halves, one of them through bottlenecks of 1 × 1 and 3 × 3."""
     into, half = net.shape, out // 2
     _conv(net, f"{name} one", half)
-    one = net.shape
-    for place in range(repeats):
-        _conv(net, f"{name} bottleneck {place} a", half)
-        _conv(net, f"{name} bottleneck {place} b", half, 3)
+    shape = net.shape
+    for index in range(repeats):
+        _conv(net, f"{name} bottleneck {index} a", half)
+        _conv(net, f"{name} bottleneck {index} b", half, 3)
         if shortcut:
-            net.shortcut(f"{name} bottleneck {place}")
+            net.shortcut(f"{name} bottleneck {index}")
     net.shape = into
     _conv(net, f"{name} two", half)
-    _joined(net, one, one)
+    _joined(net, shape, shape)
     _conv(net, f"{name} three", out)
 
 
@@ -48,12 +48,12 @@ def _csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool
     half = out // 2
     _conv(net, f"{name} in", 2 * half)
     part = (half, *net.shape[1:])
-    for place in range(repeats):
+    for index in range(repeats):
         net.shape = part
-        _conv(net, f"{name} bottleneck {place} a", half, 3)
-        _conv(net, f"{name} bottleneck {place} b", half, 3)
+        _conv(net, f"{name} bottleneck {index} a", half, 3)
+        _conv(net, f"{name} bottleneck {index} b", half, 3)
         if shortcut:
-            net.shortcut(f"{name} bottleneck {place}")
+            net.shortcut(f"{name} bottleneck {index}")
     _joined(net, *(part for _ in range(2 + repeats)))
     _conv(net, f"{name} out", out)
 
@@ -80,13 +80,13 @@ def _up_and_down(
         net.upsample()
         _joined(net, net.shape, earlier)
         _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
-    found = [net.shape]
+    shapes = [net.shape]
     for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
         _conv(net, f"down again {level}", wide(channels), 3, 2)
         _joined(net, net.shape, lateral)
         _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
-        found.append(net.shape)
-    return found
+        shapes.append(net.shape)
+    return shapes
 
 
 def yolo_v5(net: Picture, size: str) -> None:
@@ -106,8 +106,8 @@ def yolo_v5(net: Picture, size: str) -> None:
         _csp(net, f"stage {level}", wide(channels), deep(repeats))
         kept.append(net.shape)
     _pooled(net, wide(1024))
-    found = _up_and_down(net, kept, wide, deep)
-    for level, shape in enumerate(found, start=3):
+    shapes = _up_and_down(net, kept, wide, deep)
+    for level, shape in enumerate(shapes, start=3):
         net.shape = shape
         net.conv(f"head {level}", 3 * (CLASSES + 5), 1, norm=False, act=None)
 
@@ -135,14 +135,14 @@ def yolo_v8(net: Picture, size: str) -> None:
         _joined(net, net.shape, earlier)
         _csp_fast(net, f"up {level}", wide(channels), deep(3), shortcut=False)
         kept[level - 2] = net.shape
-    found = [net.shape]
+    shapes = [net.shape]
     for level, channels, lateral in ((4, 256, kept[2]), (5, 512, last)):
         _conv(net, f"down again {level}", wide(channels), 3, 2)
         _joined(net, net.shape, lateral)
         _csp_fast(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
-        found.append(net.shape)
-    boxes, classes = max(16, found[0][0] // 4, 4 * BINS), max(found[0][0], min(CLASSES, 100))
-    for level, shape in enumerate(found, start=3):
+        shapes.append(net.shape)
+    boxes, classes = max(16, shapes[0][0] // 4, 4 * BINS), max(shapes[0][0], min(CLASSES, 100))
+    for level, shape in enumerate(shapes, start=3):
         for name, inner, outputs in (("boxes", boxes, 4 * BINS), ("classes", classes, CLASSES)):
             net.shape = shape
             _conv(net, f"{name} {level} a", inner, 3)
@@ -169,8 +169,8 @@ def yolox(net: Picture, size: str) -> None:
             _pooled(net, wide(channels))
         _csp(net, f"stage {level}", wide(channels), deep(repeats), shortcut=level < 5)
         kept.append(net.shape)
-    found = _up_and_down(net, kept, wide, deep)
-    for level, shape in enumerate(found, start=3):
+    shapes = _up_and_down(net, kept, wide, deep)
+    for level, shape in enumerate(shapes, start=3):
         net.shape = shape
         _conv(net, f"head {level}", wide(256))
         stem = net.shape
@@ -179,6 +179,6 @@ def yolox(net: Picture, size: str) -> None:
             _conv(net, f"{name} {level} a", wide(256), 3)
             _conv(net, f"{name} {level} b", wide(256), 3)
             inner = net.shape
-            for place, count in enumerate(outputs):
+            for index, count in enumerate(outputs):
                 net.shape = inner
-                net.conv(f"{name} {level} {place}", count, 1, norm=False, act=None)
+                net.conv(f"{name} {level} {index}", count, 1, norm=False, act=None)

@@ -55,11 +55,11 @@ def _least_cost(cost: np.ndarray, worth: np.ndarray, need: float) -> float:
     cost, worth = cost[worth > 0], worth[worth > 0]
     order = np.argsort(np.log(cost) - np.log(worth), kind="stable")
     spent = 0.0
-    for one in order:
+    for stage in order:
         if need <= 0:
             break
-        spent += float(cost[one]) * min(1.0, need / float(worth[one]))
-        need -= float(worth[one])
+        spent += float(cost[stage]) * min(1.0, need / float(worth[stage]))
+        need -= float(worth[stage])
     return spent
 
 
@@ -71,10 +71,10 @@ def _even_load(load: float, left: float, cpu: np.ndarray, acc: np.ndarray, numbe
     """
     cpu, acc = cpu[acc > 0], acc[acc > 0]
     left += float(acc.sum())
-    for one in np.argsort(np.log(cpu) - np.log(acc), kind="stable"):
+    for stage in np.argsort(np.log(cpu) - np.log(acc), kind="stable"):
         if left <= number * load:
             return load
-        slow, fast = float(cpu[one]), float(acc[one])
+        slow, fast = float(cpu[stage]), float(acc[stage])
         share = (left - number * load) / (number * slow + fast)
         if share <= 1.0:
             return load + share * slow
@@ -90,9 +90,9 @@ def _path_bound(grouped: Grouped) -> float:
     waiting = np.diff(before).copy()
     ready = np.flatnonzero(waiting == 0).tolist()
     ends = np.zeros(len(instance.ids))
-    for one in ready:
-        ends[one] = fastest[one] + ends[producers[before[one] : before[one + 1]]].max(initial=0.0)
-        for later in consumers[after[one] : after[one + 1]].tolist():
+    for stage in ready:
+        ends[stage] = fastest[stage] + ends[producers[before[stage] : before[stage + 1]]].max(initial=0.0)
+        for later in consumers[after[stage] : after[stage + 1]].tolist():
             waiting[later] -= 1
             if not waiting[later]:
                 ready.append(later)

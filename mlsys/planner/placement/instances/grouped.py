@@ -81,8 +81,8 @@ class Grouped:
         seen: dict[tuple[str, int], int] = {}
         return np.array(
             [
-                seen.setdefault(("colour", colour) if colour >= 0 else ("alone", one), len(seen))
-                for one, colour in enumerate(self.instance.colour)
+                seen.setdefault(("colour", colour) if colour >= 0 else ("alone", index), len(seen))
+                for index, colour in enumerate(self.instance.colour)
             ],
             np.int64,
         )
@@ -127,8 +127,8 @@ class Grouped:
 
         ends = self.group[self._edges]
         links = coo_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=(self.groups, self.groups))
-        found: np.ndarray = connected_components(links, connection="strong")[1]
-        return found.astype(np.int64)
+        component: np.ndarray = connected_components(links, connection="strong")[1]
+        return component.astype(np.int64)
 
     def order(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Return groups so that producers come first: depth first, ties by the file or by chance, knots together."""
@@ -142,14 +142,14 @@ class Grouped:
         np.minimum.at(first, knot, np.arange(self.number))
         rank = first if rng is None else rng.permutation(number)
         stack = sorted(np.flatnonzero(waiting == 0).tolist(), key=lambda one: -int(rank[one]))
-        place = np.empty(number, np.int64)
+        position = np.empty(number, np.int64)
         for count in range(number):
-            one = stack.pop()
-            place[one] = count
+            stage = stack.pop()
+            position[stage] = count
             fresh = []
-            for later in targets[starts[one] : starts[one + 1]].tolist():
+            for later in targets[starts[stage] : starts[stage + 1]].tolist():
                 waiting[later] -= 1
                 if not waiting[later]:
                     fresh.append(later)
             stack += sorted(fresh, key=lambda later: -int(rank[later]))
-        return np.argsort(place[self.knots], kind="stable")
+        return np.argsort(position[self.knots], kind="stable")

@@ -91,28 +91,28 @@ class Instance:
     @classmethod
     def from_data(cls, data: Any) -> Instance:
         """Read an instance from plain data; see :meth:`load`."""
-        found = _Faults()
+        faults = _Faults()
         if not isinstance(data, Mapping):
             raise ScenarioFileError("an instance is a mapping of keys to values")
         if data.get("format") != FORMAT:
-            found.add("format", f"must be {FORMAT!r}, got {data.get('format')!r}")
+            faults.add("format", f"must be {FORMAT!r}, got {data.get('format')!r}")
         if data.get("objective") not in OBJECTIVES:
-            found.add("objective", f"must be one of {', '.join(OBJECTIVES)}, got {data.get('objective')!r}")
-        nodes = _rows(data, "node", _NODE, found)
-        edges = _rows(data, "edge", _EDGE, found)
-        accelerators, memory, cpus = _devices(data.get("devices"), found)
+            faults.add("objective", f"must be one of {', '.join(OBJECTIVES)}, got {data.get('objective')!r}")
+        nodes = _rows(data, "node", _NODE, faults)
+        edges = _rows(data, "edge", _EDGE, faults)
+        accelerators, memory, cpus = _devices(data.get("devices"), faults)
         places: dict[Any, int] = {}
         for row, node in enumerate(nodes):
             if isinstance(node["id"], bool) or not isinstance(node["id"], (int, str)):
-                found.add(f"nodes.{row}", f"id must be a whole number or a text, got {short(node['id'])}")
+                faults.add(f"nodes.{row}", f"id must be a whole number or a text, got {short(node['id'])}")
             elif node["id"] in places:
-                found.add(f"nodes.{row}", f"node {node['id']!r} is there twice")
+                faults.add(f"nodes.{row}", f"node {node['id']!r} is there twice")
             else:
                 places[node["id"]] = row
             for key in ("cpu_ms", "acc_ms", "bytes"):
-                found.amount(f"nodes.{row}.{key}", node[key])
+                faults.amount(f"nodes.{row}.{key}", node[key])
             if node["acc_ok"] not in (0, 1):
-                found.add(f"nodes.{row}.acc_ok", f"must be 0 or 1, got {short(node['acc_ok'])}")
+                faults.add(f"nodes.{row}.acc_ok", f"must be 0 or 1, got {short(node['acc_ok'])}")
         transfer = [0.0] * len(nodes)
         pairs: dict[tuple[int, int], None] = {}
         for row, edge in enumerate(edges):
@@ -120,24 +120,24 @@ class Instance:
                 places.get(edge[key]) if isinstance(edge[key], (int, str)) and not isinstance(edge[key], bool) else None
                 for key in ("src", "dst")
             ]
-            for key, place in zip(("src", "dst"), ends, strict=True):
-                if place is None:
-                    found.add(f"edges.{row}.{key}", f"there is no node {short(edge[key])}")
+            for key, end in zip(("src", "dst"), ends, strict=True):
+                if end is None:
+                    faults.add(f"edges.{row}.{key}", f"there is no node {short(edge[key])}")
             if "bytes" in edge:
-                found.amount(f"edges.{row}.bytes", edge["bytes"])
-            if found.amount(f"edges.{row}.transfer_ms", edge["transfer_ms"]) and None not in ends:
+                faults.amount(f"edges.{row}.bytes", edge["bytes"])
+            if faults.amount(f"edges.{row}.transfer_ms", edge["transfer_ms"]) and None not in ends:
                 source, target = ends
                 assert source is not None and target is not None
                 if source == target:
-                    found.add(f"edges.{row}", f"node {edge['src']!r} feeds itself")
+                    faults.add(f"edges.{row}", f"node {edge['src']!r} feeds itself")
                 transfer[source] = max(transfer[source], float(edge["transfer_ms"]))
                 pairs[source, target] = None
         if not nodes:
-            found.add("nodes", "there is no node")
-        if not found.lines and not _acyclic(len(nodes), pairs):
-            found.add("edges", "the graph has a cycle")
-        if found.lines:
-            raise ScenarioFileError("\n".join(found.lines))
+            faults.add("nodes", "there is no node")
+        if not faults.lines and not _acyclic(len(nodes), pairs):
+            faults.add("edges", "the graph has a cycle")
+        if faults.lines:
+            raise ScenarioFileError("\n".join(faults.lines))
         colours: dict[Any, int] = {}
         return cls(
             str(data.get("name", "instance")),
@@ -203,18 +203,18 @@ def _devices(devices: Any, found: _Faults) -> tuple[int, float, int]:
     if not isinstance(devices, list) or not devices:
         found.add("devices", "must be a list of classes of devices")
         return 0, memory, 0
-    for number, one in enumerate(devices):
-        place = f"devices.{number}"
-        kind = one.get("class") if isinstance(one, Mapping) else None
+    for number, device in enumerate(devices):
+        path = f"devices.{number}"
+        kind = device.get("class") if isinstance(device, Mapping) else None
         if not isinstance(kind, str) or kind not in counts:
-            found.add(place, f"class must be accelerator or cpu, got {kind!r}")
+            found.add(path, f"class must be accelerator or cpu, got {kind!r}")
             continue
-        count, room = one.get("count"), one.get("memory_bytes")
+        count, room = device.get("count"), device.get("memory_bytes")
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 1000:
-            found.add(f"{place}.count", f"must be a whole number from 0 to 1000, got {count!r}")
+            found.add(f"{path}.count", f"must be a whole number from 0 to 1000, got {count!r}")
         else:
             counts[kind] += count
-        if room is not None and found.amount(f"{place}.memory_bytes", room) and kind == "accelerator":
+        if room is not None and found.amount(f"{path}.memory_bytes", room) and kind == "accelerator":
             memory = min(memory, float(room))
     return counts["accelerator"], memory, counts["cpu"]
 
@@ -225,9 +225,9 @@ def _acyclic(number: int, edges: Mapping[tuple[int, int], None] | Sequence[tuple
     for source, target in edges:
         after[source].append(target)
         waiting[target] += 1
-    ready = [one for one in range(number) if not waiting[one]]
-    for one in ready:
-        for later in after[one]:
+    ready = [index for index in range(number) if not waiting[index]]
+    for stage in ready:
+        for later in after[stage]:
             waiting[later] -= 1
             if not waiting[later]:
                 ready.append(later)
@@ -282,15 +282,15 @@ def evaluate(instance: Instance, placement: Sequence[int]) -> PlacementScore:
     loads = [0.0] * (instance.accelerators + 1)
     held = [0.0] * (instance.accelerators + 1)
     by_colour: dict[int, set[int]] = {}
-    for one, device in enumerate(placement):
-        loads[device] += instance.acc_ms[one] if device else instance.cpu_ms[one]
-        held[device] += instance.size[one]
-        if device and not instance.acc_ok[one]:
-            broken.append(f"node {instance.ids[one]!r} may not run on an accelerator")
+    for index, device in enumerate(placement):
+        loads[device] += instance.acc_ms[index] if device else instance.cpu_ms[index]
+        held[device] += instance.size[index]
+        if device and not instance.acc_ok[index]:
+            broken.append(f"node {instance.ids[index]!r} may not run on an accelerator")
         if not device and not instance.cpus:
-            broken.append(f"node {instance.ids[one]!r} runs on a CPU, and there is none")
-        if instance.colour[one] >= 0:
-            by_colour.setdefault(instance.colour[one], set()).add(device)
+            broken.append(f"node {instance.ids[index]!r} runs on a CPU, and there is none")
+        if instance.colour[index] >= 0:
+            by_colour.setdefault(instance.colour[index], set()).add(device)
     broken += [f"colour {colour} is on several devices" for colour, on in by_colour.items() if len(on) > 1]
     broken += [
         f"accelerator {device} holds {held[device]:,.0f} B, more than {instance.memory:,.0f} B"
@@ -315,9 +315,9 @@ def evaluate(instance: Instance, placement: Sequence[int]) -> PlacementScore:
 def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[float]) -> float | None:
     """Return the end of one sample: every accelerator is one block, every operator of a CPU is one of its own."""
     number = len(instance.ids)
-    block = [number + device if device else one for one, device in enumerate(placement)]
+    block = [number + device if device else index for index, device in enumerate(placement)]
     takes = {number + device: loads[device] for device in range(1, instance.accelerators + 1)}
-    takes |= {one: instance.cpu_ms[one] for one, device in enumerate(placement) if not device}
+    takes |= {index: instance.cpu_ms[index] for index, device in enumerate(placement) if not device}
     after: dict[int, set[int]] = {unit: set() for unit in takes}
     waiting = dict.fromkeys(takes, 0)
     for source, target in instance.edges:
@@ -327,9 +327,9 @@ def _latest_end(instance: Instance, placement: Sequence[int], loads: Sequence[fl
             waiting[then] += 1
     starts = dict.fromkeys(takes, 0.0)
     ready = [unit for unit in takes if not waiting[unit]]
-    for one in ready:
-        for later in after[one]:
-            starts[later] = max(starts[later], starts[one] + takes[one])
+    for stage in ready:
+        for later in after[stage]:
+            starts[later] = max(starts[later], starts[stage] + takes[stage])
             waiting[later] -= 1
             if not waiting[later]:
                 ready.append(later)

@@ -198,7 +198,7 @@ def _starts(grouped: Grouped, seed: int, until: float) -> list[Start]:
     from mlsys.planner.placement.instances.stretches import stretches
 
     arrays = _arrays(grouped)
-    found: dict[bytes, Start] = {}
+    starts: dict[bytes, Start] = {}
     serial = grouped.instance.objective == "latency"
     for number in range(_ORDERS):
         order = grouped.order(np.random.default_rng((seed, number)) if number else None)
@@ -206,10 +206,10 @@ def _starts(grouped: Grouped, seed: int, until: float) -> list[Start]:
         for one in (device, np.zeros_like(device)) if not number else (device,):
             score = evaluate(grouped.instance, one.tolist())
             over = math.inf if score.broken else score.value_ms
-            found.setdefault(one.tobytes(), (over, one, order))
+            starts.setdefault(one.tobytes(), (over, one, order))
         if number and time.monotonic() > until:
             break
-    return sorted(found.values(), key=lambda start: (start[0], start[1].tolist()))
+    return sorted(starts.values(), key=lambda start: (start[0], start[1].tolist()))
 
 
 def _jobs(

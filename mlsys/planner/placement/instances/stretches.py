@@ -24,9 +24,9 @@ def stretches(
     groups = len(order)
     units = 0
     unit_start = np.zeros(groups + 1, np.int64)
-    for place in range(groups):
-        if place == 0 or knots[order[place]] != knots[order[place - 1]]:
-            unit_start[units] = place
+    for index in range(groups):
+        if index == 0 or knots[order[index]] != knots[order[index - 1]]:
+            unit_start[units] = index
             units += 1
     unit_start[units] = groups
     best = np.full((devices, units + 1), 1e308)
@@ -37,9 +37,9 @@ def stretches(
     for first in range(units):
         # whatever ends at `first` is settled: let the unit run on the CPU, or a stretch begin here
         slow = 0.0
-        for place in range(unit_start[first], unit_start[first + 1]):
-            one = order[place]
-            for at in range(member_starts[one], member_starts[one + 1]):
+        for index in range(unit_start[first], unit_start[first + 1]):
+            stage = order[index]
+            for at in range(member_starts[stage], member_starts[stage + 1]):
                 slow += cpu[members[at]]
         for used in range(devices):
             if best[used, first] > _LARGE:
@@ -53,9 +53,9 @@ def stretches(
         load = 0.0
         held = 0.0
         for last in range(first, units):
-            for place in range(unit_start[last], unit_start[last + 1]):
-                one = order[place]
-                for at in range(member_starts[one], member_starts[one + 1]):
+            for index in range(unit_start[last], unit_start[last + 1]):
+                stage = order[index]
+                for at in range(member_starts[stage], member_starts[stage + 1]):
                     node = members[at]
                     if inside[node] != tag and fetched[node] == tag:
                         load -= transfer[node]
@@ -92,18 +92,18 @@ def stretches(
                     came[used + 1, last + 1] = first
     device = np.zeros(number, np.int64)
     used = 0
-    for one in range(devices):
-        if best[one, units] < best[used, units]:
-            used = one
+    for stage in range(devices):
+        if best[stage, units] < best[used, units]:
+            used = stage
     end = units
     while end > 0 and came[used, end] != -2:
         if came[used, end] == -1:
             end -= 1
             continue
         begin = came[used, end]
-        for place in range(unit_start[begin], unit_start[end]):
-            one = order[place]
-            for at in range(member_starts[one], member_starts[one + 1]):
+        for index in range(unit_start[begin], unit_start[end]):
+            stage = order[index]
+            for at in range(member_starts[stage], member_starts[stage + 1]):
                 device[members[at]] = used
         end = begin
         used -= 1

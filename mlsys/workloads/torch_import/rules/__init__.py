@@ -42,8 +42,8 @@ def counts_of(call: Call) -> Counts:
     if call.is_view:
         work = CallCounts("view", read=0, written=0)
     else:
-        found = _rule(call)
-        work = found(call) if found else CallCounts("unknown")
+        counts = _rule(call)
+        work = counts(call) if counts else CallCounts("unknown")
     made = 0 if call.in_place or work.kind == "view" else sum(tensor.bytes for tensor in call.outputs)
     inputs = call.inputs
     read = sum(tensor.bytes for tensor in inputs) if work.read is None else work.read
