@@ -116,10 +116,10 @@ def _leaves(value: Any, path: str) -> Iterator[str]:
 
 
 def parameters() -> Iterator[str]:
-    """Lock every number of the YAML files that are not twins."""
-    twins, apart = PACKAGE / "hardware" / "data", {PACKAGE / "hardware" / "schema.yaml"}
+    """Lock every number of the YAML files; twins and constants have locks of their own, schemas hold none."""
+    elsewhere = {PACKAGE / "hardware" / "data", PACKAGE / "_facts"}
     for path in sorted(PACKAGE.rglob("*.yaml")):
-        if twins not in path.parents and path not in apart and path.name != "sources.yaml":
+        if not elsewhere & set(path.parents) and path.name not in ("schema.yaml", "sources.yaml"):
             name = path.relative_to(PACKAGE).with_suffix("").as_posix()
             yield from _leaves(yaml.safe_load(path.read_text("utf-8")), name)
 
