@@ -187,14 +187,13 @@ def liveness(
             users = [*value.consumers, *(() if value.producer is None else (value.producer,))]
             spans[index] = born, final if value.output else max((ends[user] for user in users), default=born)
     buffers = []
-    reused = (
-        [pair for index in range(len(graph)) if (pair := _reusable(graph, index, starts, ends))] if in_place else []
-    )
+    operators = range(len(graph)) if in_place else ()
+    reused = [pair for operator in operators if (pair := _reusable(graph, operator, starts, ends))]
     for group in _groups(graph, spans, reused):
-        first, last = min(spans[operator][0] for operator in group), max(spans[operator][1] for operator in group)
-        members = tuple(sorted(group, key=lambda one: (spans[one][0], one)))
+        first, last = min(spans[member][0] for member in group), max(spans[member][1] for member in group)
+        members = tuple(sorted(group, key=lambda member: (spans[member][0], member)))
         names = tuple(graph.values[member].name for member in members)
-        buffers.append(Buffer(names, max(graph.values[operator].bytes for operator in group), first, last, members))
+        buffers.append(Buffer(names, max(graph.values[member].bytes for member in group), first, last, members))
     held = {role: sum(v.bytes for v in graph.values if v.role == role) for role in ("weight", "constant", "input")}
     return Liveness(
         graph.name,
@@ -235,7 +234,7 @@ def _groups(
     graph: OperatorGraph, spans: dict[int, tuple[int, int]], reused: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
     """Return the values that share memory one after the other; those in memory of the caller are left out."""
-    group = {span: [span] for span in spans}
+    group = {value: [value] for value in spans}
     outside = set()
 
     def join(old: int, new: int) -> None:
@@ -244,12 +243,12 @@ def _groups(
             for member in group[new]:
                 group[member] = group[old]
 
-    for span in spans:
-        old = graph.values[span].overwrites
+    for value in spans:
+        old = graph.values[value].overwrites
         if old is not None and old in group:
-            join(old, span)
+            join(old, value)
         elif old is not None:  # written into an input or a weight, which has its memory already
-            outside.add(span)
+            outside.add(value)
     for old, new in reused:
         if old in spans:
             join(old, new)

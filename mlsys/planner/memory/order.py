@@ -104,7 +104,7 @@ class _Search:
 
     def __init__(self, graph: OperatorGraph) -> None:
         self.number = len(graph)
-        self.needs = [sum(1 << earlier for earlier in graph.waits_for(index)) for index in range(self.number)]
+        self.needs = [sum(1 << earlier for earlier in graph.waits_for(operator)) for operator in range(self.number)]
         buffers = [[graph.values[index] for index in buffer.places] for buffer in liveness(graph).buffers]
         self.sizes = [max(value.bytes for value in members) for members in buffers]
         self.makers = [sum({1 << v.producer for v in members if v.producer is not None}) for members in buffers]
@@ -114,25 +114,25 @@ class _Search:
         ]
         self.kept = [any(value.output for value in members) for members in buffers]
         self.touched: list[list[int]] = [[] for _ in range(self.number)]
-        for index, users in enumerate(self.users):
-            for index in range(self.number):
-                if users >> index & 1:
-                    self.touched[index].append(index)
+        for buffer, users in enumerate(self.users):
+            for operator in range(self.number):
+                if users >> operator & 1:
+                    self.touched[operator].append(buffer)
 
     def steps(self, state: _State) -> Iterator[tuple[int, _State]]:
         """Yield every operator that can run next, and the state after it."""
-        for index in range(self.number):
-            if state.done >> index & 1 or self.needs[index] & ~state.done:
+        for operator in range(self.number):
+            if state.done >> operator & 1 or self.needs[operator] & ~state.done:
                 continue
-            done = state.done | 1 << index
+            done = state.done | 1 << operator
             during, after = state.live, state.live
-            for value in self.touched[index]:
-                fresh = self.makers[value] >> index & 1 and not self.makers[value] & state.done
-                during += self.sizes[value] if fresh else 0
-                after += self.sizes[value] if fresh else 0
-                if not self.users[value] & ~done and not self.kept[value]:
-                    after -= self.sizes[value]
-            yield index, _State(max(state.peak, during), state.left - 1, done, after)
+            for buffer in self.touched[operator]:
+                fresh = self.makers[buffer] >> operator & 1 and not self.makers[buffer] & state.done
+                during += self.sizes[buffer] if fresh else 0
+                after += self.sizes[buffer] if fresh else 0
+                if not self.users[buffer] & ~done and not self.kept[buffer]:
+                    after -= self.sizes[buffer]
+            yield operator, _State(max(state.peak, during), state.left - 1, done, after)
 
     def exact(self, limit: int) -> tuple[tuple[int, ...] | None, bool]:
         """Return the order with the smallest peak, or None where too many sets lie in the way."""
