@@ -192,8 +192,27 @@ def _basis(expression: ast.expr, space: dict[str, Any], statements: list[ast.stm
 
 
 def _names(tree: ast.AST) -> list[str]:
-    names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return list(dict.fromkeys(name for name in names if name != "Q_"))
+    return list(dict.fromkeys(name for name in _free(tree, frozenset()) if name != "Q_"))
+
+
+def _free(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
+    """Yield the names that an expression or a function takes from the page; those that it binds are its own."""
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            yield node.id
+        return
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        bound |= _stored(*(generator.target for generator in node.generators))
+    elif isinstance(node, (ast.Lambda, ast.FunctionDef)):
+        parameters = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+        bound |= parameters | (_stored(*node.body) if isinstance(node, ast.FunctionDef) else frozenset())
+    for child in ast.iter_child_nodes(node):
+        yield from _free(child, bound)
+
+
+def _stored(*trees: ast.AST) -> frozenset[str]:
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
 def _follow(

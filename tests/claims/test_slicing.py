@@ -55,6 +55,21 @@ claim(rise=rise, unit="%")
     assert set(made.facts) == {"A100_80GB/memory/HBM/bandwidth", "V100/memory/HBM/bandwidth"}
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "claim(two=len([found for found in (1, 2)]))",
+        "claim(two=max((1, 2), key=lambda found: found))",
+        "def larger(found):\n    other = found + 1\n    return other\nclaim(two=larger(1))",
+    ],
+)
+def test_a_name_that_an_expression_binds_itself_is_not_the_pages(tmp_path: Path, cell: str) -> None:
+    """``found`` is the analysis of the first cell on the page, and a mere number in each of these."""
+    made = claimed(tmp_path, "other = found.utilisation", cell)["two"]
+    assert made.value == 2
+    assert made.facts == ()
+
+
 def test_devices_of_a_loop_are_asked_for_their_facts(tmp_path: Path) -> None:
     cell = "rates = [card.memory_bw.m_as('GB/s') for card in (a100, v100)]\nclaim(spread=max(rates) / min(rates))"
     made = claimed(tmp_path, cell)["spread"]
