@@ -7,10 +7,9 @@ explains is reported as such.
 
 import re
 
+from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
 
-# F(4 × 4, 3 × 3) does the products of a 3 × 3 convolution with a quarter of the multiplications.
-WINOGRAD = 4.0
 # Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this.
 ROUNDING, BOOST = 1.005, 1.15
 # A kernel that runs again finds what the cache holds of its inputs, and overwrites outputs before they are evicted.
@@ -64,14 +63,14 @@ def _arithmetic(case: Case, factor: float) -> str:
     words = f"{case.row.software} {case.row.workload}".lower()
     if factor <= ROUNDING:
         return "rounding of the published number"
-    if "winograd" in words and factor <= WINOGRAD:
+    if "winograd" in words and factor <= LARGER_WINOGRAD:
         return "Winograd: a 3 × 3 convolution with fewer multiplications"
     saves = "conv" in case.kind + words and "R=1,S=1" not in case.row.seq_or_shape
-    if re.search("ncnn|miopen|cudnn|xnnpack", words) and saves and factor <= WINOGRAD:
+    if re.search("ncnn|miopen|cudnn|xnnpack", words) and saves and factor <= LARGER_WINOGRAD:
         if case.kind == "convolution" and "R=3,S=3" not in case.row.seq_or_shape:
             return "FFT: a convolution with fewer multiplications"
         return "Winograd: the library picks it for 3 × 3 convolutions"
-    if re.search("ncnn|paddle-lite", words) and factor <= WINOGRAD:
+    if re.search("ncnn|paddle-lite", words) and factor <= LARGER_WINOGRAD:
         return "Winograd: the library picks it for 3 × 3 convolutions"
     if "fft" in words:
         return "FFT: a convolution with fewer multiplications"

@@ -83,7 +83,7 @@ def predictor_table() -> Table:
     rows = [
         (
             comparison.kind,
-            str(comparison.rows),
+            comparison.rows,
             comparison.statistic,
             f"{comparison.roofline:.0%}",
             f"{comparison.ours:.1%}",

@@ -93,5 +93,5 @@ def parted() -> tuple[Parted, ...]:
 def scale_table() -> Table:
     """Return the parted errors as a table."""
     heads = ("group", "rows", "sweeps", "sweep unseen", "its scale known")
-    rows = [(one.group, str(one.rows), str(one.sweeps), f"{one.error:.0%}", f"{one.known:.0%}") for one in parted()]
+    rows = [(one.group, one.rows, one.sweeps, f"{one.error:.0%}", f"{one.known:.0%}") for one in parted()]
     return Table("Median error, and what is left where a sweep's own median ratio is known", heads, rows)

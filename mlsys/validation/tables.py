@@ -38,8 +38,8 @@ def error_table(scores: Mapping[str, Score], caption: str) -> Table:
     rows = [
         (
             name,
-            str(part.rows),
-            str(part.expressible),
+            part.rows,
+            part.expressible,
             _percent(part.median_ape),
             _percent(part.p90_ape),
             _percent(part.bias, sign=True),
@@ -58,17 +58,17 @@ def bound_table(found: Validation) -> Table:
     for each in found.predictions:
         if each.excuse:
             counts[each.excuse] = counts.get(each.excuse, 0) + 1
-    rows = [(str(count), reason) for reason, count in sorted(counts.items(), key=lambda item: -item[1])]
+    rows = [(count, reason) for reason, count in sorted(counts.items(), key=lambda item: -item[1])]
     return Table("Measurements faster than the roofline, and what explains them", ("rows", "explanation"), rows)
 
 
 def reason_table(found: Validation, most: int = 12) -> Table:
     """Return why rows are not expressible, the most frequent reasons first."""
     reasons = list(found.reasons().items())
-    rows = [(str(count), reason) for reason, count in reasons[:most]]
+    rows = [(count, reason) for reason, count in reasons[:most]]
     rest = sum(count for _, count in reasons[most:])
     if rest:
-        rows.append((str(rest), f"{len(reasons) - most} other reasons, listed by the command mlsys validate"))
+        rows.append((rest, f"{len(reasons) - most} other reasons, listed by the command mlsys validate"))
     return Table("Measurements that no model of ours expresses", ("rows", "reason"), rows)
 
 

@@ -219,24 +219,28 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
 
 @tabled
 def ten_table() -> Table:
-    """Return what ten rows do, as a table."""
+    """Return what ten rows do, as a table.
+
+    ``p90`` is the 90th percentile after ten rows, ``inside`` the share within the 80 % range, ``left`` what is
+    left to learn.
+    """
     heads = (
         "group",
         "machines",
-        "rows graded",
+        "rows",
         "unseen",
         "a scale",
         "ten rows",
-        "90th percentile",
-        "in 80 % range",
+        "p90",
+        "inside",
         "width",
-        "what is left",
+        "left",
     )
     rows = [
         (
             one.group,
-            str(one.machines),
-            str(one.rows),
+            one.machines,
+            one.rows,
             f"{one.before:.0%}",
             f"{one.scale:.0%}",
             f"{one.after:.0%}",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Snapshot, Stack, Work, calibrated_times
-from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
+from mlsys.models.calibrated.lowering import LARGER_WINOGRAD, WINOGRAD_SAVING
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import case_of, kind_of_software
@@ -21,8 +21,6 @@ from mlsys.validation.rows import Row
 
 __all__ = ["Convolution", "convolution", "quickest"]
 
-# F(4 × 4, 3 × 3) leaves one multiplication of 4.
-LARGER_SAVING = 4.0
 # Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
 CALLS = 16.0
 
@@ -122,7 +120,7 @@ class Convolution:
         weights, inputs, outputs = self.filters * self.channels, squares * self.channels, squares * self.filters
         product = Kernel(
             MATMUL,
-            flops=self.flops / LARGER_SAVING,
+            flops=self.flops / LARGER_WINOGRAD,
             moved=36 * (weights + inputs + outputs) * fmt.value,
             m=squares,
             n=self.filters,
