@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from mlsys.validation.cases import networks
+from mlsys.validation.cases import microcontrollers, networks
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.rows import Row
 
@@ -47,4 +47,4 @@ def energy_of_network(row: Row) -> Case:
 
 def energy_of_tiny(row: Row) -> Case:
     """Return the case of the energy that a microcontroller draws for one inference."""
-    return _energy(row, networks.tiny)
+    return _energy(row, microcontrollers.tiny)

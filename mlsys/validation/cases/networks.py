@@ -1,6 +1,5 @@
-"""Whole networks, forward: classifiers, detectors, encoders, and the small ones of microcontrollers."""
+"""Whole networks, forward: classifiers, detectors and encoders."""
 
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +17,6 @@ from mlsys.models.calibrated.lowering import (
     messages,
     side_by_side,
 )
-from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
     Format,
@@ -348,93 +346,3 @@ def _wide_results(work: Work) -> Work:
     results = work["m"] * work["n"] * work["batch"]
     columns[Work.FIELDS.index("moved")] += np.where(work["kind"] == MATMUL, 2 * (4 - 1) * results, 0.0)
     return Work(columns)
-
-
-def tiny(row: Row) -> Case:
-    """Return the case of one inference on a microcontroller, at the clock that the row states."""
-    fmt = (
-        replace(number_format(row.precision), computes="int8")
-        if "int8" in row.precision
-        else number_format(row.precision)
-    )
-    if "float" in row.workload:
-        fmt = Format("fp32", 4, 4, True)
-    twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
-    shape: dict[str, int] = {}
-    side = re.search(r"(\d+)x\1", row.seq_or_shape)
-    if side and "MobileNet" in row.model and "VWW" not in row.model:
-        shape["image"] = int(side.group(1))
-    work = kernels_of(built(row.model, batch=1, **shape), fmt)
-    seconds, inverse = seconds_each(row)
-    return Case(row, "mcu inference", f"{_kernels(row)} on {twin.kind}", twin.id, engine, work, seconds, inverse)
-
-
-def tiny_layers(row: Row) -> Case:
-    """Return the case of a few fully connected layers on a microcontroller."""
-    found = re.search(r"(\d+) inputs, (\d+) outputs", row.seq_or_shape)
-    hidden = re.search(r"FC (?:(\d+) x (\d+)|(\d+(?:\+\d+)+|\d+))", row.model)
-    if not found or not hidden:
-        raise Inexpressible("widths of the layers not stated")
-    layers = (
-        [int(hidden.group(2))] * int(hidden.group(1))
-        if hidden.group(1)
-        else [int(width) for width in hidden.group(3).split("+")]
-    )
-    fmt = number_format(row.precision)
-    twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
-    widths = [int(found.group(1)), *layers, int(found.group(2))]
-    kernels = [
-        Kernel(MATMUL, flops=2.0 * a * b, moved=(a + b + a * b) * fmt.value, weights=a * b * fmt.weight, m=1, n=b, k=a)
-        for a, b in itertools.pairwise(widths)
-    ]
-    seconds, inverse = seconds_each(row)
-    setting = f"fully connected interpreter on {twin.kind}"
-    return Case(row, "mcu inference", setting, twin.id, engine, Work.of(kernels), seconds, inverse)
-
-
-def _kernels(row: Row) -> str:
-    if re.search("reference|ANSI C", f"{row.software} {row.workload}", re.IGNORECASE):
-        return "plain kernels"
-    # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
-    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI", row.software)
-    return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
-
-
-def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
-    stated = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
-    if not stated:
-        return engine
-    clock = float(next(filter(None, stated.groups()))) * 1e6
-    with as_recorded():  # rates go with the clock that they are on record at
-        ratio = clock / engine.clock
-    return engine.changed(
-        matmul=lambda: engine.matmul * ratio,
-        vector=lambda: engine.vector * ratio,
-        bandwidth=lambda: engine.bandwidth * ratio,
-        cache_bandwidth=lambda: engine.cache_bandwidth * ratio,
-        clock=clock,
-    )
-
-
-def tiny_kernel(row: Row) -> Case:
-    """Return the case of one convolution of Espressif's test bench, counted in ticks of the processor."""
-    found = re.search(r"in (\d+)x(\d+) filter (\d+)x(\d+)x(\d+)x(\d+) pad (\d+) stride (\d+)", row.seq_or_shape)
-    if not found or row.unit != "CPU ticks":
-        raise Inexpressible("shape of the kernel not stated")
-    high, wide, first, *kernel, pad, stride = (int(part) for part in found.groups())
-    fmt = number_format(row.precision)
-    twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_for(twin, fmt.computes))
-    depthwise = "depthwise" in row.model
-    rows, columns, channels = kernel
-    pixels = ((high + 2 * pad - rows) // stride + 1) * ((wide + 2 * pad - columns) // stride + 1)
-    filters = channels if depthwise else first
-    depth = rows * columns * (1 if depthwise else channels)
-    moved = (high * wide * channels + pixels * filters + filters * depth) * fmt.value
-    shape = {} if depthwise else {"m": pixels, "n": filters, "k": depth}
-    kind = VECTOR if depthwise else MATMUL
-    work = Work.of([Kernel(kind, flops=2.0 * pixels * filters * depth, moved=moved, **shape)])
-    seconds = row.value / engine.clock
-    return Case(row, "mcu inference", f"{_kernels(row)} on {twin.kind}", twin.id, engine, work, seconds, False)
