@@ -65,8 +65,8 @@ def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
 
         @functools.wraps(function)
         def checked(*args: Any, **named: Any) -> Any:
-            for place, name, kind, words in places:
-                value = args[place] if place < len(args) else named.get(name, _ABSENT)
+            for position, name, kind, words in places:
+                value = args[position] if position < len(args) else named.get(name, _ABSENT)
                 if value is not _ABSENT and not isinstance(value, kind):
                     raise ArgumentError(f"{function.__name__}(): `{name}` must be {words}, got {short(value)}")
             return function(*args, **named)

@@ -28,7 +28,7 @@ def printable(text: str) -> str:
     >>> printable("a\x1b[31mb\nc")
     'a\\x1b[31mb\nc'
     """
-    return _STEERS.sub(lambda found: _written(ord(found[0])), text)
+    return _STEERS.sub(lambda match: _written(ord(match[0])), text)
 
 
 def _written(letter: int) -> str:
@@ -64,7 +64,7 @@ def markdown_text(text: object) -> str:
     """
     line = printable(_ENDS.sub(" ", str(text)).strip())
     before = "\\" if _BEGINS.match(line) else ""
-    shown = _READ.sub(lambda found: f"\\{found[0]}", line)
+    shown = _READ.sub(lambda match: f"\\{match[0]}", line)
     return before + _NUMBERED.sub(r"\1\\", shown) if _NUMBERED.match(line) else before + shown
 
 

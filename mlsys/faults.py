@@ -48,7 +48,7 @@ def by_line(where: object, faults: Iterable[tuple[int, str]]) -> str:
     return "\n".join([*lines, f"{where}: and {more:,} more faults"] if more > 0 else lines)
 
 
-def dotted(place: Place) -> str:
+def dotted(keys: Place) -> str:
     """Return a place as the head of a line; nothing for the whole.
 
     Examples
@@ -56,16 +56,16 @@ def dotted(place: Place) -> str:
     >>> dotted(("stages", 0, "name"))
     'stages.0.name: '
     """
-    return f"{'.'.join(map(str, place))}: " if place else ""
+    return f"{'.'.join(map(str, keys))}: " if keys else ""
 
 
-def numbers(value: object, place: Place = ()) -> Iterator[tuple[Place, float]]:
+def numbers(value: object, keys: Place = ()) -> Iterator[tuple[Place, float]]:
     """Yield each number with a fraction in nested data, with its place."""
     if isinstance(value, float):
-        yield place, value
+        yield keys, value
     elif isinstance(value, (Mapping, list)):
         for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from numbers(entry, (*place, key))
+            yield from numbers(entry, (*keys, key))
 
 
 def endless(value: object) -> list[tuple[Place, str]]:

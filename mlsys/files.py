@@ -76,13 +76,13 @@ class Drafts:
         """Put every draft in its place."""
         folders = set()
         while self._waiting:
-            draft, place = self._waiting[0]
-            with _told(place):
-                if _is_special(place):
-                    _poured(draft, place)
+            draft, target = self._waiting[0]
+            with _told(target):
+                if _is_special(target):
+                    _poured(draft, target)
                 else:
-                    draft.replace(place)
-                    folders.add(place.parent)
+                    draft.replace(target)
+                    folders.add(target.parent)
             self._waiting.pop(0)
         for folder in folders:
             with contextlib.suppress(OSError):  # not every file system can

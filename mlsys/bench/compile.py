@@ -237,15 +237,15 @@ def _largest_error(wanted: Any, got: Any, tolerance: float, label: str) -> float
     from torch.utils._pytree import tree_leaves
 
     pairs = [
-        (expected.double(), two.double())
-        for expected, two in zip(tree_leaves(wanted), tree_leaves(got), strict=False)
+        (expected.double(), actual.double())
+        for expected, actual in zip(tree_leaves(wanted), tree_leaves(got), strict=False)
         if isinstance(expected, torch.Tensor)
-        and isinstance(two, torch.Tensor)
-        and expected.shape == two.shape
+        and isinstance(actual, torch.Tensor)
+        and expected.shape == actual.shape
         and expected.numel()
     ]
-    scale = max((float(one.abs().max()) for one, _ in pairs), default=0.0) or 1.0
-    worst = max((float((one - two).abs().max()) for one, two in pairs), default=0.0) / scale
+    scale = max((float(expected.abs().max()) for expected, _ in pairs), default=0.0) or 1.0
+    worst = max((float((expected - actual).abs().max()) for expected, actual in pairs), default=0.0) / scale
     try:
         torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance * scale)
     except (AssertionError, TypeError) as error:

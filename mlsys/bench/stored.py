@@ -11,8 +11,8 @@ from mlsys.provenance import traced
 
 
 def _rows(file: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(shipped_text("mlsys.bench", f"data/{file}"))
-    return found
+    rows: list[dict[str, Any]] = json.loads(shipped_text("mlsys.bench", f"data/{file}"))
+    return rows
 
 
 @lru_cache(maxsize=1)

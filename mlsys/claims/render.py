@@ -185,13 +185,13 @@ def _compact(record: dict[str, Any]) -> dict[str, Any]:
     known: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def short(stated: dict[str, Any]) -> dict[str, Any]:
-        found = dict(stated)
+        compact = dict(stated)
         for kind in ("facts", "compared"):
             facts = tuple(stated.get(kind, ()))
             first = known.setdefault((kind, facts), stated["name"])
             if len(facts) > MANY and first != stated["name"]:
-                found[kind] = {"as": first}
-        return found
+                compact[kind] = {"as": first}
+        return compact
 
     return {**record, "claims": [*map(short, record["claims"])], "exhibits": [*map(short, record.get("exhibits", ()))]}
 

@@ -92,24 +92,24 @@ def analyze(
     work = asked_network(model, options, precision)
     samples = work.sizes.get("batch", 1)
     kernels = as_kernels_if(fusion, work, setting_of(twin, setting))
-    found = analyse(twin, kernels, precision=precision, setting=setting, samples=samples)
+    analysis = analyse(twin, kernels, precision=precision, setting=setting, samples=samples)
     own = own_numbers([twin], estimates=True)
     with together() as files:
         if page_file is not None:
             from mlsys.cli.analysis_page import analysis_page
 
-            files.text(page_file, analysis_page(found, twin, own))
+            files.text(page_file, analysis_page(analysis, twin, own))
         if figure is not None:
             from mlsys.viz.analysis import analysis_figure
             from mlsys.viz.style import save_figure
 
-            save_figure(analysis_figure(found, twin), figure, files)
+            save_figure(analysis_figure(analysis, twin), figure, files)
     if as_json:
-        print_record(_sized(found.record(), work), own)
+        print_record(_sized(analysis.record(), work), own)
     elif as_csv:
-        print_csv(operator_rows(found), own=own)
+        print_csv(operator_rows(analysis), own=own)
     else:
-        say(f"{found.explain(top)}\n{sizes_in_words(work)}")
+        say(f"{analysis.explain(top)}\n{sizes_in_words(work)}")
         say_own(own)
         for written in filter(None, (page_file, figure)):
             say(f"written: {written}", err=True)

@@ -318,11 +318,11 @@ def progress(items: Iterable[Item], label: str) -> ProgressBar[Item]:
     return click.progressbar(items, label=label, file=sys.stderr)
 
 
-def print_record(found: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Sequence[str] = ()) -> None:
+def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Sequence[str] = ()) -> None:
     """Write a record, or a list of them, as JSON: the one form of ``--json``, with its version and its units."""
     from mlsys.models.record import with_units
 
-    told = with_units(found) if isinstance(found, Mapping) else [with_units(record) for record in found]
+    told = with_units(data) if isinstance(data, Mapping) else [with_units(record) for record in data]
     say_json(told, own)
 
 

@@ -114,12 +114,12 @@ def plan(
         text = plan_page(result, own)
     else:
         writers: dict[str, Callable[[Any], str]] = {
-            "text": lambda found: "\n".join(
-                [plan_text(found), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
+            "text": lambda plan_result: "\n".join(
+                [plan_text(plan_result), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
             ),
-            "csv": lambda found: as_csv(found, own),
-            "json": lambda found: json.dumps(
-                with_own(record(found), own), indent=1, ensure_ascii=False, allow_nan=False
+            "csv": lambda plan_result: as_csv(plan_result, own),
+            "json": lambda plan_result: json.dumps(
+                with_own(record(plan_result), own), indent=1, ensure_ascii=False, allow_nan=False
             ),
         }
         text = writers[kind](result)

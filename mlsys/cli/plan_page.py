@@ -30,17 +30,17 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
     if result.placements:
         parts.append(f"<h2>When</h2>\n<figure>{inline_svg(plan_figure(result), plan_alt_text(result))}</figure>")
     listed = stage_rows(result)
-    for rank, one in enumerate(result.placements, start=1):
+    for rank, placement in enumerate(result.placements, start=1):
         caption = (
-            f"#{rank}: score {one.score:.6g}, {decimal_text(one.placed.latency)} ms, "
-            f"{decimal_text(one.placed.energy)} mJ, "
-            f"{one.placed.switches} switch{'es' * (one.placed.switches != 1)}. "
+            f"#{rank}: score {placement.score:.6g}, {decimal_text(placement.placed.latency)} ms, "
+            f"{decimal_text(placement.placed.energy)} mJ, "
+            f"{placement.placed.switches} switch{'es' * (placement.placed.switches != 1)}. "
             "Transfers are billed to the stage that receives."
         )
         table = [[row[name] for name in COLUMNS[1:]] for row in listed if row["rank"] == rank]
         parts.append(wide_table(caption, COLUMNS[1:], table))
         held = [
-            (device.name, decimal_text(one.placed.memory.get(device.name, 0)), decimal_text(device.memory))
+            (device.name, decimal_text(placement.placed.memory.get(device.name, 0)), decimal_text(device.memory))
             for device in result.scenario.devices
         ]
         parts.append(wide_table("Memory held", ("device", "held, MB", "budget, MB"), held))

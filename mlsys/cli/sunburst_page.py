@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from mlsys.explain import Attribution, Log
 
 
-def sunburst_parts(found: Attribution) -> list[dict[str, Any]]:
+def sunburst_parts(attribution: Attribution) -> list[dict[str, Any]]:
     """Return the causes with their time, each with its layers, largest first; what is nothing is left out.
 
     Parameters
     ----------
-    found
+    attribution
         Where the time went; the layers of a cause sum to it, and the causes to the whole.
     """
     from mlsys.explain.attribution import CAUSES
@@ -27,8 +27,8 @@ def sunburst_parts(found: Attribution) -> list[dict[str, Any]]:
     causes = []
     for cause in CAUSES:
         colour, _, name = LOOKS[cause]
-        parts = [(layer.name, layer.parts[cause]) for layer in found.layers]
-        outside = found.entry if cause == "launch" else found.between if cause == "residual" else 0.0
+        parts = [(layer.name, layer.parts[cause]) for layer in attribution.layers]
+        outside = attribution.entry if cause == "launch" else attribution.between if cause == "residual" else 0.0
         listed = sorted([*parts, ("outside layers", outside)], key=lambda part: -part[1])
         layers = [{"name": layer, "ms": size} for layer, size in listed if size > 0]
         if layers:
@@ -38,16 +38,16 @@ def sunburst_parts(found: Attribution) -> list[dict[str, Any]]:
     return causes
 
 
-def sunburst_page(found: Attribution, log: Log) -> str:
+def sunburst_page(attribution: Attribution, log: Log) -> str:
     """Return the page: picture, what is pointed at in words, and the same as a table; nothing is fetched.
 
     Parameters
     ----------
-    found, log
+    attribution, log
         Where the time of the log went.
     """
     title = f"Where the time of {log.name} goes"
-    causes = sunburst_parts(found)
+    causes = sunburst_parts(attribution)
     total = sum(cause["ms"] for cause in causes)
     rows = [
         (cause["name"], layer["name"], f"{layer['ms']:.4g}", f"{100 * layer['ms'] / total:.1f}")

@@ -214,7 +214,7 @@ class Config:
             for point in points
         ]
         parts = split_energy(measured)
-        fastest = max(measured, key=lambda one: one.clock.m_as("Hz"))
+        fastest = max(measured, key=lambda point: point.clock.m_as("Hz"))
         return parts.static.m_as("W"), parts.dynamic.m_as("J") / fastest.time.m_as("s")
 
     @property

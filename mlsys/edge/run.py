@@ -55,9 +55,9 @@ class EdgeRun:
         ArgumentError
             If the name is taken by a file, by another configuration's results, or by something that is not ours.
         """
-        for place, what in ((self.folder, "it"), (self.part, f"{self.part.name}, where it would be made,")):
-            if place.exists() and not place.is_dir():
-                raise ArgumentError(f"{place}: {what} is a file; results go into a folder. Choose another --output")
+        for path, what in ((self.folder, "it"), (self.part, f"{self.part.name}, where it would be made,")):
+            if path.exists() and not path.is_dir():
+                raise ArgumentError(f"{path}: {what} is a file; results go into a folder. Choose another --output")
         if self.folder.is_dir() and not self.finished and any(self.folder.iterdir()):
             whose = "results of another configuration" if self.manifest else "files that no run has made"
             raise ArgumentError(f"{self.folder} holds {whose}. Choose another --output, or remove it")
@@ -87,9 +87,9 @@ class EdgeRun:
         except (UnreadableError, LookupError, TypeError):
             return None
 
-    def keep(self, variant: EdgeVariant, found: Measured) -> None:
+    def keep(self, variant: EdgeVariant, measured: Measured) -> None:
         """Keep what was found of a variant."""
-        kept = {"found": found.record(), "sha256": _sum(found.record())}
+        kept = {"found": measured.record(), "sha256": _sum(measured.record())}
         text = json.dumps(kept, ensure_ascii=False, allow_nan=False)
         write_text(self.part / _PIECES / self._name(variant), text + "\n")
 

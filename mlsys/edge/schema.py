@@ -102,7 +102,7 @@ def _together(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
             )
     dynamic, formats = power.get("dynamic_w"), data.get("precisions", list(FORMATS))
     if isinstance(dynamic, Mapping) and isinstance(formats, list):
-        missing = [one for one in formats if isinstance(one, str) and one in FORMATS and one not in dynamic]
+        missing = [fmt for fmt in formats if isinstance(fmt, str) and fmt in FORMATS and fmt not in dynamic]
         if missing:
             complaints.append(
                 (("power", "dynamic_w"), f"has no power for {', '.join(missing)}, which `precisions` names")

@@ -105,7 +105,7 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
         for point in points:
             for reason in point.reasons:
                 causes[reason.split()[0].rstrip(":")] = causes.get(reason.split()[0].rstrip(":"), 0) + 1
-        most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda one: -one[1]))
+        most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda cause: -cause[1]))
         said.append(f"That is less than {few:.0%}; the budgets may be stricter than meant. Points barred by: {most}.")
     if accepted:
         least = min(point.memory for point in accepted) / 1e6

@@ -71,9 +71,9 @@ def as_onnx(net: Net | QuantizedNet) -> bytes:
         constants.append(numpy_helper.from_array(np.array(values, order="C"), name))
         return name
 
-    def grid(name: str, place: Grid, given: str) -> str:
-        scale = put(f"{name}/scale", np.array(place.scale, np.float32))
-        zero = put(f"{name}/zero", np.array(place.zero, np.int8))
+    def grid(name: str, quantised: Grid, given: str) -> str:
+        scale = put(f"{name}/scale", np.array(quantised.scale, np.float32))
+        zero = put(f"{name}/zero", np.array(quantised.zero, np.int8))
         nodes.append(helper.make_node("QuantizeLinear", [given, scale, zero], [f"{name}/q"], f"{name}/q"))
         nodes.append(helper.make_node("DequantizeLinear", [f"{name}/q", scale, zero], [f"{name}/d"], f"{name}/d"))
         return f"{name}/d"

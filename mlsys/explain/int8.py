@@ -28,8 +28,8 @@ class Grid:
 
     def to_int(self, values: Array) -> Array:
         """Return the nearest integers from −128 to 127."""
-        found: Array = np.clip(np.rint(values / self.scale) + self.zero, -128, 127).astype(np.int8)
-        return found
+        integers: Array = np.clip(np.rint(values / self.scale) + self.zero, -128, 127).astype(np.int8)
+        return integers
 
     def to_real(self, values: Array) -> Array:
         """Return what integers stand for."""
@@ -79,9 +79,9 @@ class QuantizedNet:
         """Grid of the output."""
         return self.layers[-1].target
 
-    def only(self, place: int) -> QuantizedNet:
+    def only(self, index: int) -> QuantizedNet:
         """Return one layer as a network of its own."""
-        return QuantizedNet(self.net.only(place), (self.layers[place],))
+        return QuantizedNet(self.net.only(index), (self.layers[index],))
 
 
 def quantized(net: Net) -> QuantizedNet:
@@ -111,10 +111,10 @@ def _quantized(name: str) -> QuantizedNet:
 def _made(net: Net) -> QuantizedNet:
     batch = inputs_of(net, _CALIBRATION, seed=11)
     outputs = reference(net, batch)
-    grid, found = _grid(batch), []
+    grid, layers = _grid(batch), []
     for layer, output in zip(net.layers, outputs, strict=True):
         if layer.kind == "pool":
-            found.append(QuantizedLayer(layer, grid, grid))
+            layers.append(QuantizedLayer(layer, grid, grid))
             continue
         assert layer.weight is not None and layer.bias is not None
         axes = (0, 1, 2) if layer.kind == "depthwise" else tuple(range(1, layer.weight.ndim))
@@ -127,9 +127,9 @@ def _made(net: Net) -> QuantizedNet:
         multiplier = np.rint(mantissa * 2**31).astype(np.int64)
         full = multiplier == 2**31
         multiplier, exponent = np.where(full, 2**30, multiplier), exponent + full
-        found.append(QuantizedLayer(layer, grid, target, weight, bias, scales, multiplier, exponent.astype(np.int32)))
+        layers.append(QuantizedLayer(layer, grid, target, weight, bias, scales, multiplier, exponent.astype(np.int32)))
         grid = target
-    return QuantizedNet(net, tuple(found))
+    return QuantizedNet(net, tuple(layers))
 
 
 def _grid(values: Array) -> Grid:
@@ -148,11 +148,11 @@ def run_int8(net: QuantizedNet, batch: Array) -> list[Array]:
     batch
         INT8, ``(count, height, width, channels)``.
     """
-    now, found = batch, []
+    now, outputs = batch, []
     for each in net.layers:
         now = _applied(each, now)
-        found.append(now)
-    return found
+        outputs.append(now)
+    return outputs
 
 
 def _applied(each: QuantizedLayer, x: Array) -> Array:
@@ -167,5 +167,5 @@ def _applied(each: QuantizedLayer, x: Array) -> Array:
     down = 31 - each.shift.astype(np.int64)
     scaled = (total * each.multiplier + (np.int64(1) << (down - 1))) >> down  # rounds halves upwards
     low = each.target.zero if layer.relu else -128
-    found: Array = np.clip(scaled + each.target.zero, max(low, -128), 127).astype(np.int8)
-    return found
+    output: Array = np.clip(scaled + each.target.zero, max(low, -128), 127).astype(np.int8)
+    return output

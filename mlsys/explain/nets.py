@@ -87,9 +87,9 @@ class Net:
         """Weights and biases."""
         return sum(part.size for layer in self.layers for part in (layer.weight, layer.bias) if part is not None)
 
-    def only(self, place: int) -> Net:
+    def only(self, index: int) -> Net:
         """Return one layer as a network of its own."""
-        layer = self.layers[place]
+        layer = self.layers[index]
         return Net(f"{self.name}:{layer.name}", layer.source, (layer,))
 
 
@@ -199,11 +199,11 @@ def reference(net: Net, batch: Array) -> list[Array]:
     batch
         ``(count, height, width, channels)``.
     """
-    now, found = batch.astype(np.float64), []
+    now, outputs = batch.astype(np.float64), []
     for layer in net.layers:
         now = _applied(layer, now)
-        found.append(now)
-    return found
+        outputs.append(now)
+    return outputs
 
 
 def layer_products(layer: Layer, x: Array, weight: Array) -> Array:
@@ -235,8 +235,8 @@ def _applied(layer: Layer, x: Array) -> Array:
         return mean
     assert layer.weight is not None and layer.bias is not None
     y = layer_products(layer, x, layer.weight.astype(np.float64)) + layer.bias
-    found: Array = np.maximum(y, 0) if layer.relu else y
-    return found
+    output: Array = np.maximum(y, 0) if layer.relu else y
+    return output
 
 
 def _windows(layer: Layer, x: Array) -> Array:
@@ -244,5 +244,5 @@ def _windows(layer: Layer, x: Array) -> Array:
     top, left, bottom, right = layer.pads
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
     view = np.lib.stride_tricks.sliding_window_view(padded, layer.kernel, axis=(1, 2))
-    found: Array = view[:, :: layer.stride[0], :: layer.stride[1]]
-    return found
+    windows: Array = view[:, :: layer.stride[0], :: layer.stride[1]]
+    return windows

@@ -84,9 +84,9 @@ def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
         rate = _RATE.search(row.note)
         if model not in row.model or row.metric != "energy per inference" or not rate or row.unit != "uJ":
             continue
-        found = row.value / 1e3, 1e3 / float(rate[1]), row
-        if row.device not in best or found[0] < best[row.device][0]:
-            best[row.device] = found
+        run = row.value / 1e3, 1e3 / float(rate[1]), row
+        if row.device not in best or run[0] < best[row.device][0]:
+            best[row.device] = run
     return tuple(
         Platform(
             device, latency, energy,

@@ -189,7 +189,7 @@ def samples_of(capture: Capture, clock: float, run: int = 0) -> tuple[list[Sampl
     run
         The run that the samples belong to.
     """
-    found: tuple[list[Sample], list[Sample]] = ([], [])
+    samples: tuple[list[Sample], list[Sample]] = ([], [])
     times = unwrapped([row.start for row in capture.rows if row.layer == "total"])
     starts = dict(zip((row.line for row in capture.rows if row.layer == "total"), times, strict=True))
     numbers: dict[int, int] = {}
@@ -206,5 +206,5 @@ def samples_of(capture: Capture, clock: float, run: int = 0) -> tuple[list[Sampl
             continue
         iteration = numbers.get(row.iteration, row.iteration)
         sample = Sample(run, iteration, 1e3 * ticks / clock, row.energy, counters, None if whole else row.layer)
-        found[0 if whole else 1].append(sample)
-    return found
+        samples[0 if whole else 1].append(sample)
+    return samples

@@ -85,13 +85,13 @@ def _gain(attribution: Attribution, change: str, causes: tuple[Cause, ...], fact
 
 
 def what_ifs(
-    found: Attribution, log: Log | None = None, *, int8_ops_per_s: float | None = None, idle_cores: int = 0
+    attribution: Attribution, log: Log | None = None, *, int8_ops_per_s: float | None = None, idle_cores: int = 0
 ) -> tuple[Gain, ...]:
     """Return what each change could gain, the largest first, then those that do not apply.
 
     Parameters
     ----------
-    found
+    attribution
         Where the time went.
     log
         Of the same measurement, for number format and threads.
@@ -113,27 +113,33 @@ def what_ifs(
         gains.append(Gain("INT8 arithmetic", False, "it computes in INT8 already"))
     elif int8_ops_per_s is None:
         gains.append(Gain("INT8 arithmetic", False, "the INT8 rate of this machine was not measured"))
-    elif int8_ops_per_s <= found.ops_per_s:
+    elif int8_ops_per_s <= attribution.ops_per_s:
         gains.append(Gain("INT8 arithmetic", False, "INT8 products are no faster than FP32 ones on this machine"))
     else:
         gains.append(
-            _gain(found, "INT8 arithmetic", ("compute",), int8_ops_per_s / found.ops_per_s, "at the measured INT8 rate")
+            _gain(
+                attribution,
+                "INT8 arithmetic",
+                ("compute",),
+                int8_ops_per_s / attribution.ops_per_s,
+                "at the measured INT8 rate",
+            )
         )
     if number == "int8":
         gains.append(Gain("INT8 weights and activations", False, "they are in INT8 already"))
     else:
-        gains.append(_gain(found, "INT8 weights and activations", ("memory",), 4.0, "a quarter of the bytes"))
-    layers = [layer for layer in found.layers if layer.time > 0]
+        gains.append(_gain(attribution, "INT8 weights and activations", ("memory",), 4.0, "a quarter of the bytes"))
+    layers = [layer for layer in attribution.layers if layer.time > 0]
     if len(layers) < 2:
         gains.append(Gain("fusing all layers into one kernel", False, "there is only one layer"))
     else:
         gains.append(
             _gain(
-                found, "fusing all layers into one kernel", ("launch",), float(len(layers)),
+                attribution, "fusing all layers into one kernel", ("launch",), float(len(layers)),
                 f"one launch in place of {len(layers)}",
             )
         )  # fmt: skip
-    arithmetic = [layer for layer in found.layers if layer.bound == "compute"]
+    arithmetic = [layer for layer in attribution.layers if layer.bound == "compute"]
     if arithmetic:
         gains.append(
             Gain("vector instructions", False, "the compute bound is at the rate of vector instructions already")
@@ -142,28 +148,32 @@ def what_ifs(
         gains.append(Gain("vector instructions", False, "no layer is held by arithmetic"))
     if idle_cores:
         gains.append(
-            _gain(found, f"{idle_cores} more cores", ("compute",), 1.0 + idle_cores, "arithmetic shared evenly")
+            _gain(attribution, f"{idle_cores} more cores", ("compute",), 1.0 + idle_cores, "arithmetic shared evenly")
         )
     else:
         gains.append(Gain("more cores", False, "there is no further core, or how many is not known"))
     gains.append(
         _gain(
-            found, "kernels that attain the bound", ("launch", "residual"), float("inf"), "nothing but the bounds left"
+            attribution,
+            "kernels that attain the bound",
+            ("launch", "residual"),
+            float("inf"),
+            "nothing but the bounds left",
         )
     )
     return tuple(sorted(gains, key=lambda gain: (not gain.applies, -gain.speedup, gain.change)))
 
 
-def advice(found: Attribution, log: Log) -> tuple[str, ...]:
+def advice(attribution: Attribution, log: Log) -> tuple[str, ...]:
     """Return what to try first, in sentences, from the largest gain that applies.
 
     Parameters
     ----------
-    found, log
+    attribution, log
         Where the time went, and the measurement.
     """
     told = []
-    for gain in what_ifs(found, log):
+    for gain in what_ifs(attribution, log):
         if gain.applies and gain.speedup > 1 + _WORTH:
             told.append(
                 f"{gain.change}: at most {gain.speedup:.2f}× ({gain.why}; it touches {gain.share:.0%} of the time)"

@@ -41,11 +41,11 @@ class Document:
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
             raise self._raises(f"{path}{where}: not readable as YAML: {problem}") from None
 
-    def located(self, place: Place, text: str, event: Any = None) -> str:
-        """Return one fault as ``file:line: place: text``, at ``event`` or where ``place`` was first written."""
-        written = (place[:size] for size in range(len(place), -1, -1) if place[:size] in self.lines)
+    def located(self, keys: Place, text: str, event: Any = None) -> str:
+        """Return one fault as ``file:line: place: text``, at ``event`` or where ``keys`` was first written."""
+        written = (keys[:size] for size in range(len(keys), -1, -1) if keys[:size] in self.lines)
         line = event.start_mark.line + 1 if event else self.lines[next(written)]
-        where = ".".join(map(str, place))
+        where = ".".join(map(str, keys))
         return f"{self.path}:{line}: {where + ': ' if where else ''}{text}"
 
     def _document(self, events: Iterator[Any]) -> Any:
@@ -60,33 +60,33 @@ class Document:
             raise yaml.MarkedYAMLError(problem="but found another document", problem_mark=after.start_mark)
         return data
 
-    def _value(self, events: Iterator[Any], event: Any, place: Place) -> Any:
-        _refuse_what_no_device_needs(event, len(place))
-        self.lines.setdefault(place, event.start_mark.line + 1)
+    def _value(self, events: Iterator[Any], event: Any, keys: Place) -> Any:
+        _refuse_what_no_device_needs(event, len(keys))
+        self.lines.setdefault(keys, event.start_mark.line + 1)
         if isinstance(event, yaml.ScalarEvent):
             return _scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Any] = []
             while not isinstance(item := next(events), yaml.SequenceEndEvent):
-                items.append(self._value(events, item, (*place, len(items))))
+                items.append(self._value(events, item, (*keys, len(items))))
             return items
         mapping: dict[Any, Any] = {}
         while not isinstance(key_event := next(events), yaml.MappingEndEvent):
-            _refuse_what_no_device_needs(key_event, len(place))
+            _refuse_what_no_device_needs(key_event, len(keys))
             is_scalar = isinstance(key_event, yaml.ScalarEvent)
             key = _scalar(key_event) if is_scalar else None
             if not is_scalar:
-                _skip(events, key_event, len(place) + 1)
+                _skip(events, key_event, len(keys) + 1)
             if not isinstance(key, str):
                 key_text = str(key_event.value) if is_scalar else "of a list or mapping"
-                self.faults.append(self.located(place, f"key {key_text} must be text", key_event))
+                self.faults.append(self.located(keys, f"key {key_text} must be text", key_event))
             elif key in mapping:
-                self.faults.append(self.located((*place, key), f"duplicate key {key!r}", key_event))
+                self.faults.append(self.located((*keys, key), f"duplicate key {key!r}", key_event))
             else:
-                self.lines[*place, key] = key_event.start_mark.line + 1
-                mapping[key] = self._value(events, next(events), (*place, key))
+                self.lines[*keys, key] = key_event.start_mark.line + 1
+                mapping[key] = self._value(events, next(events), (*keys, key))
                 continue
-            _skip(events, next(events), len(place) + 1)
+            _skip(events, next(events), len(keys) + 1)
         return mapping
 
 

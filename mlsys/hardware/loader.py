@@ -149,13 +149,13 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
     return [*faults, *_assumed_faults(data, sources)]
 
 
-def _unread(place: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:
+def _unread(keys: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:
     """Find words that the package has no type for."""
     try:
         known = not isinstance(text, str) or not text or reader(text) is not None
     except ArgumentError as error:
-        return [(place, str(error))]
-    return [] if known else [(place, f"{text!r} names no process, such as 'TSMC 7 nm', 'N5P', '4NP' or 'Intel 7'")]
+        return [(keys, str(error))]
+    return [] if known else [(keys, f"{text!r} names no process, such as 'TSMC 7 nm', 'N5P', '4NP' or 'Intel 7'")]
 
 
 def _mapping(data: Any, key: Any) -> dict[str, Any]:
@@ -190,22 +190,22 @@ def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place,
             yield where, "a value of a teaching profile is assumed: give it `confidence: assumed`"
 
 
-def _fields(data: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
-    if isinstance(data, dict) and place[:1] != ("sources",):
+def _fields(data: Any, keys: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
+    if isinstance(data, dict) and keys[:1] != ("sources",):
         if isinstance(data.get("source"), str):
-            yield place, data
+            yield keys, data
         else:
             for key, value in data.items():
-                yield from _fields(value, (*place, key))
+                yield from _fields(value, (*keys, key))
     elif isinstance(data, list):
         for at, value in enumerate(data):
-            yield from _fields(value, (*place, at))
+            yield from _fields(value, (*keys, at))
 
 
 def _build(data: dict[str, Any], owner: str) -> Device:
-    def fact(*place: str, meaning: str, amount: Callable[[str], Quantity | None] = _amount) -> Quantity | None:
+    def fact(*keys: str, meaning: str, amount: Callable[[str], Quantity | None] = _amount) -> Quantity | None:
         field: Any = data
-        for key in place:
+        for key in keys:
             if isinstance(field, list):
                 field = field[int(key)]
                 continue
@@ -217,7 +217,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         if quantity is None:
             return None
         quantity._origin = Fact(
-            name="/".join((data["id"], *place)),
+            name="/".join((data["id"], *keys)),
             meaning=field.get("meaning", meaning) + (f" ({field['note']})" if "note" in field else ""),
             source=f"{source['title']} [{owner}]" if owner else source["title"],
             date=source["date"],

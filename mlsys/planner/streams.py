@@ -88,7 +88,7 @@ class Schedule:
         after = _followers(self.graph)
         chain = [int(np.argmax(self._tails))]
         while after[chain[-1]]:
-            chain.append(max(after[chain[-1]], key=lambda one: self._tails[one]))
+            chain.append(max(after[chain[-1]], key=lambda operator: self._tails[operator]))
         return tuple(chain)
 
     def explain(self) -> str:

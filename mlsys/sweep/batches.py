@@ -75,7 +75,10 @@ class CountedKernels:
 
     def is_like(self, other: CountedKernels) -> bool:
         """Tell whether all is equal but the numbers of the kernels."""
-        plain = [(one.name, one.precisions, one.kinds, one.names, one.stored, one.parameters) for one in (self, other)]
+        plain = [
+            (kernels.name, kernels.precisions, kernels.kinds, kernels.names, kernels.stored, kernels.parameters)
+            for kernels in (self, other)
+        ]
         return plain[0] == plain[1]
 
     @property
@@ -123,13 +126,13 @@ class AcrossBatches:
 
     def at(self, batch: int, among: Iterable[int] = ()) -> CountedKernels:
         """Return the kernels at a batch, of all that will be asked for. What making them raises is raised."""
-        found = self._found(batch)
-        if found is None and (asked := tuple(sorted({batch, *among}))) not in self._tried:
+        kernels = self._found(batch)
+        if kernels is None and (asked := tuple(sorted({batch, *among}))) not in self._tried:
             self._tried.add(asked)
             if len(asked) > _POINTS:
                 self._draw(asked)
-            found = self._found(batch)
-        return self._make(batch) if found is None else found
+            kernels = self._found(batch)
+        return self._make(batch) if kernels is None else kernels
 
     def _found(self, batch: int) -> CountedKernels | None:
         if batch in self._known:
@@ -144,7 +147,7 @@ class AcrossBatches:
     def _draw(self, asked: tuple[int, ...]) -> None:
         """Draw one line through the batches that are asked for, or two."""
         try:
-            low, next_, top = (self._make(asked[place]) for place in (0, 1, -1))
+            low, next_, top = (self._make(asked[index]) for index in (0, 1, -1))
             if self._straight(asked[0], asked[1], asked[-1]) or not low.is_like(top):
                 return
             before = self._make(asked[-2])

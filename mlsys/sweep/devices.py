@@ -12,7 +12,9 @@ def matching(entry: Mapping[str, Any]) -> list[str]:
     criteria = dict(entry)
     wanted = criteria.pop("class", None)
     everything = [*Hardware, *(Hardware.Generic if wanted else ())]
-    chosen = [one for one in everything if wanted is None or Hardware.class_of(one.id).lower() == wanted.lower()]
+    chosen = [
+        device for device in everything if wanted is None or Hardware.class_of(device.id).lower() == wanted.lower()
+    ]
     # A vendor or kind may be missing in one class and be there in another: then nothing matches, and no name is wrong.
     named = {key: criteria[key] for key in ("kind", "vendor") if key in criteria}
     find(Hardware, **named)

@@ -72,7 +72,7 @@ def _across_batches(variant: Variant, precision: str) -> AcrossBatches:
 def network_of(variant: Variant, batch: int, precision: str = "fp32") -> Network:
     """Return the network that is evaluated; a captured one is in the format it was captured in, whatever is asked."""
     if variant.source == "catalogue":
-        network = load(variant.place, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
+        network = load(variant.reference, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
         return as_kernels(network) if variant.fused else network
     network = _captured(replace(variant, fused=False), batch)
     return as_kernels(network) if variant.fused else network.with_layers()
@@ -100,18 +100,18 @@ def _captured(variant: Variant, batch: int) -> Workload:
 def _with_free_batch(variant: Variant) -> Workload | None:
     from pathlib import Path
 
-    path = Path(variant.place)
+    path = Path(variant.reference)
     if path.suffix == ".json" or (path / "config.json").is_file():
         sizes = {name: size for name, size in _sizes(variant).items() if name != "phase"}
-        return Workload.from_hf_config(variant.place, dynamic=True, **sizes)
-    if path.suffix == ".onnx" or ":" in variant.place:
+        return Workload.from_hf_config(variant.reference, dynamic=True, **sizes)
+    if path.suffix == ".onnx" or ":" in variant.reference:
         return None
-    return load(variant.place, **_sizes(variant), option="`{}`").abridged()
+    return load(variant.reference, **_sizes(variant), option="`{}`").abridged()
 
 
 @functools.lru_cache(maxsize=16)
 def _with_fixed_batch(variant: Variant, batch: int) -> Workload:
-    return load(variant.place, batch=batch, **_sizes(variant), option="`{}`")
+    return load(variant.reference, batch=batch, **_sizes(variant), option="`{}`")
 
 
 def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float64], scale: float) -> CaseWork:
@@ -138,7 +138,7 @@ _SOURCES = {
 
 def _merged(columns: NDArray[np.float64]) -> Work:
     """Return the same kernels with equal ones in one row: layers repeat, and each row costs time."""
-    place = _FIELDS("count")
-    distinct, which = np.unique(np.delete(columns, place, axis=0), axis=1, return_inverse=True)
-    counts = np.bincount(which.ravel(), weights=columns[place], minlength=distinct.shape[1])
-    return Work(np.insert(distinct, place, counts, axis=0))
+    row = _FIELDS("count")
+    distinct, which = np.unique(np.delete(columns, row, axis=0), axis=1, return_inverse=True)
+    counts = np.bincount(which.ravel(), weights=columns[row], minlength=distinct.shape[1])
+    return Work(np.insert(distinct, row, counts, axis=0))

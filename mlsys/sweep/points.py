@@ -126,13 +126,13 @@ def facts_digest(points: list[Point]) -> dict[str, str]:
 def _identity(variant: Variant) -> str:
     """Return a hash of what a network is made from, as far as it can be told without making it."""
     content = ""
-    path = Path(variant.place)
+    path = Path(variant.reference)
     if (path / "config.json").is_file():
         path = path / "config.json"
     if path.is_file():
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-    elif ":" in variant.place:
-        content = _source_of(variant.place.partition(":")[0])
+    elif ":" in variant.reference:
+        content = _source_of(variant.reference.partition(":")[0])
     framework = _version("torch") if variant.source == "captured" else ""
     sizes = (variant.sequence, variant.image, variant.phase, variant.fused)
     return _digest(variant.model, variant.source, sizes, content, framework, code_digest())

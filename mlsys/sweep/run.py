@@ -125,10 +125,10 @@ def _completed(
             tell(len(done), len(points))
     with no_collection():
         ordered = [done[point.id] for point in points]
-        found = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
+        table = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
     if keep:
-        keep.folder.finish(found)
-    return found
+        keep.folder.finish(table)
+    return table
 
 
 def load_results(folder: str | Path) -> SweepTable:
@@ -141,16 +141,16 @@ def load_results(folder: str | Path) -> SweepTable:
     """
     from mlsys.sweep.store import Folder
 
-    place = Folder(folder)
-    found = place.finished
-    if found is None:
+    results = Folder(folder)
+    table = results.finished
+    if table is None:
         why = (
             f"holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out {folder}"
-            if place.manifest
+            if results.manifest
             else "holds no sweep. Make one with: mlsys sweep SPEC.yaml"
         )
         raise ArgumentError(f"{folder} {why}")
-    return found
+    return table
 
 
 class _Keeper:
@@ -166,38 +166,38 @@ class _Keeper:
         """Return the rows that are there already, and put a new manifest in place."""
         before = self.folder.manifest
         facts = facts_digest(points)
-        found, others, broken = self.folder.rows(point.id for point in points)
+        rows, others, broken = self.folder.rows(point.id for point in points)
         changed = _changed(before, self.provenance, facts)
         if others:
             why = f" ({'; '.join(changed)})" if changed else ""
             say(f"{others:,} points in {self.folder.path} are of something else{why} and are not used")
-        elif changed and not found and before:
+        elif changed and not rows and before:
             say(f"{self.folder.path} begins anew: {'; '.join(changed)}")
         if broken:
             say(f"damaged, put aside and made again: {', '.join(broken)}")
-        if found:
-            say(f"going on: {len(found):,} of {len(points):,} points are there")
+        if rows:
+            say(f"going on: {len(rows):,} of {len(points):,} points are there")
         self.folder.describe(
             {**self.provenance, "spec": spec.as_data(), "facts": facts, "units": _units(), "points": len(points)}
         )
-        return found
+        return rows
 
 
 def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str]) -> list[str]:
     """Return what is not as it was, in words."""
     if not before:
         return []
-    found = []
+    changes = []
     old = before.get("facts")
     old = old if isinstance(old, dict) else {}
     other = [device for device, digest in facts.items() if device in old and old[device] != digest]
     if before.get("code") != now["code"]:
-        found.append("the code of the evaluation changed")
+        changes.append("the code of the evaluation changed")
     if other:
-        found.append(f"facts changed of {', '.join(other[:5])}{' and others' if len(other) > 5 else ''}")
+        changes.append(f"facts changed of {', '.join(other[:5])}{' and others' if len(other) > 5 else ''}")
     if before.get("specification") != now["specification"]:
-        found.append("the specification changed")
-    return found
+        changes.append("the specification changed")
+    return changes
 
 
 def _units() -> dict[str, str]:
@@ -216,7 +216,7 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
         release = version("mlsys")
     except PackageNotFoundError:
         release = "not installed"
-    found = {
+    provenance = {
         "version": release,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "code": code_digest(),
@@ -225,4 +225,4 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
         "asked": json.dumps(spec.as_data(), ensure_ascii=False),
     }
     own = own_numbers([Hardware[name] for name in sorted({point.target.device for point in points})], estimates=True)
-    return {**found, "own_numbers": "; ".join(own)} if own else found
+    return {**provenance, "own_numbers": "; ".join(own)} if own else provenance

@@ -39,28 +39,28 @@ def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
         return [((), "a specification of a sweep is a mapping of keys to values")]
     whole, model, device = _validators()
     complaints = [fault for error in whole.iter_errors(data) for fault in _told(error)]
-    for place, entry in _entries(data, "models"):
+    for keys, entry in _entries(data, "models"):
         if isinstance(entry, Mapping):
-            complaints += [((*place, *rest), text) for error in model.iter_errors(entry) for rest, text in _told(error)]
+            complaints += [((*keys, *rest), text) for error in model.iter_errors(entry) for rest, text in _told(error)]
         elif not isinstance(entry, str):
-            complaints.append((place, f"a model is a name or a mapping with `model`, got {entry!r}"))
+            complaints.append((keys, f"a model is a name or a mapping with `model`, got {entry!r}"))
         name = entry.get("model") if isinstance(entry, Mapping) else entry
         if isinstance(name, str):
-            complaints += [(place, text) for text in _model_faults(name, folder)]
-    for place, entry in _entries(data, "devices"):
+            complaints += [(keys, text) for text in _model_faults(name, folder)]
+    for keys, entry in _entries(data, "devices"):
         if isinstance(entry, Mapping):
-            of_form = [((*place, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
-            complaints += of_form or [(place, text) for text in _filter_faults(entry)]
+            of_form = [((*keys, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
+            complaints += of_form or [(keys, text) for text in _filter_faults(entry)]
         elif isinstance(entry, str):
-            complaints += [(place, text) for text in _device_faults(entry)]
+            complaints += [(keys, text) for text in _device_faults(entry)]
         else:
-            complaints.append((place, f"a device is a name or a mapping of criteria, got {entry!r}"))
+            complaints.append((keys, f"a device is a name or a mapping of criteria, got {entry!r}"))
     complaints += [
-        ((*place,), f"unknown precision {entry!r}.{did_you_mean(entry, PRECISIONS)} Known: {', '.join(PRECISIONS)}")
-        for place, entry in _entries(data, "precisions")
+        ((*keys,), f"unknown precision {entry!r}.{did_you_mean(entry, PRECISIONS)} Known: {', '.join(PRECISIONS)}")
+        for keys, entry in _entries(data, "precisions")
         if isinstance(entry, str) and entry.lower() not in PRECISIONS
     ]
-    complaints += [fault for place, entry in _entries(data, "settings") for fault in _setting_faults(place, entry)]
+    complaints += [fault for keys, entry in _entries(data, "settings") for fault in _setting_faults(keys, entry)]
     for key in ("batches", "precisions", "fusion", "settings"):
         complaints += _repeated(key, data.get(key))
     return complaints
@@ -86,10 +86,10 @@ def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
 
 def _told(error: Any) -> list[tuple[Place, str]]:
     """Return a fault of the schema in words."""
-    place = tuple(error.absolute_path)
+    keys = tuple(error.absolute_path)
     if error.validator == "anyOf":
         single = error.validator_value[0]
-        return [(place, text) for text in _wanted(error.instance, single)]
+        return [(keys, text) for text in _wanted(error.instance, single)]
     return list(told(error))
 
 
@@ -165,7 +165,7 @@ def _filter_faults(entry: Mapping[str, Any]) -> list[str]:
         return [str(error)]
 
 
-def _setting_faults(place: Place, entry: Any) -> list[tuple[Place, str]]:
+def _setting_faults(keys: Place, entry: Any) -> list[tuple[Place, str]]:
     from mlsys.models.calibrated.library import fitted
 
     if not isinstance(entry, str):
@@ -173,4 +173,4 @@ def _setting_faults(place: Place, entry: Any) -> list[tuple[Place, str]]:
     software = sorted({name.rpartition(" on ")[0] for name in fitted()})
     if entry in fitted() or entry in software:
         return []
-    return [(place, f"setting {entry!r} was never fitted.{did_you_mean(entry, (*fitted(), *software))}")]
+    return [(keys, f"setting {entry!r} was never fitted.{did_you_mean(entry, (*fitted(), *software))}")]

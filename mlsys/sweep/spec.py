@@ -27,7 +27,7 @@ class Variant:
     ----------
     model
         As the specification writes it.
-    place
+    reference
         As it is found: a name, a factory, or the path of a file.
     source
         ``"catalogue"``, written down operator by operator, or ``"captured"`` from code.
@@ -38,7 +38,7 @@ class Variant:
     """
 
     model: str
-    place: str
+    reference: str
     source: str
     sequence: int | None
     image: int | None
@@ -99,7 +99,7 @@ class SweepSpec:
 
     def __post_init__(self) -> None:
         data = {key: value for key, value in self.as_data().items() if value != []}
-        complaints = [f"{'.'.join(map(str, place))}: {text}" for place, text in spec_faults(data, self.folder)]
+        complaints = [f"{'.'.join(map(str, keys))}: {text}" for keys, text in spec_faults(data, self.folder)]
         axes = ("models", "devices", "batches", "precisions", "fusion")
         complaints += [f"{name}: must have at least one entry" for name in axes if not listed(getattr(self, name))]
         if not complaints and self.points > MOST_POINTS:
@@ -157,17 +157,17 @@ class SweepSpec:
     @functools.cached_property
     def variants(self) -> tuple[Variant, ...]:
         """Every network at every size, in order."""
-        found = []
+        variants = []
         for entry in listed(self.models):
             given = dict(entry) if isinstance(entry, Mapping) else {"model": entry}
             name = given["model"]
-            place = str(self.folder / name) if (self.folder / name).exists() else name
+            reference = str(self.folder / name) if (self.folder / name).exists() else name
             sizes = (listed(given.get(key)) for key in ("sequence", "image", "phase"))
             for sequence, image, phase in itertools.product(*sizes):
                 for fused in listed(self.fusion):
                     source = _source(name, phase)
-                    found.append(Variant(name, place, source, sequence, image, phase, fused == "on"))
-        return tuple(dict.fromkeys(found))
+                    variants.append(Variant(name, reference, source, sequence, image, phase, fused == "on"))
+        return tuple(dict.fromkeys(variants))
 
     @functools.cached_property
     def device_ids(self) -> tuple[str, ...]:

@@ -50,10 +50,10 @@ class Folder:
     def manifest(self) -> dict[str, Any]:
         """What the folder says of itself; empty if it says nothing that can be read."""
         try:
-            found = read_json(self.path / _MANIFEST)
+            content = read_json(self.path / _MANIFEST)
         except UnreadableError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -67,7 +67,9 @@ class Folder:
         if self.path.exists() and not self.path.is_dir():
             raise ArgumentError(f"{self.path} is a file; results go into a folder. Choose another name")
         if self.path.is_dir() and not (self.path / _MANIFEST).exists():
-            others = [one for one in self.path.iterdir() if one.name not in (_PIECES, _LOCK) and not one.match(DRAFTS)]
+            others = [
+                path for path in self.path.iterdir() if path.name not in (_PIECES, _LOCK) and not path.match(DRAFTS)
+            ]
             if others:
                 raise ArgumentError(f"{self.path} is not empty and no sweep has made it. Choose another folder")
         try:
@@ -91,7 +93,7 @@ class Folder:
     def rows(self, wanted: Iterable[str]) -> tuple[dict[str, tuple[Any, ...]], int, list[str]]:
         """Return the rows of the wanted content ids, how many others there are, and the pieces put aside."""
         ids = set(wanted)
-        found: dict[str, tuple[Any, ...]] = {}
+        kept: dict[str, tuple[Any, ...]] = {}
         others: set[str] = set()
         damaged = []
         for path in sorted((self.path / _PIECES).glob("*.parquet")):
@@ -102,10 +104,10 @@ class Folder:
                 continue
             for row in zip(*(columns[name] for name in SweepRow._fields), strict=True):
                 if row[0] in ids:
-                    found[row[0]] = row
+                    kept[row[0]] = row
                 else:
                     others.add(row[0])
-        return found, len(others), damaged
+        return kept, len(others), damaged
 
     def _put_aside(self, path: Path) -> None:
         """Keep a piece that cannot be believed where nobody reads it."""
@@ -215,8 +217,8 @@ def _columns_of(raw: bytes) -> dict[str, list[Any]] | None:
         return None
     if table.column_names != list(SweepRow._fields):
         return None
-    found: dict[str, list[Any]] = table.to_pydict()
-    return found
+    columns: dict[str, list[Any]] = table.to_pydict()
+    return columns
 
 
 def _provenance_of(raw: bytes) -> dict[str, str]:

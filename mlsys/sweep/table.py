@@ -107,7 +107,7 @@ _UNITS = {
 
 def _columns() -> tuple[Column, ...]:
     hints = get_type_hints(SweepRow)
-    plain = {name: next(one for one in (str, bool, int, float) if one in (hint, *_parts(hint))) for name, hint in
+    plain = {name: next(kind for kind in (str, bool, int, float) if kind in (hint, *_parts(hint))) for name, hint in
              hints.items()}  # fmt: skip
     return tuple(Column(name, plain[name], _UNITS.get(name, "")) for name in SweepRow._fields)
 
@@ -200,13 +200,13 @@ class SweepTable:
 
     def best(self) -> tuple[SweepRow, ...]:
         """Return, for each model, the point of the highest rate among those that fit."""
-        found: dict[str, SweepRow] = {}
+        fastest: dict[str, SweepRow] = {}
         for row in self:
             if row.error is None and row.fits is not False and row.samples_per_second is not None:
-                held = found.get(row.model)
+                held = fastest.get(row.model)
                 if held is None or row.samples_per_second > (held.samples_per_second or 0.0):
-                    found[row.model] = row
-        return tuple(found[model] for model in self.models if model in found)
+                    fastest[row.model] = row
+        return tuple(fastest[model] for model in self.models if model in fastest)
 
     def pareto(self, model: str, against: Cost = "energy") -> tuple[SweepRow, ...]:
         """Return the points of a model that no other beats in both time and cost, fastest first.

@@ -49,7 +49,7 @@ def usual_jobs(points: Sequence[Point]) -> int:
     own = [
         variant
         for variant in variants
-        if variant.source == "captured" and (":" in variant.place or not zoo.resolve(variant.place))
+        if variant.source == "captured" and (":" in variant.reference or not zoo.resolve(variant.reference))
     ]
     return max(1, min(cores, max(len(points) // _WORTH_A_PROCESS, len(own))))
 
@@ -93,10 +93,10 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
         while busy:
             ready: list[Any] = list(wait(list(busy)))
             for pipe in ready:
-                place, columns, error = pipe.recv()
+                number, columns, error = pipe.recv()
                 if error is not None:
                     raise error
-                yield place, columns
+                yield number, columns
                 if waiting:
                     pipe.send(waiting.popleft())
                 else:
@@ -116,12 +116,12 @@ def _work(pipe: Any) -> None:
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            place, piece = pipe.recv()
+            number, piece = pipe.recv()
             answer: tuple[int, Any, Exception | None]
             try:
-                answer = (place, evaluate_points(piece), None)
+                answer = (number, evaluate_points(piece), None)
             except Exception as error:
-                answer = (place, None, _portable(error))
+                answer = (number, None, _portable(error))
             pipe.send(answer)
 
 
@@ -256,8 +256,8 @@ def _workers_of(client: Any) -> bool:
 
 def _result(future: Any, patience: float, gone: str) -> dict[str, list[Any]]:
     try:
-        found: dict[str, list[Any]] = future.result(timeout=patience)
-        return found
+        columns: dict[str, list[Any]] = future.result(timeout=patience)
+        return columns
     except _CANCELLED:
         raise ArgumentError(gone) from None
     except ArgumentError:

@@ -95,10 +95,10 @@ def _power_lines(ax: Axes) -> None:
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     for watts in 10.0 ** np.arange(-1, 4):
         ax.plot([left, right], [watts * left, watts * right], ":", color=COLORS["axis"], linewidth=1, zorder=1)
-        place = 4 * max(left, bottom / watts)
-        if place < right and watts * place < top:
+        label_x = 4 * max(left, bottom / watts)
+        if label_x < right and watts * label_x < top:
             ax.annotate(
-                f"{watts:g} W", (place, watts * place), fontsize=8, color=COLORS["note"], ha="center", va="center",
+                f"{watts:g} W", (label_x, watts * label_x), fontsize=8, color=COLORS["note"], ha="center", va="center",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=2,
             )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top))

@@ -40,20 +40,20 @@ def _fill(cause: Cause) -> dict[str, Any]:
 
 
 @drawn
-def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
+def layer_waterfall(ax: Axes, attribution: Attribution) -> Axes:
     """Draw every layer's time where it begins, after all before it, divided by cause; last what no layer took.
 
     Parameters
     ----------
     ax
         Axes to draw into.
-    found
+    attribution
         Where the time went.
     """
     apply_style(ax)
-    names, left = [layer.name for layer in found.layers], 0.0
-    rows = [layer.parts for layer in found.layers]
-    rest: dict[Cause, float] = {"launch": found.entry, "residual": found.between}
+    names, left = [layer.name for layer in attribution.layers], 0.0
+    rows = [layer.parts for layer in attribution.layers]
+    rest: dict[Cause, float] = {"launch": attribution.entry, "residual": attribution.between}
     if sum(rest.values()) > 0:
         names, rows = [*names, "outside layers"], [*rows, {cause: rest.get(cause, 0.0) for cause in CAUSES}]
     for index, parts in enumerate(rows):
@@ -63,10 +63,10 @@ def layer_waterfall(ax: Axes, found: Attribution) -> Axes:
                 left += parts[cause]
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.set_xlim(0, max(left, found.total) * 1.02)
+    ax.set_xlim(0, max(left, attribution.total) * 1.02)
     ax.set_xlabel("time from the start of the inference, ms")
     ax.grid(False, axis="y")
-    _cause_legend(ax, found.shares)
+    _cause_legend(ax, attribution.shares)
     return ax
 
 
@@ -78,17 +78,17 @@ def _cause_legend(ax: Axes, shares: Mapping[Cause, float], at: tuple[float, floa
 
 
 @drawn
-def sunburst(ax: Axes, found: Attribution) -> Axes:
+def sunburst(ax: Axes, attribution: Attribution) -> Axes:
     """Draw two rings: inside the causes, outside what each layer has of them.
 
     Parameters
     ----------
     ax
         Axes to draw into; its frame is switched off.
-    found
+    attribution
         Where the time went.
     """
-    shares = found.shares
+    shares = attribution.shares
     causes = [cause for cause in CAUSES if shares[cause] > 0.05]
     ax.pie(
         [shares[cause] for cause in causes], radius=0.62, startangle=90, counterclock=False,
@@ -99,12 +99,12 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
     )  # fmt: skip
     sizes, labels, colors = [], [], []
     for cause in causes:
-        parts = [(layer.name, layer.parts[cause]) for layer in found.layers]
-        outside = found.entry if cause == "launch" else found.between if cause == "residual" else 0.0
+        parts = [(layer.name, layer.parts[cause]) for layer in attribution.layers]
+        outside = attribution.entry if cause == "launch" else attribution.between if cause == "residual" else 0.0
         for name, size in [*sorted(parts, key=lambda part: -part[1]), ("outside layers", outside)]:
             if size > 0:
                 sizes.append(size)
-                labels.append(name if size / found.total > 0.03 else "")
+                labels.append(name if size / attribution.total > 0.03 else "")
                 colors.append(COLORS[LOOKS[cause][0].replace("Line", "L")])
     ax.pie(
         sizes, radius=1.0, startangle=90, counterclock=False, labels=labels, labeldistance=1.04, colors=colors,
@@ -116,7 +116,7 @@ def sunburst(ax: Axes, found: Attribution) -> Axes:
 
 
 @drawn
-def layer_roofline(ax: Axes, found: Attribution) -> Axes:
+def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
     """Draw the rate that each layer attained, under the roof by which it is judged.
 
     Bytes that fit into a cache move faster than those of the main memory, and the attribution takes each layer's
@@ -127,20 +127,20 @@ def layer_roofline(ax: Axes, found: Attribution) -> Axes:
     ----------
     ax
         Axes to draw into; both become logarithmic.
-    found
+    attribution
         Where the time went; layers without arithmetic have no place.
     """
     apply_style(ax)
-    placed = [layer for layer in found.layers if layer.rate > 0 and layer.intensity > 0]
-    _slanted_roofs(ax, found, placed)
+    placed = [layer for layer in attribution.layers if layer.rate > 0 and layer.intensity > 0]
+    _slanted_roofs(ax, attribution, placed)
     for bound, marker, color in _HELD_BY:
         here = [layer for layer in placed if layer.bound == bound]
         if here:
             at, rates = [layer.intensity for layer in here], [layer.rate / 1e9 for layer in here]
-            own = [found.roof(layer) / 1e9 for layer in here]
+            own = [attribution.roof(layer) / 1e9 for layer in here]
             ax.vlines(at, rates, own, color=COLORS[color], linewidth=0.9, alpha=0.7, zorder=2)
             ax.plot(at, own, "_", color=COLORS[color], markersize=15, markeredgewidth=2.2, zorder=4)
-            areas = [20 + 500 * layer.time / found.total for layer in here]
+            areas = [20 + 500 * layer.time / attribution.total for layer in here]
             edges = [COLORS["primary"] if layer.beats else "white" for layer in here]
             above = sum(layer.beats for layer in here)
             said = f"held by {bound}: {len(here)}" + (f", {above} of them faster than their roof" if above else "")
@@ -227,20 +227,20 @@ def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
 
 
 @drawn
-def energy_by_cause(ax: Axes, found: Attribution, energy_mj: float) -> Axes:
+def energy_by_cause(ax: Axes, attribution: Attribution, energy_mj: float) -> Axes:
     """Draw the energy of an inference by cause, as one bar: power is taken to be the same all the time.
 
     Parameters
     ----------
     ax
         Axes to draw into.
-    found
+    attribution
         Where the time went.
     energy_mj
         Of one inference, mJ.
     """
     apply_style(ax)
-    left, shares = 0.0, found.shares
+    left, shares = 0.0, attribution.shares
     for cause in CAUSES:
         size = energy_mj * shares[cause] / 100
         ax.barh(0, size, left=left, height=0.5, **_fill(cause))

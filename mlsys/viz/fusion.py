@@ -47,9 +47,9 @@ def _passes(ax: Axes, operators: Sequence[str], kernels: Sequence[tuple[int, int
     title = f"{label}: {2 * len(kernels)} passes, {len(kernels)} {several}"
     ax.text(-0.85, floor + 3.2, title, fontsize=10, fontweight="bold", va="center")
     right = 2 * len(operators) + 1.42
-    for height, place in ((2.3, "memory"), (0.55, "chip")):
-        ax.text(right, floor + height, place, fontsize=9, va="center", ha="right", color=COLORS["note"])
-    edges = sorted({place for kernel in kernels for place in kernel})
+    for height, level in ((2.3, "memory"), (0.55, "chip")):
+        ax.text(right, floor + height, level, fontsize=9, va="center", ha="right", color=COLORS["note"])
+    edges = sorted({edge for kernel in kernels for edge in kernel})
     for tensor in edges:
         name = "X" if tensor == 0 else "Y" if tensor == len(operators) else "X" + "′" * tensor
         _box(ax, 2 * tensor, floor + 2.3, name, COLORS["BlueL"], COLORS["BlueLine"], 0.45)
@@ -218,7 +218,7 @@ def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
     ax.set(xlabel="bytes moved, % of those one by one", xlim=(0, 122))
     ax.grid(False, axis="y")
     handles, texts = ax.get_legend_handles_labels()
-    order = sorted(range(len(texts)), key=lambda place: names.index(texts[place]))
+    order = sorted(range(len(texts)), key=lambda index: names.index(texts[index]))
     legend = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": 9}
     ax.legend([handles[label] for label in order], [texts[label] for label in order], **legend)
     return ax

@@ -106,7 +106,7 @@ def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
 def _alike(points: list[tuple[float, Result]]) -> list[list[tuple[float, Result]]]:
     """Return points grouped by intensity, those within five per cent of a group's first together."""
     groups: list[list[tuple[float, Result]]] = []
-    for point in sorted(points, key=lambda one: one[0]):
+    for point in sorted(points, key=lambda pair: pair[0]):
         if groups and point[0] <= 1.05 * groups[-1][0][0]:
             groups[-1].append(point)
         else:

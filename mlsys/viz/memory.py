@@ -134,21 +134,21 @@ class InFlight:
     ----------
     ax
         Axes with both scales logarithmic, kB and GB/s, and their limits set.
-    place
+    index
         0 for the device in front; others have a colour and a dash of their own.
     """
 
-    def __init__(self, ax: Axes, place: int = 0) -> None:
-        color, self._axes = CYCLE[place % len(CYCLE)], ax
-        depth = 4 - 0.1 * place
+    def __init__(self, ax: Axes, index: int = 0) -> None:
+        color, self._axes = CYCLE[index % len(CYCLE)], ax
+        depth = 4 - 0.1 * index
         (self.moved,) = ax.plot(
-            [1], [1], color=color, linestyle=DASHES[place % len(DASHES)], linewidth=1.8 if place else 2.4, zorder=depth
+            [1], [1], color=color, linestyle=DASHES[index % len(DASHES)], linewidth=1.8 if index else 2.4, zorder=depth
         )
         (self.knee,) = ax.plot([1], [1], "|", markersize=14, markeredgewidth=2, color=color, zorder=depth)
         (self.drop,) = ax.plot([1, 1], [1, 1], ":", color=color, linewidth=1, zorder=2.5)
         self.name = ax.text(1, 1, "", ha="right", weight="bold", fontsize=9, color=color, bbox=HALO, zorder=depth + 1)
         self.needed = ax.text(
-            1, 0.04 + 0.075 * place, "", ha="center", fontsize=9, color=color, bbox=HALO, zorder=depth + 1,
+            1, 0.04 + 0.075 * index, "", ha="center", fontsize=9, color=color, bbox=HALO, zorder=depth + 1,
             transform=ax.get_xaxis_transform(),
         )  # fmt: skip
         self.artists: tuple[Artist, ...] = (self.moved, self.knee, self.drop, self.name, self.needed)

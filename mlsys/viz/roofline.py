@@ -28,24 +28,24 @@ class Roof:
     ----------
     ax
         Axes with both scales logarithmic and their limits set.
-    place
+    index
         0 for the device in front; others have a colour and a dash of their own.
     bandwidth
         Whether the label says it too.
     """
 
-    def __init__(self, ax: Axes, place: int = 0, bandwidth: bool = False) -> None:
-        self.place, color = place, CYCLE[place % len(CYCLE)]
+    def __init__(self, ax: Axes, index: int = 0, bandwidth: bool = False) -> None:
+        self.index, color = index, CYCLE[index % len(CYCLE)]
         self._axes, self._with_bandwidth = ax, bandwidth
-        depth = 4 - 0.1 * place
+        depth = 4 - 0.1 * index
         (self.line,) = ax.plot(
-            [1], [1], color=color, linestyle=DASHES[place % len(DASHES)], linewidth=1.8 if place else 2.4, zorder=depth
+            [1], [1], color=color, linestyle=DASHES[index % len(DASHES)], linewidth=1.8 if index else 2.4, zorder=depth
         )
         (self.ridge,) = ax.plot([1], [1], "|", markersize=13, markeredgewidth=2, color=color, zorder=depth + 1)
         (self.drop,) = ax.plot([1, 1], [0, 1], ":", color=color, linewidth=1, zorder=2.5)
         self.name = ax.text(1, 1, "", color=color, fontsize=9, weight="bold", ha="right", bbox=HALO, zorder=depth + 1)
         self.called = ax.text(
-            1, 0.04 + 0.075 * place, "", color=color, fontsize=9, ha="center", bbox=HALO, zorder=depth + 1,
+            1, 0.04 + 0.075 * index, "", color=color, fontsize=9, ha="center", bbox=HALO, zorder=depth + 1,
             transform=ax.get_xaxis_transform(),
         )  # fmt: skip
         self.artists: tuple[Artist, ...] = (self.line, self.ridge, self.drop, self.name, self.called)
@@ -73,7 +73,7 @@ class Roof:
         text, margin = f"ridge {number(ridge)}", 0.06
         whole = self._axes.get_figure(root=True)
         inches = self._axes.get_position().width * (whole.get_figwidth() if whole is not None else 0)
-        if self.place == 0 and inches > 4:  # a narrow panel has no room for more
+        if self.index == 0 and inches > 4:  # a narrow panel has no room for more
             text, margin = f"memory-bound  ←  {text}  →  compute-bound", 0.25
         width = right / left
         self.called.set_x(min(max(ridge, left * width**margin), right / width**margin))

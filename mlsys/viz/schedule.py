@@ -73,13 +73,13 @@ def memory_map(
     scale, unit = _unit(float(plan.peak.m_as("byte")))
     final = len(plan.liveness.steps) - 1 if last_step is None else last_step
     peak = plan.peak.m_as("byte") / scale
-    for number, one in enumerate(plan.placements):
-        if one.last < first_step or one.first > final or not one.bytes:
+    for number, buffer in enumerate(plan.placements):
+        if buffer.last < first_step or buffer.first > final or not buffer.bytes:
             continue
         look = number % len(_FILLS)
-        bottom, height, width = one.offset / scale, one.bytes / scale, one.last - one.first + 1
+        bottom, height, width = buffer.offset / scale, buffer.bytes / scale, buffer.last - buffer.first + 1
         ax.bar(
-            one.first - 0.5,
+            buffer.first - 0.5,
             height,
             width,
             bottom,
@@ -88,11 +88,11 @@ def memory_map(
             edgecolor=COLORS[_LINES[look]],
             linewidth=0.7,
         )
-        if names and height > 0.05 * peak and width * 55 > (final - first_step + 1) * len(one.name) * 0.9:
+        if names and height > 0.05 * peak and width * 55 > (final - first_step + 1) * len(buffer.name) * 0.9:
             ax.text(
-                one.first - 0.5 + width / 2,
+                buffer.first - 0.5 + width / 2,
                 bottom + height / 2,
-                one.name,
+                buffer.name,
                 ha="center",
                 va="center",
                 fontsize=8,

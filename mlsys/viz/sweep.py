@@ -20,14 +20,14 @@ _MOST_DEVICES = 24
 
 
 @drawn
-def rate_map(ax: Axes, found: SweepTable, devices: Sequence[str] | None = None) -> Axes:
+def rate_map(ax: Axes, table: SweepTable, devices: Sequence[str] | None = None) -> Axes:
     """Draw the highest rate of every network on every device, brighter where it is higher.
 
     Parameters
     ----------
     ax
         Axes to draw into.
-    found
+    table
         A sweep; points that do not fit or have no answer are left out.
     devices
         Which, from top to bottom; by default those with the highest rates, at most 24.
@@ -39,11 +39,11 @@ def rate_map(ax: Axes, found: SweepTable, devices: Sequence[str] | None = None) 
         logarithmic scale. A cross marks a device that runs no point of the network.
     """
     best: dict[tuple[str, str], float] = {}
-    for row in found:
+    for row in table:
         if row.error is None and row.fits is not False and row.samples_per_second is not None:
             key = (row.device, row.model)
             best[key] = max(best.get(key, 0.0), row.samples_per_second)
-    models = found.models
+    models = table.models
     named = tuple(devices) if devices is not None else _fastest(best, models)
     rates = np.array([[best.get((device, model), np.nan) for model in models] for device in named])
     rates = rates.reshape(len(named), len(models))
@@ -76,14 +76,14 @@ def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple
 
 
 @drawn
-def cost_front(ax: Axes, found: SweepTable, model: str, against: Cost = "energy", labels: int = 6) -> Axes:
+def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy", labels: int = 6) -> Axes:
     """Draw the points of a network by time and cost, and the front that nothing beats in both.
 
     Parameters
     ----------
     ax
         Axes to draw into.
-    found
+    table
         A sweep.
     model
         One of its networks.
@@ -93,9 +93,9 @@ def cost_front(ax: Axes, found: SweepTable, model: str, against: Cost = "energy"
         How many points of the front are named.
     """
     apply_style(ax)
-    front = found.pareto(model, against)
+    front = table.pareto(model, against)
     ids = {row.id for row in front}
-    other = [row for row in found if row.model == model and row.error is None and row.fits is not False]
+    other = [row for row in table if row.model == model and row.error is None and row.fits is not False]
     _scatter(ax, [row for row in other if row.id not in ids], against, COLORS["grid"], "o", "beaten in both")
     for row in front:
         (_, cost), ends = costs(row, against), (row.low_seconds, row.high_seconds)
@@ -129,19 +129,19 @@ def _scatter(ax: Axes, rows: Sequence[SweepRow], against: Cost, color: str, mark
 
 
 @drawn
-def sweep_figure(found: SweepTable) -> Figure:
+def sweep_figure(table: SweepTable) -> Figure:
     """Return a figure of the rates of all networks and the first one's Pareto front.
 
     Parameters
     ----------
-    found
+    table
         A sweep with at least one answer.
     """
-    devices = min(_MOST_DEVICES, len({row.device for row in found if row.error is None}))
-    figure, whole, _, plt = setup_plot(figsize=(max(7.2, 1.1 * len(found.models) + 2), 5.4 + 0.26 * devices))
+    devices = min(_MOST_DEVICES, len({row.device for row in table if row.error is None}))
+    figure, whole, _, plt = setup_plot(figsize=(max(7.2, 1.1 * len(table.models) + 2), 5.4 + 0.26 * devices))
     whole.remove()
     upper, lower = figure.subplots(2, 1, height_ratios=(1.2 + 0.26 * devices, 4.2))
-    rate_map(upper, found)
-    cost_front(lower, found, found.models[0], "energy")
+    rate_map(upper, table)
+    cost_front(lower, table, table.models[0], "energy")
     plt.close(figure)
     return figure

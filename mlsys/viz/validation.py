@@ -65,19 +65,19 @@ def _look(device_class: str) -> tuple[str, str]:
 
 
 @drawn
-def validation_panels(found: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
+def validation_panels(validation: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
     """Return a figure with one panel of measured against predicted for each kind, and one of all other kinds.
 
     Parameters
     ----------
-    found
+    validation
         All predictions.
     kinds
         Kinds of workload, such as ``"gemm"``, in the order to draw them.
     columns
         Panels side by side.
     """
-    done = [each for each in found.predictions if each.case is not None]
+    done = [each for each in validation.predictions if each.case is not None]
     panels = {kind: [each for each in done if each.kind == kind] for kind in kinds}
     panels["other kinds"] = [each for each in done if each.kind not in kinds]
     panels = {kind: chosen for kind, chosen in panels.items() if chosen}
@@ -153,21 +153,21 @@ def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score])
     return ax
 
 
-def save_all(found: Validation, folder: Path) -> list[Path]:
+def save_all(validation: Validation, folder: Path) -> list[Path]:
     """Draw every kind into a picture of its own and return the paths.
 
     Parameters
     ----------
-    found
+    validation
         All predictions.
     folder
         Made if it does not exist.
     """
     paths = []
     with together() as files:
-        for kind in sorted({each.kind for each in found.predictions if each.case is not None}):
+        for kind in sorted({each.kind for each in validation.predictions if each.case is not None}):
             fig, ax, _, plt = setup_plot(figsize=(5, 5))
-            measured_against_predicted(ax, [each for each in found.predictions if each.kind == kind])
+            measured_against_predicted(ax, [each for each in validation.predictions if each.kind == kind])
             ax.set_title(kind)
             paths.append(save_figure(fig, folder / f"{kind.replace(' ', '-')}.png", files, folders=True))
             plt.close(fig)

@@ -291,7 +291,7 @@ class Lab:
 
     def _keep(self, *, by_hand: bool = False) -> None:
         progress = self.progress
-        if by_hand and progress.place == "nowhere":
+        if by_hand and progress.kept_in == "nowhere":
             progress = Progress(self.id, "file")
             progress.take_over()
         try:
@@ -304,7 +304,7 @@ class Lab:
 
     def _restore_clicked(self) -> None:
         try:
-            self.restore((self.progress.recall() or self.state()) if self.progress.place == "memory" else None)
+            self.restore((self.progress.recall() or self.state()) if self.progress.kept_in == "memory" else None)
         except LabStateError as error:
             self.message.value = parts.spoken_note("wrong", f"Not restored: {error}.")
         else:

@@ -155,12 +155,12 @@ def _slow_links() -> Question:
 
 
 def _four_times() -> Question:
-    one, four = pipeline_of(), pipeline_of(npu=4.0)
-    gain = float(one.best.latency / four.best.latency)
+    usual, four = pipeline_of(), pipeline_of(npu=4.0)
+    gain = float(usual.best.latency / four.best.latency)
     return NumberQuestion(
         "four-times",
         "Make the NPU four times as fast, at the example's links and memory. How many times as fast is the pipeline?",
-        f"{times(gain)}: {_ms(one.best)} becomes {_ms(four.best)}. What runs on the GPU, and the transfers, take as "
+        f"{times(gain)}: {_ms(usual.best)} becomes {_ms(four.best)}. What runs on the GPU, and the transfers, take as "
         "long as before: Amdahl's law holds for pipelines as well.",
         setting={"npu": 4.0, "link": 1.0, "memory": MEMORY, "goal": "latency"},
         answer=gain,

@@ -34,13 +34,13 @@ class Progress:
     ----------
     lab
         Name of the lab.
-    place
+    kept_in
         ``"file"``: ``<lab>.state.json`` beside the notebook. ``"memory"``: as long as the kernel
         lives. ``"nowhere"``: not at all.
     """
 
-    def __init__(self, lab: str, place: Place) -> None:
-        self.lab, self.place = lab, place
+    def __init__(self, lab: str, kept_in: Place) -> None:
+        self.lab, self.kept_in = lab, kept_in
         self.file = Path(f"{lab}.state.json").absolute()
         self.conflict = False
         self._known: str | None = None  # digest of the file as this lab last saw it
@@ -55,10 +55,10 @@ class Progress:
         LabStateError
             If there is a file, and it is no state of this lab. It is then not written over, except by hand.
         """
-        if self.place == "nowhere":
+        if self.kept_in == "nowhere":
             return None
         kept, digest = _MEMORY.get(self.lab, (None, None))
-        if self.place == "memory":
+        if self.kept_in == "memory":
             return kept
         current = self._digest()
         if current is None or (kept is not None and current == digest):
@@ -76,11 +76,11 @@ class Progress:
         OSError
             If the file cannot be written; the one that was there stays.
         """
-        if self.place == "nowhere":
+        if self.kept_in == "nowhere":
             return ""
         with self._lock:
             self._stop()
-            if self.place == "memory":
+            if self.kept_in == "memory":
                 _MEMORY[self.lab] = (dict(state), None)
                 return "Kept as long as this page is open."
             digest = self._digest()
@@ -98,7 +98,7 @@ class Progress:
 
     def keep_soon(self, keep: Callable[[], None]) -> None:
         """Call ``keep`` when a slider has come to rest."""
-        if self.place == "nowhere":
+        if self.kept_in == "nowhere":
             return
         with self._lock:
             self._stop()

@@ -101,21 +101,21 @@ def _next_chip() -> Question:
 
 def _decoding() -> Question:
     chip = Hardware.Cloud.A100
-    one, many = (roofline(chip, layer("decode", batch, WIDTH, PRECISION)) for batch in (1, 64))
-    more = 64 * (one.time / many.time).m_as("")
+    single, many = (roofline(chip, layer("decode", batch, WIDTH, PRECISION)) for batch in (1, 64))
+    more = 64 * (single.time / many.time).m_as("")
     return ChoiceQuestion(
         "decoding",
         "Choose a decoding step at batch 1. Which change yields most tokens per second?",
-        f"A step takes {number(one.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch 64: "
+        f"A step takes {number(single.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch 64: "
         f"the weights are read once either way, which makes {times(more)} the tokens. "
         "A higher peak changes neither.",
         setting={"kind": "decode", "batch": 64, "precision": PRECISION, "device": "A100"},
         choices=(
             Choice("Twice the peak rate", "Left of the ridge the flat roof is far above the point. What would "
                                           "raising it "
-                   "do?", one.bound_by == "compute" and more < 2),
+                   "do?", single.bound_by == "compute" and more < 2),
             Choice("Twice the memory bandwidth", "That helps, by the factor it says. Now set the batch and compare the "
-                   "time of a step.", one.bound_by == "memory" and more < 2),
+                   "time of a step.", single.bound_by == "memory" and more < 2),
             Choice("A batch of 64", right=more > 2),
         ),
     )  # fmt: skip

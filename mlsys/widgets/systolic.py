@@ -99,14 +99,14 @@ class SystolicLab(Lab):
         return (_streamed(), _fringe(), _reuse(), _remedy(), _larger(), _column(), _cores(), _saving(), _multiples())
 
     def _wrap_up(self) -> WrapUp:
-        one, many, chip = _layer(1), _layer(1024), Hardware.Cloud.TPUv4
+        single, many, chip = _layer(1), _layer(1024), Hardware.Cloud.TPUv4
         array = SystolicArray.of(chip)
         *others, saved = energy_baselines(mac=Q_(1, "pJ"))
         straw, accumulator, blocked = ((machine.total / saved.total).m_as("") for machine in others)
         return WrapUp(
             (
                 Finding(
-                    f"At batch 1 {percent(one.utilisation)} of the array works, at batch 1,024 "
+                    f"At batch 1 {percent(single.utilisation)} of the array works, at batch 1,024 "
                     f"{percent(many.utilisation)}: rows fill it.",
                     "from mlsys.models.systolic import count_systolic\n"
                     "count_systolic(1024, 1024, 1024, 128, 128, fold_overlap='load').utilisation",

@@ -191,22 +191,22 @@ def _best() -> Question:
 
 def _lines() -> Question:
     small, large, line = 10, 16, 16
-    one = {tile: _misses(tile) for tile in (small, large)}
+    by_word = {tile: _misses(tile) for tile in (small, large)}
     lined = {tile: _misses(tile, line_words=line) for tile in (small, large)}
     return ChoiceQuestion(
         "lines",
         f"Give a cache of {_WORDS:,} words lines of {line} words. Whose traffic grows more: that of tiles of "
         f"{small} or "
         f"of {large}?",
-        f"In lines of one word tiles of {small} move {one[small]:,} words and tiles of {large} {one[large]:,}; "
+        f"In lines of one word tiles of {small} move {by_word[small]:,} words and tiles of {large} {by_word[large]:,}; "
         f"in lines "
         f"of {line}, {lined[small]:,} and {lined[large]:,}. Rows of {small} words straddle lines and bring words that "
         "belong to other tiles.",
         setting={"size": _SIZE, "words": _WORDS, "line_words": line, "tile": small},
         choices=(
-            Choice(f"Tiles of {small}", right=lined[small] / one[small] > lined[large] / one[large]),
+            Choice(f"Tiles of {small}", right=lined[small] / by_word[small] > lined[large] / by_word[large]),
             Choice(f"Tiles of {large}", "Where does a row of such a tile begin and end, counted in lines?",
-                   lined[small] / one[small] < lined[large] / one[large]),
+                   lined[small] / by_word[small] < lined[large] / by_word[large]),
         ),
     )  # fmt: skip
 

@@ -208,7 +208,7 @@ def _product_of(kernel: TracedOperator) -> TracedOperator:
     """Return the product of a fused kernel by itself; attention that was found in its parts is one kernel."""
     if kernel.kind == "attention" or not kernel.counts.macs:
         return kernel
-    return max(kernel.members, key=lambda one: one.counts.macs)
+    return max(kernel.members, key=lambda member: member.counts.macs)
 
 
 def _bias(traced_operator: TracedOperator) -> int:

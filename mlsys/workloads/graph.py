@@ -177,7 +177,7 @@ class OperatorGraph:
     def producers(self, operator: int) -> tuple[int, ...]:
         """Return the operators whose results the operator at a place reads."""
         makers = {self.values[value].producer for value in self.inputs_of[operator]}
-        return tuple(sorted(one for one in makers if one is not None))
+        return tuple(sorted(maker for maker in makers if maker is not None))
 
     def consumers(self, operator: int) -> tuple[int, ...]:
         """Return the operators that read what the operator at a place makes."""

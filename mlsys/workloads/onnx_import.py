@@ -116,10 +116,10 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
     template.returned = tuple(looks[item.name].wire for item in proto.graph.output if item.name in looks)
     initializers = {item.name for item in proto.graph.initializer}
     template.inputs = [_tensor(values[item.name], 0) for item in proto.graph.input if item.name not in initializers]
-    found = template.at({})
-    if not found.data.m_as("byte") and not any(node.op_type in VIEWS for node in proto.graph.node):
+    workload = template.at({})
+    if not workload.data.m_as("byte") and not any(node.op_type in VIEWS for node in proto.graph.node):
         raise ArgumentError("from_onnx(): the model has no operator whose shapes are known: is the file whole?")
-    return found
+    return workload
 
 
 def open_sizes(model: object) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ class Network:
     @property
     def macs(self) -> Quantity:
         """Multiply-accumulates of the matrix products alone, as papers on vision print them."""
-        return Q_(sum(found.macs for found in (op.products for op in self.operators) if found), "MAC")
+        return Q_(sum(product.macs for product in (op.products for op in self.operators) if product), "MAC")
 
     @property
     def parameters(self) -> Quantity:

@@ -253,11 +253,14 @@ class Workload(Network):
         """Return the network with the layers that were left out: each is like the second but for its name."""
         if not self.left_out:
             return self
-        second = [place for place, one in enumerate(self._traced) if one.path.startswith("layer 2 ")]
+        second = [index for index, operator in enumerate(self._traced) if operator.path.startswith("layer 2 ")]
         copies = [
-            replace(one, **{key: getattr(one, key).replace("layer 2 ", f"layer {layer} ") for key in ("name", "path")})
+            replace(
+                operator,
+                **{key: getattr(operator, key).replace("layer 2 ", f"layer {layer} ") for key in ("name", "path")},
+            )
             for layer in range(3, 3 + self.left_out)
-            for one in self._traced[second[0] : second[-1] + 1]
+            for operator in self._traced[second[0] : second[-1] + 1]
         ]
         end = second[-1] + 1
         return replace(self, operators=(*self.operators[:end], *copies, *self.operators[end:]), left_out=0)
@@ -391,7 +394,9 @@ class Workload(Network):
             )
             for kind, (count, macs, elementwise, moved) in sums.items()
         ]
-        return tuple(sorted(totals, key=lambda one: (-one.macs.magnitude, -one.elementwise.magnitude, one.kind)))
+        return tuple(
+            sorted(totals, key=lambda total: (-total.macs.magnitude, -total.elementwise.magnitude, total.kind))
+        )
 
     def explain(self) -> str:
         """Return the work by kind, the weights, and what is not understood, as text."""

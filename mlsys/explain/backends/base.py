@@ -184,8 +184,8 @@ class _Part(Subject):
 
     @property
     def chain(self) -> Net | QuantizedNet:
-        found: Net | QuantizedNet = self.__dict__["_chain"]
-        return found
+        net: Net | QuantizedNet = self.__dict__["_chain"]
+        return net
 
 
 def flat(values: object) -> Array:

@@ -138,7 +138,9 @@ class FusedWorkload(Workload):
             )
             for name, row in rows.items()
         ]
-        return tuple(sorted(totals, key=lambda one: (one.pattern == "unfused", -one.saved.magnitude, one.pattern)))
+        return tuple(
+            sorted(totals, key=lambda total: (total.pattern == "unfused", -total.saved.magnitude, total.pattern))
+        )
 
     def explain(self) -> str:
         """Return what was fused and what that saves, as text."""
@@ -260,7 +262,7 @@ def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
         raise ArgumentError(f"fuse(): {graph.name!r} has operators that were not captured. Use a captured network")
     if len(members) == 1:
         return members[0]
-    anchor = max(members, key=lambda one: (one.counts.macs, one.counts.elementwise))
+    anchor = max(members, key=lambda member: (member.counts.macs, member.counts.elementwise))
     kind, shape = _kind(graph, group, anchor)
     counts = _counts(graph, members, traffic_of(graph, group.members), kind, shape)
     return FusedOperator(
@@ -353,8 +355,8 @@ def _fused_graph(graph: OperatorGraph, groups: Sequence[FusionGroup], kernels: S
     def row(kernel: int) -> tuple[Access, ...]:
         if len(groups[kernel].members) == 1:
             return tuple(
-                Access(number[one.value], one.bytes, one.view, one.turned)
-                for one in graph.reads[groups[kernel].members[0]]
+                Access(number[access.value], access.bytes, access.view, access.turned)
+                for access in graph.reads[groups[kernel].members[0]]
             )
         return tuple(Access(number[value], size) for value, size in crossing[kernel].reads.items())
 
@@ -363,5 +365,5 @@ def _fused_graph(graph: OperatorGraph, groups: Sequence[FusionGroup], kernels: S
         tuple(kernels),
         tuple(moved(old) for old in number),
         tuple(row(kernel) for kernel in range(len(groups))),
-        tuple(tuple(Access(number[value], size) for value, size in one.writes.items()) for one in crossing),
+        tuple(tuple(Access(number[value], size) for value, size in traffic.writes.items()) for traffic in crossing),
     )

@@ -73,8 +73,8 @@ def traffic_of(graph: OperatorGraph, members: Sequence[int]) -> GroupTraffic:
 
 def _traffic(graph: OperatorGraph, members: tuple[int, ...]) -> GroupTraffic:
     inside = set(members)
-    made = {place for member in members for place in graph.outputs_of[member]}
-    swallowed = {place for place in made if len(members) > 1 and _is_swallowed(graph, place, inside)}
+    made = {value for member in members for value in graph.outputs_of[member]}
+    swallowed = {value for value in made if len(members) > 1 and _is_swallowed(graph, value, inside)}
     views: dict[int, dict[int, int]] = {}
     for member in members:
         for access in graph.reads[member]:
@@ -104,14 +104,14 @@ def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[Fusi
     chosen: list[FusionGroup] = []
     for rank in (0, 1, 2):
         ranked = [(order, pattern) for order, pattern in enumerate(patterns) if pattern.rank == rank]
-        found = True
-        while found:
-            found = False
+        grown = True
+        while grown:
+            grown = False
             for group in _candidates(graph, ranked, taken):
                 if taken.isdisjoint(group.members):
                     taken.update(group.members)
                     chosen.append(group)
-                    found = True
+                    grown = True
     return _ordered(graph, chosen)
 
 
@@ -119,10 +119,10 @@ def _candidates(graph: OperatorGraph, patterns: list[tuple[int, Pattern]], taken
     """Return the matches of ``patterns`` among the operators that are free, best first."""
     keyed = []
     for order, pattern in patterns:
-        for place in pattern.parsed[0].places(graph):
-            if place in taken:
+        for start in pattern.parsed[0].places(graph):
+            if start in taken:
                 continue
-            members = _longest(graph, pattern, place, taken)
+            members = _longest(graph, pattern, start, taken)
             if members:
                 crossing = traffic_of(graph, members)
                 saved = sum(_moved(graph, member) for member in members) - crossing.moved
@@ -159,7 +159,7 @@ def _repeated(graph: OperatorGraph, start: int, step: PatternStep, taken: set[in
     chain: tuple[int, ...] = (start,)
     while chain:
         yield chain
-        following = [found for found in _next(graph, chain, step, taken, False) if len(found) == len(chain) + 1]
+        following = [longer for longer in _next(graph, chain, step, taken, False) if len(longer) == len(chain) + 1]
         chain = following[0] if following else ()
 
 
@@ -171,8 +171,8 @@ def _continued(
         yield members
         return
     step = pattern.parsed[number]
-    found = tuple(_next(graph, members, step, taken, pattern.keeps))
-    for longer in found:
+    continuations = tuple(_next(graph, members, step, taken, pattern.keeps))
+    for longer in continuations:
         if step.repeated:
             yield from _again(graph, pattern, number, longer, taken)
         yield from _continued(graph, pattern, number + 1, longer, taken)
@@ -209,7 +209,7 @@ def _next(
 @kept_with_graph
 def _handed_on(graph: OperatorGraph, member: int) -> int:
     """Return the one value of an operator that anything needs, wholly written, or -1."""
-    needed = [place for place in graph.outputs_of[member] if _is_needed(graph, place)]
+    needed = [value for value in graph.outputs_of[member] if _is_needed(graph, value)]
     if len(needed) != 1:
         return -1
     written = sum(access.bytes for access in graph.writes[member] if access.value == needed[0])
@@ -234,18 +234,18 @@ def _functions(graph: OperatorGraph, value: int, taken: set[int]) -> list[tuple[
     """
     live, seen = {value}, set[int]()
     region: list[int] = []
-    found: list[tuple[int, ...]] = []
+    regions: list[tuple[int, ...]] = []
     while len(region) < _LONGEST_ACTIVATION:
-        users = {user for place in live for user in graph.values[place].consumers} - seen
+        users = {user for tensor in live for user in graph.values[tensor].consumers} - seen
         if not users or (user := min(users)) in taken or not _is_function(graph, user, value, seen):
             break
         region.append(user)
         seen.add(user)
-        live.update(place for place in graph.outputs_of[user] if _is_needed(graph, place))
-        live = {place for place in live if not _is_swallowed(graph, place, seen)}
+        live.update(tensor for tensor in graph.outputs_of[user] if _is_needed(graph, tensor))
+        live = {tensor for tensor in live if not _is_swallowed(graph, tensor, seen)}
         if live == {_handed_on(graph, user)}:
-            found.append(tuple(region))
-    return found[::-1]
+            regions.append(tuple(region))
+    return regions[::-1]
 
 
 @kept_with_graph
@@ -257,12 +257,12 @@ def _is_function(graph: OperatorGraph, user: int, value: int, seen: set[int]) ->
     if not is_elementwise(graph, user) or not _keeps_size(graph, user, value) or _handed_on(graph, user) < 0:
         return False
     has_weights = graph.operators[user].kind == "activation"
-    for place in graph.inputs_of[user]:
-        given = graph.values[place]
-        if place == value or given.producer in seen:
-            fine = _reads_all(graph, user, place)
+    for operand in graph.inputs_of[user]:
+        given = graph.values[operand]
+        if operand == value or given.producer in seen:
+            fine = _reads_all(graph, user, operand)
         else:
-            fine = given.role in ("weight", "constant") and (has_weights or size_of(graph, place) == 1)
+            fine = given.role in ("weight", "constant") and (has_weights or size_of(graph, operand) == 1)
         if not fine:
             return False
     return True
@@ -275,19 +275,19 @@ def _tree(graph: OperatorGraph, root: int, taken: set[int]) -> tuple[int, ...]:
     operator joins when all that read it have joined.
     """
     inside = {root}
-    waiting = [-place for place in graph.producers(root)]
+    waiting = [-producer for producer in graph.producers(root)]
     heapq.heapify(waiting)
     while waiting:
-        place = -heapq.heappop(waiting)
-        if place in inside or place in taken or not is_elementwise(graph, place):
+        operator = -heapq.heappop(waiting)
+        if operator in inside or operator in taken or not is_elementwise(graph, operator):
             continue
-        value = _handed_on(graph, place)
+        value = _handed_on(graph, operator)
         if value < 0 or not _is_swallowed(graph, value, inside):
             continue
         users = graph.values[value].consumers
         if all(_reads_all(graph, user, value) and _keeps_size(graph, user, value) for user in users):
-            inside.add(place)
-            for producer in graph.producers(place):
+            inside.add(operator)
+            for producer in graph.producers(operator):
                 heapq.heappush(waiting, -producer)
     return tuple(sorted(inside))
 

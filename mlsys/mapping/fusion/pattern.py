@@ -149,7 +149,7 @@ def _is_attention(graph: OperatorGraph, places: Sequence[int]) -> bool:
     weights = next(index for index in places if graph.operators[index].kind == "softmax")
     if first is None or last is None or graph.operators[weights].shape.get("axis", -1) != -1:
         return False
-    made = {place for member in places[:-1] for place in graph.outputs_of[member]}
+    made = {value for member in places[:-1] for value in graph.outputs_of[member]}
     inside = [access for member in places for access in graph.reads[member] if access.value in made]
     if graph.reads[places[-1]][0].value not in made or any(access.turned for access in inside):
         return False

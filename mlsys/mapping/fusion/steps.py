@@ -54,20 +54,20 @@ def kept_with_graph(ask: Callable[[OperatorGraph, int], Answer]) -> Callable[[Op
     name = f"_{ask.__name__.strip('_')}_at"
 
     @functools.wraps(ask)
-    def answered(graph: OperatorGraph, place: int) -> Answer:
+    def answered(graph: OperatorGraph, index: int) -> Answer:
         kept: dict[str, dict[int, Answer]] = graph.__dict__
         known = kept[name] if name in kept else kept.setdefault(name, {})
-        if place not in known:
-            known[place] = ask(graph, place)
-        return known[place]
+        if index not in known:
+            known[index] = ask(graph, index)
+        return known[index]
 
     return answered
 
 
 @kept_with_graph
-def elements_made(graph: OperatorGraph, place: int) -> int:
+def elements_made(graph: OperatorGraph, index: int) -> int:
     """Return the elements of what an operator makes, or -1 where it makes several tensors or none."""
-    made = graph.outputs_of[place]
+    made = graph.outputs_of[index]
     used = [value for value in made if value in graph.lasting or graph.values[value].consumers] or made
     return size_of(graph, used[0]) if len(used) == 1 else -1
 
@@ -94,12 +94,12 @@ def _is_batch_norm(graph: OperatorGraph, index: int) -> bool:
 
 
 @kept_with_graph
-def is_elementwise(graph: OperatorGraph, place: int) -> bool:
+def is_elementwise(graph: OperatorGraph, index: int) -> bool:
     """Tell whether an operator makes each element of its result from one element of each operand."""
-    operator = graph.operators[place]
+    operator = graph.operators[index]
     if operator.kind in ("elementwise", "activation"):
-        return elements_made(graph, place) >= 0
-    return operation(operator) in _CASTS or _is_batch_norm(graph, place)
+        return elements_made(graph, index) >= 0
+    return operation(operator) in _CASTS or _is_batch_norm(graph, index)
 
 
 def _is_addition(graph: OperatorGraph, index: int) -> bool:
@@ -121,11 +121,11 @@ def _is_product(graph: OperatorGraph, index: int) -> bool:
 
 # What a pattern may ask for beside the kinds of operators.
 STEPS: dict[str, Callable[[OperatorGraph, int], bool]] = {
-    "conv": lambda graph, place: graph.operators[place].kind.startswith("conv"),
-    "linear": lambda graph, place: _is_product(graph, place) and any(_learned(graph, place)),
-    "matmul": lambda graph, place: _is_product(graph, place) and not any(_learned(graph, place)),
+    "conv": lambda graph, index: graph.operators[index].kind.startswith("conv"),
+    "linear": lambda graph, index: _is_product(graph, index) and any(_learned(graph, index)),
+    "matmul": lambda graph, index: _is_product(graph, index) and not any(_learned(graph, index)),
     "batch_norm": _is_batch_norm,
-    "norm": lambda graph, place: graph.operators[place].kind == "normalisation" and not _is_batch_norm(graph, place),
+    "norm": lambda graph, index: graph.operators[index].kind == "normalisation" and not _is_batch_norm(graph, index),
     "add": _is_addition,
     "bias": _is_bias,
     "activation": is_elementwise,  # as a step after another it must look at nothing else: see match.py
@@ -140,9 +140,9 @@ class PatternStep(NamedTuple):
     optional: bool
     repeated: bool
 
-    def accepts(self, graph: OperatorGraph, place: int) -> bool:
+    def accepts(self, graph: OperatorGraph, index: int) -> bool:
         """Tell whether the operator at a place is what the step asks for."""
-        return place in self._accepted(graph)
+        return index in self._accepted(graph)
 
     def places(self, graph: OperatorGraph) -> Iterable[int]:
         """Return the places of all operators that are what the step asks for, in order."""
@@ -157,8 +157,8 @@ class PatternStep(NamedTuple):
                 for index in range(len(graph))
                 if (test(graph, index) if test else graph.operators[index].kind == self.kind)
             }
-        found: dict[int, None] = known[self.kind]
-        return found
+        accepted: dict[int, None] = known[self.kind]
+        return accepted
 
 
 _MARKS = {"?": (True, False), "*": (True, True), "+": (False, True)}

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from mlsys.models.energy.boards import InferenceEnergy
 
 
-def report(found: Analysis) -> dict[str, Any]:
+def report(analysis: Analysis) -> dict[str, Any]:
     """Return an analysis as plain data: :func:`analysis_summary`, operators, groups and changes."""
     plain = {
-        **analysis_summary(found),
-        "operators": operator_rows(found),
+        **analysis_summary(analysis),
+        "operators": operator_rows(analysis),
         "groups": [
             {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
-            for group in found.groups
+            for group in analysis.groups
         ],
-        "first": found.first,
+        "first": analysis.first,
         "changes": [
             {
                 "operators": change.target,
@@ -30,40 +30,40 @@ def report(found: Analysis) -> dict[str, Any]:
                 "speedup": change.speedup if change.speedup != float("inf") else None,
                 "limit": change.limit if change.limit != float("inf") else None,
             }
-            for change in found.changes
+            for change in analysis.changes
         ],
-        "assumptions": list(found.assumptions),
-        "facts": [fact.name for fact in found.facts],
+        "assumptions": list(analysis.assumptions),
+        "facts": [fact.name for fact in analysis.facts],
     }
     return with_units(plain)
 
 
-def analysis_summary(found: Analysis, first: Analysis | None = None) -> dict[str, Any]:
+def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any]:
     """Return one line of an analysis; its speed is that over ``first``."""
     return {
-        "model": found.workload,
-        "device": found.device,
-        "precision": found.precision,
-        "batch": found.samples,
-        "setting": found.setting,
-        "calibration": found.calibration,
-        "bound_seconds": found.bound.m_as("s"),
-        "bound_by": found.roofline.bound_by,
-        "estimate_seconds": found.estimate.m_as("s"),
-        "low_seconds": found.range[0].m_as("s"),
-        "high_seconds": found.range[1].m_as("s"),
-        "range_rests_on": found.interval.why,
-        "told_apart_from_first": first is not None and found is not first and found.apart_from(first),
-        "held_by": found.held_by,
-        "samples_per_second": found.rate.m_as("1/s"),
-        "speed_over_first": ((first or found).estimate / found.estimate).m_as(""),
-        "flops": found.flops.m_as("FLOP"),
-        "bytes": found.data.m_as("byte"),
-        "weight_bytes": found.weights.m_as("byte"),
-        "flop_per_byte": found.intensity.m_as("FLOP/byte"),
-        "ridge_flop_per_byte": found.ridge.m_as("FLOP/byte"),
-        "utilisation": found.utilisation,
-        **_energy(found.energy),
+        "model": analysis.workload,
+        "device": analysis.device,
+        "precision": analysis.precision,
+        "batch": analysis.samples,
+        "setting": analysis.setting,
+        "calibration": analysis.calibration,
+        "bound_seconds": analysis.bound.m_as("s"),
+        "bound_by": analysis.roofline.bound_by,
+        "estimate_seconds": analysis.estimate.m_as("s"),
+        "low_seconds": analysis.range[0].m_as("s"),
+        "high_seconds": analysis.range[1].m_as("s"),
+        "range_rests_on": analysis.interval.why,
+        "told_apart_from_first": first is not None and analysis is not first and analysis.apart_from(first),
+        "held_by": analysis.held_by,
+        "samples_per_second": analysis.rate.m_as("1/s"),
+        "speed_over_first": ((first or analysis).estimate / analysis.estimate).m_as(""),
+        "flops": analysis.flops.m_as("FLOP"),
+        "bytes": analysis.data.m_as("byte"),
+        "weight_bytes": analysis.weights.m_as("byte"),
+        "flop_per_byte": analysis.intensity.m_as("FLOP/byte"),
+        "ridge_flop_per_byte": analysis.ridge.m_as("FLOP/byte"),
+        "utilisation": analysis.utilisation,
+        **_energy(analysis.energy),
     }
 
 
@@ -80,7 +80,7 @@ def _energy(energy: InferenceEnergy | None) -> dict[str, Any]:
     }
 
 
-def operator_rows(found: Analysis) -> list[dict[str, Any]]:
+def operator_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Return one line for each operator."""
     return [
         {
@@ -97,5 +97,5 @@ def operator_rows(found: Analysis) -> list[dict[str, Any]]:
             "bound_by": operator.bound_by,
             "held_by": operator.held_by,
         }
-        for operator in found.operators
+        for operator in analysis.operators
     ]

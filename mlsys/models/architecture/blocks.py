@@ -143,10 +143,10 @@ def fewest_words(
             if least_moved > key[0]:
                 continue
             here = np.flatnonzero(moved == least_moved)
-            place = int(here[np.argmin(blocks[here])])
-            found = (float(least_moved), int(blocks[place]))
-            if found < key:
-                key, best = found, Block(int(bm[place]), int(bn[place]), bk, order, int(moved[place]))
+            index = int(here[np.argmin(blocks[here])])
+            rank = (float(least_moved), int(blocks[index]))
+            if rank < key:
+                key, best = rank, Block(int(bm[index]), int(bn[index]), bk, order, int(moved[index]))
     return best
 
 

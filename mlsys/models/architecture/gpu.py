@@ -84,13 +84,13 @@ class GpuTiling(TilingStrategy):
             for level in self.machine.inner
             if level.scope == "unit" and level.has("capacity") and level.technology is not Technology.REGISTER
         ]
-        found = next(filter(has_shared_memory, with_capacity), None) or next(reversed(with_capacity), None)
-        if found is None:
+        shared = next(filter(has_shared_memory, with_capacity), None) or next(reversed(with_capacity), None)
+        if shared is None:
             raise self.missing(
                 "shared memory of one multiprocessor",
                 "Add a level with `scope: unit` and a capacity to the device's YAML file",
             )
-        return found
+        return shared
 
     @cached_property
     def levels(self) -> tuple[LevelView, ...]:

@@ -162,8 +162,8 @@ def architecture(
     for row, name in zip(rows.order, names, strict=True):
         first.setdefault(row, name)
     results = [
-        _result(chosen, first[row], one, assumptions, origin, (work, counted))
-        for row, (work, counted, one) in enumerate(zip(rows.demands, counts, ones, strict=True))
+        _result(chosen, first[row], spent, assumptions, origin, (work, counted))
+        for row, (work, counted, spent) in enumerate(zip(rows.demands, counts, ones, strict=True))
     ]
     children = tuple(results[row].named(name) for row, name in zip(rows.order, names, strict=True))
     if not isinstance(workload, Network):
@@ -235,40 +235,43 @@ class _Origins(NamedTuple):
 def _result(
     strategy: TilingStrategy,
     name: str,
-    one: _Spent,
+    spent: _Spent,
     assumptions: tuple[str, ...],
     origin: _Origins,
     planned: tuple[Demand, Counted] | None = None,
     children: tuple[ArchitectureResult, ...] = (),
     extra: dict[str, Quantity] | None = None,
 ) -> ArchitectureResult:
-    time, energy = one.time, math.fsum(one.energy)
+    time, energy = spent.time, math.fsum(spent.energy)
     levels = (strategy.machine.main, *strategy.levels)
     figures = {
         "energy": computed(energy, _JOULE, origin.energy),
         "average power": computed(energy / time, _WATT, origin.power),
-        "moved": computed(one.moved[0], _BYTE, origin.moved),
-        "intensity": computed(one.flops / one.moved[0], _FLOP_PER_BYTE, origin.moved),
-        "attained": computed(one.flops / time / 1e12, _TFLOP_PER_SECOND, origin.time),
-        "utilisation": computed(one.at_peak / time, _NUMBER, origin.parts),
+        "moved": computed(spent.moved[0], _BYTE, origin.moved),
+        "intensity": computed(spent.flops / spent.moved[0], _FLOP_PER_BYTE, origin.moved),
+        "attained": computed(spent.flops / time / 1e12, _TFLOP_PER_SECOND, origin.time),
+        "utilisation": computed(spent.at_peak / time, _NUMBER, origin.parts),
     }
     return ArchitectureResult(
         model=f"architecture ({strategy.name})",
         device=strategy.device.name,
         workload=name,
         time=computed(time, _SECOND, origin.time),
-        bound_by=one.bound_by,
+        bound_by=spent.bound_by,
         parts=FrozenDict(
-            {part: computed(value, _SECOND, origin.parts) for part, value in zip(PARTS, one.parts, strict=True)}
+            {part: computed(value, _SECOND, origin.parts) for part, value in zip(PARTS, spent.parts, strict=True)}
         ),
         figures=FrozenDict({**figures, **(extra or {})}),
         assumptions=assumptions,
         children=children,
         energy=FrozenDict(
-            {part: computed(value, _JOULE, origin.energy) for part, value in zip(ENERGY_PARTS, one.energy, strict=True)}
+            {
+                part: computed(value, _JOULE, origin.energy)
+                for part, value in zip(ENERGY_PARTS, spent.energy, strict=True)
+            }
         ),
         moved=FrozenDict(
-            {level.name: computed(value, _BYTE, origin.moved) for level, value in zip(levels, one.moved, strict=True)}
+            {level.name: computed(value, _BYTE, origin.moved) for level, value in zip(levels, spent.moved, strict=True)}
         ),
         plan=strategy.described(name, *planned) if planned else None,
     )

@@ -185,17 +185,17 @@ class _Counter:
         return list(members.values())
 
     def walk(
-        self, dim: str, number: int, around: int, place: int, key: tuple[int, ...], start: int, size: int
+        self, dim: str, number: int, around: int, level: int, key: tuple[int, ...], start: int, size: int
     ) -> Iterator[tuple[tuple[int, ...], int, int]]:
-        if place > number:
+        if level > number:
             yield key, start, size
             return
-        step, tile = self.step(place, dim), self.nest.levels[place - 1].tile[dim]
+        step, tile = self.step(level, dim), self.nest.levels[level - 1].tile[dim]
         for at in range(0, size, step):
             for lane, inner in enumerate(range(at, min(at + step, size), tile)):
-                where = (*key, at, lane) if place <= around else (*key, at)
+                where = (*key, at, lane) if level <= around else (*key, at)
                 left = min(tile, at + step - inner, size - inner)
-                yield from self.walk(dim, number, around, place + 1, where, start + inner, left)
+                yield from self.walk(dim, number, around, level + 1, where, start + inner, left)
 
 
 def _cut(pieces: Counter[int], step: int) -> Counter[int]:

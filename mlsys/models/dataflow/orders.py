@@ -63,7 +63,7 @@ def order_words(
             f"order_words(): `order` must name each of {', '.join(moving)} once, got {tuple(order)}. "
             f"Write e.g. order={tuple(moving)}"
         )
-    found = {}
+    moved_words = {}
     for operand in space.operands:
         words = (room or {}).get(operand.name, 1)
         if words < 1:
@@ -76,8 +76,8 @@ def order_words(
             tile = wider
         level = TileLevel("registers", tile, tuple(order), (operand.name,))  # type: ignore[arg-type]
         (moved,) = movements(space, LoopNest((level,)))
-        found[operand.name] = moved.words
-    return found
+        moved_words[operand.name] = moved.words
+    return moved_words
 
 
 def walked_words(space: IterationSpace, order: Sequence[str]) -> dict[str, int]:
@@ -93,12 +93,12 @@ def walked_words(space: IterationSpace, order: Sequence[str]) -> dict[str, int]:
     at = {dim: np.zeros(steps.shape[1], dtype=np.int64) for dim in space.sizes} | dict(zip(order, steps, strict=True))
     moved = {}
     for operand in space.operands:
-        place = np.zeros(steps.shape[1], dtype=np.int64)
+        address = np.zeros(steps.shape[1], dtype=np.int64)
         for axis in operand.axes:
             index = sum(
                 at[dim] * (axis.stride if n == 0 and len(axis.dims) > 1 else 1) for n, dim in enumerate(axis.dims)
             )
-            place = place * 1_000_003 + index
-        loads = 1 + int(np.count_nonzero(np.diff(place)))
-        moved[operand.name] = 2 * loads - len(np.unique(place)) if operand is space.output else loads
+            address = address * 1_000_003 + index
+        loads = 1 + int(np.count_nonzero(np.diff(address)))
+        moved[operand.name] = 2 * loads - len(np.unique(address)) if operand is space.output else loads
     return moved

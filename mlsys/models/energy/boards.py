@@ -184,23 +184,23 @@ def inference_energy(
         return None
     whole = drawn.power.m_as("W") * seconds
     spread = [
-        math.exp(sign * math.hypot(math.log(one), math.log(other)))
-        for sign, one, other in ((-1, about[0], drawn.low), (1, about[1], drawn.high))
+        math.exp(sign * math.hypot(math.log(of_time), math.log(of_power)))
+        for sign, of_time, of_power in ((-1, about[0], drawn.low), (1, about[1], drawn.high))
     ]
     low, high = (Q_(whole * factor, "J") for factor in spread)
     static: Quantity = (drawn.static * time).to("J")
     return InferenceEnergy(static, (drawn.dynamic * time).to("J"), (low, high), drawn)
 
 
-def save_powers(found: Mapping[str, Mapping[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
+def save_powers(laws: Mapping[str, Mapping[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
     """Draft the laws of every class."""
     lines = [
         "# Power at work of a class: watts for each cycle per second, or each watt of design power, and the factors",
         "# between which measurements lie about it; fitted by `mlsys validate --refit`, not edited by hand.",
     ]
-    for name in sorted(found):
+    for name in sorted(laws):
         pairs = ", ".join(
-            f"{key}: {value if isinstance(value, (int, str)) else f'{value:.4g}'}" for key, value in found[name].items()
+            f"{key}: {value if isinstance(value, (int, str)) else f'{value:.4g}'}" for key, value in laws[name].items()
         )
         lines.append(f"{name}: {{{pairs}}}")
     files.text(path, "\n".join(lines) + "\n")

@@ -222,8 +222,8 @@ def _sram_columns(get: Reader, size: float) -> tuple[Number, Number, Number]:
     )
     share = math.log(size / small) / math.log(large / small)
 
-    def mixed(one: Number, other: Number) -> Number:
-        return lambda: one() * (other() / one()) ** share
+    def mixed(small_energy: Number, large_energy: Number) -> Number:
+        return lambda: small_energy() * (large_energy() / small_energy()) ** share
 
     own = steep(old, new)
     beyond = flat if size > _LEAST else lambda: own() + share * (flat() - own())

@@ -246,8 +246,8 @@ class _OperandStationary(_Machine):
             for column in range(self.used[f][1]):
                 t = cycle - starts[f] - (size - 1) - column
                 if 0 <= t < self.cut.streamed:
-                    value, place = float(self.sums[-1, column]), self.corner[f][1] + column
-                    self.write(f, *((t, place) if self.cut.dataflow == "ws" else (place, t)), value)
+                    value, across = float(self.sums[-1, column]), self.corner[f][1] + column
+                    self.write(f, *((t, across) if self.cut.dataflow == "ws" else (across, t)), value)
                     self.leaving.append((column, value))
 
     def load(self, cycle: int, starts: list[int]) -> None:

@@ -144,12 +144,12 @@ def operand_stationary(
                 age = now - starts[f] - size + 1
                 c0 = f // row_folds * width
                 for j in range(max(0, age - streamed + 1), min(min(width, along_columns - c0), age + 1)):
-                    t, place = age - j, c0 + j
+                    t, out_column = age - j, c0 + j
                     if tracing:
-                        trace_out[writes, 0], trace_out[writes, 1] = f, t * along_columns + place
-                    rereads += seen[t, place]
-                    seen[t, place] = True
-                    product[t, place] += sums[line, j]
+                        trace_out[writes, 0], trace_out[writes, 1] = f, t * along_columns + out_column
+                    rereads += seen[t, out_column]
+                    seen[t, out_column] = True
+                    product[t, out_column] += sums[line, j]
                     writes += 1
         head -= stop - cycle
         cycle = stop

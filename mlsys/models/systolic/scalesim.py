@@ -73,10 +73,10 @@ class Window:
         """Return the word that each element of the im2col matrix is, -1 for none, (windows × kernel volume)."""
         rows, columns = self.output
         window = np.arange(rows * columns, dtype=np.int32)[:, None]
-        place = np.arange(self.kernel_height * self.kernel_width * self.channels, dtype=np.int32)[None, :]
-        y = window // columns * self.stride + place // (self.kernel_width * self.channels)
-        x = window % columns * self.stride + place // self.channels % self.kernel_width
-        word = (y * self.width + x) * self.channels + place % self.channels
+        tap = np.arange(self.kernel_height * self.kernel_width * self.channels, dtype=np.int32)[None, :]
+        y = window // columns * self.stride + tap // (self.kernel_width * self.channels)
+        x = window % columns * self.stride + tap // self.channels % self.kernel_width
+        word = (y * self.width + x) * self.channels + tap % self.channels
         return np.where((y < self.height) & (x < self.width), word, np.int32(-1))
 
 

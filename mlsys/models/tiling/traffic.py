@@ -151,7 +151,7 @@ def gemm_traffic(m: int, n: int, k: int, tile: int | tuple[int, int, int], order
 
 def _visits(loops: str, trips: dict[str, int], index: str) -> int:
     """Return how often each tile of an operand is taken up."""
-    inner = max((place for place, letter in enumerate(loops) if letter in index and trips[letter] > 1), default=-1)
+    inner = max((depth for depth, letter in enumerate(loops) if letter in index and trips[letter] > 1), default=-1)
     visits = 1
     for letter in loops[: inner + 1]:
         visits *= 1 if letter in index else trips[letter]

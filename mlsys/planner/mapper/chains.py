@@ -145,14 +145,14 @@ def _side(dims: tuple[str, ...], space: IterationSpace, levels: int) -> Side:
 def _together(sizes: Sequence[int], levels: int) -> tuple[list[Numbers], bool]:
     """Return the chains of some loops, of which there are together at most ``_MOST`` combinations."""
     for most in _FEWER:
-        found: list[Numbers] = []
+        per_loop: list[Numbers] = []
         for size in sizes:
-            chains = _chains(size, levels, most, _MOST / math.prod(map(len, found)))
+            chains = _chains(size, levels, most, _MOST / math.prod(map(len, per_loop)))
             if chains is None:
                 break
-            found.append(chains)
+            per_loop.append(chains)
         else:
-            return found, most is None
+            return per_loop, most is None
     return [tile_chains(size, levels, 1) for size in sizes], False
 
 

@@ -109,12 +109,12 @@ def _again(lacks: int, level: int, kinds: Sequence[int], trips: Sequence[Any], s
 
 
 def _words(tables: _Tables, kinds: Sequence[int], trips: Sequence[Any], still: Sequence[Any], sweeps: Any) -> list[Any]:
-    found = []
+    per_level = []
     for level in range(tables.levels):
         inward, outward, across = (_again(side, level, kinds, trips, still) for side in (_ROW, _SUM, _COLUMN))
         words = tables.weight * inward + tables.output * (2 * outward - 1) + sweeps[level] * across
-        found.append(words * tables.groups)
-    return found
+        per_level.append(words * tables.groups)
+    return per_level
 
 
 def search(

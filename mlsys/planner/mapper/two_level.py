@@ -185,12 +185,12 @@ def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: TileSet = "a
     tiles = {dim: smallest_tiles(size) if tile_set == "all" else divisors(size) for dim, size in sizes.items()}
     candidates = []
     for inner, (first, second) in (("k", "mn"), ("m", "nk"), ("n", "mk")):
-        for one, other in _largest_pairs(tiles[first], tiles[second], capacity):
-            tile = {first: one, second: other, inner: 1}
+        for first_tile, second_tile in _largest_pairs(tiles[first], tiles[second], capacity):
+            tile = {first: first_tile, second: second_tile, inner: 1}
             shape = (tile["m"], tile["n"], tile["k"])
             order = first + second + inner
             candidates.append((sum(two_level_words(m, n, k, shape, order)), shape, order))
-    words, shape, order = min(candidates, key=lambda found: found[0])
+    words, shape, order = min(candidates, key=lambda candidate: candidate[0])
     a, b, c_reads, c_writes = two_level_words(m, n, k, shape, order)
     everything = m * n * k if tile_set == "all" else math.prod(len(choice) for choice in tiles.values())
     return TwoLevelMapping(
@@ -205,10 +205,10 @@ def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: TileSet = "a
 def _largest_pairs(first: Sequence[int], second: Sequence[int], capacity: int) -> list[tuple[int, int]]:
     """Return, for every first tile, the largest second one so that both and their product fit."""
     pairs, last = [], len(second) - 1
-    for one in first:
-        while last >= 0 and one * second[last] + one + second[last] > capacity:
+    for size in first:
+        while last >= 0 and size * second[last] + size + second[last] > capacity:
             last -= 1
         if last < 0:
             break
-        pairs.append((one, second[last]))
+        pairs.append((size, second[last]))
     return pairs

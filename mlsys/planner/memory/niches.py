@@ -12,9 +12,9 @@ _FAR = 1 << 60
 
 
 @njit(nogil=True)
-def _hashed(one: int, offset: int) -> np.uint64:
+def _hashed(buffer: int, offset: int) -> np.uint64:
     """Return 64 mixed bits of a buffer and the lowest offset that it may have."""
-    bits = np.uint64(one + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset) * np.uint64(0xD6E8FEB86659FD93)
+    bits = np.uint64(buffer + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset) * np.uint64(0xD6E8FEB86659FD93)
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)
     bits ^= bits >> np.uint64(29)
@@ -76,13 +76,13 @@ def first_part(begin: int, end: int, reach: np.ndarray) -> tuple[int, int]:
 
 
 @njit(nogil=True)
-def _insert(listed: np.ndarray, count: int, one: int, key: np.ndarray) -> None:
+def _insert(listed: np.ndarray, count: int, buffer: int, key: np.ndarray) -> None:
     """Put a buffer into the first ``count`` of a list, where its key says."""
     index = count
-    while index and key[listed[index - 1]] > key[one]:
+    while index and key[listed[index - 1]] > key[buffer]:
         listed[index] = listed[index - 1]
         index -= 1
-    listed[index] = one
+    listed[index] = buffer
 
 
 @njit(nogil=True)
@@ -168,17 +168,17 @@ def choose_step(
 
 
 @njit(nogil=True)
-def _beside(first: np.ndarray, last: np.ndarray, step: int, one: int, other: int) -> bool:
+def _beside(first: np.ndarray, last: np.ndarray, step: int, buffer: int, other: int) -> bool:
     """Whether another buffer meets one in time, but not at a step."""
     away = first[other] > step or last[other] <= step
-    meets: bool = away and first[other] < last[one] and first[one] < last[other]
+    meets: bool = away and first[other] < last[buffer] and first[buffer] < last[other]
     return meets
 
 
 @njit(nogil=True)
 def branches(
     listed: np.ndarray, step: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, rank: np.ndarray,
-    floor: np.ndarray, least: np.ndarray, slack: np.ndarray, niche: np.ndarray, found: np.ndarray,
+    floor: np.ndarray, least: np.ndarray, slack: np.ndarray, niche: np.ndarray, resting: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
     """Write the buffers that may rest on the floor at a step, then -1 if a gap may; return how many, and its end."""
     count = 0
@@ -190,10 +190,10 @@ def branches(
         if niche[first[item]] < 0 or niche[first[item]] != niche[last[item] - 1]:
             end = min(end, least[item])
             continue
-        _insert(found, count, item, rank)
+        _insert(resting, count, item, rank)
         count += 1
     for index in range(count):  # one that lies higher must rest on another
-        item = found[index]
+        item = resting[index]
         for other in listed:
             if least[other] >= end:
                 break
@@ -202,7 +202,7 @@ def branches(
     if end - low > slack[step]:
         return count, end
     for index in range(count):  # no gap where a buffer could lie that nothing else would keep out
-        item = found[index]
+        item = resting[index]
         kept_out = low + size[item] > end
         for other in listed:
             if kept_out or least[other] >= low + size[item]:
@@ -210,5 +210,5 @@ def branches(
             kept_out = _beside(first, last, step, item, other)
         if not kept_out:
             return count, end
-    found[count] = -1
+    resting[count] = -1
     return count + 1, end

@@ -150,10 +150,10 @@ class _Search:
             seen += 1
             if seen > limit:
                 return None, False
-            for one, following in self.steps(state):
+            for operator, following in self.steps(state):
                 if following.peak < best.get(following.done, following.peak + 1):
                     best[following.done] = following.peak
-                    came[following.done] = state.done, one
+                    came[following.done] = state.done, operator
                     heapq.heappush(heap, following)
         raise AssertionError("a graph whose operators are in order has an order")
 
@@ -164,10 +164,10 @@ class _Search:
         for _ in range(self.number):
             following: dict[int, _State] = {}
             for state in front:
-                for one, new in self.steps(state):
+                for operator, new in self.steps(state):
                     if new.done not in following or new < following[new.done]:
                         following[new.done] = new
-                        came[new.done] = state.done, one
+                        came[new.done] = state.done, operator
             front = sorted(following.values(), key=lambda state: (state.peak, state.live))[:width]
         return self._path(came, front[0].done)
 

@@ -110,7 +110,7 @@ class MemoryPlan:
         """Return the placements as a table, by size or, unless ``largest`` limits it, by first use."""
         shown = self.placements
         if largest is not None:
-            shown = tuple(sorted(shown, key=lambda one: (-one.bytes, one.first)))[:largest]
+            shown = tuple(sorted(shown, key=lambda buffer: (-buffer.bytes, buffer.first)))[:largest]
         steps = self.liveness.steps
         rows = [
             (
@@ -297,8 +297,8 @@ def conflicts(plan: MemoryPlan, schedule: Schedule) -> tuple[tuple[str, str], ..
     end = {task.operator: task.end for task in schedule.tasks}
     finish = max(end.values(), default=0.0)
     spans = []
-    for one in plan.placements:
-        made = [graph.values[index] for index in one.places]
+    for buffer in plan.placements:
+        made = [graph.values[index] for index in buffer.places]
         born = min(0.0 if value.producer is None else start[value.producer] for value in made)
         users = [end[user] for value in made for user in value.consumers]
         users += [end[value.producer] for value in made if value.producer is not None]

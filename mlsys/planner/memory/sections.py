@@ -38,18 +38,18 @@ class Sections:
         kept = np.isin(times, lower)[:-1] & np.isin(times, upper)[1:]  # something begins, and something ends after it
         before = np.concatenate(([0], np.cumsum(kept)))
         first, last = before[np.searchsorted(times, lower)], before[np.searchsorted(times, upper)]
-        self._place = np.lexsort((last, first))
-        self.first, self.last = first[self._place], last[self._place]
+        self._order = np.lexsort((last, first))
+        self.first, self.last = first[self._order], last[self._order]
         self._unit = int(np.gcd.reduce(size))
-        self.size = size[self._place] // self._unit
+        self.size = size[self._order] // self._unit
         self.capacity = capacity // self._unit
         self.start = np.searchsorted(self.first, np.arange(before[-1] + 1))
         change = np.zeros(before[-1] + 1, np.int64)
         np.add.at(change, self.first, self.size)
         np.add.at(change, self.last, -self.size)
         live = np.cumsum(change)
-        fullest = np.array([live[one:two].max() for one, two in zip(self.first, self.last, strict=True)])
-        span = (upper - lower)[self._place].astype(float)
+        fullest = np.array([live[begin:end].max() for begin, end in zip(self.first, self.last, strict=True)])
+        span = (upper - lower)[self._order].astype(float)
         steps = (self.last - self.first).astype(float)
         self._keys = {
             "W": span, "A": span * self.size, "T": fullest.astype(float), "S": self.size.astype(float),
@@ -62,9 +62,9 @@ class Sections:
         plans = [rule(self.size, self.first, self.last - 1) for rule in STRATEGIES.values()]
         return self._told(min(plans, key=lambda offsets: peak_of(offsets, self.size)))
 
-    def _told(self, found: np.ndarray) -> np.ndarray:
-        offsets = np.empty(len(found), np.int64)
-        offsets[self._place] = found * self._unit
+    def _told(self, units: np.ndarray) -> np.ndarray:
+        offsets = np.empty(len(units), np.int64)
+        offsets[self._order] = units * self._unit
         return offsets
 
     def rank(self, turn: int, seed: int) -> np.ndarray:

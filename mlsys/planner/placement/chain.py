@@ -200,9 +200,9 @@ def search_chain(
 
 
 def _merged(
-    one: tuple[tuple[Fraction, Placed], ...], other: tuple[tuple[Fraction, Placed], ...], top: int
+    first: tuple[tuple[Fraction, Placed], ...], second: tuple[tuple[Fraction, Placed], ...], top: int
 ) -> tuple[tuple[Fraction, Placed], ...]:
-    by_key = {placed.key: (score, placed) for score, placed in (*one, *other)}
+    by_key = {placed.key: (score, placed) for score, placed in (*first, *second)}
     ranked = sorted(by_key.values(), key=lambda entry: (entry[0], entry[1].switches, entry[1].key))
     return tuple(ranked[:top])
 
@@ -268,11 +268,11 @@ def _sweep(
         switches_rank[np.argsort(rank, kind="stable")] = np.arange(len(chosen))
     order = np.lexsort((switches_rank, use[:, 0]))
     finals = []
-    for place in order[:50_000].tolist():
-        score, picks = float(use[place, 0]), []
+    for label in order[:50_000].tolist():
+        score, picks = float(use[label, 0]), []
         for parents, picked in reversed(history):
-            picks.append(int(picked[place]))
-            place = int(parents[place])
+            picks.append(int(picked[label]))
+            label = int(parents[label])
         finals.append((score, tuple(reversed(picks))))
     return finals, dropped, spent
 

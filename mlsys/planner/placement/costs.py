@@ -67,7 +67,7 @@ class Placed:
     def switches(self) -> int:
         """Changes of device along the chain."""
         devices = [stage.choice.device for stage in self.stages]
-        return sum(one != other for one, other in itertools.pairwise(devices))
+        return sum(before != after for before, after in itertools.pairwise(devices))
 
     @cached_property
     def key(self) -> tuple[tuple[str, str], ...]:

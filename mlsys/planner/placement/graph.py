@@ -225,7 +225,7 @@ class _Search:
             done.append(
                 next(node for node in order if node not in done and all(other in done for other in self.before[node]))
             )
-        starts = [[min(range(len(c)), key=lambda place: c[place][key]) for c in self.choices] for key in (1, 2)]
+        starts = [[min(range(len(c)), key=lambda index: c[index][key]) for c in self.choices] for key in (1, 2)]
         starts += [
             [next((index for index, choice in enumerate(c) if choice[0] == device), 0) for c in self.choices]
             for device in range(len(self.devices))

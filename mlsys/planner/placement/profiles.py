@@ -77,8 +77,8 @@ def scenario_of(
     for index, operator in enumerate(operators):
         weights, data = float(operator.weights.m_as("MB")), float(operator.data.m_as("MB"))
         profiles = {}
-        for name, found in analyses.items():
-            time = float(found.operators[index].estimate.m_as("ms"))
+        for name, analysis in analyses.items():
+            time = float(analysis.operators[index].estimate.m_as("ms"))
             profiles[name] = {"latency_ms": time, "energy_mj": time * powers[name], "memory_mb": weights}
         unique = operator.name if often[operator.name] == 1 else f"{operator.name} #{index}"
         stages.append({"name": unique, "output_mb": max(0.0, data - weights) / 2, "profiles": profiles})

@@ -33,9 +33,9 @@ def _plain(value: Any) -> float | int:
 def stage_rows(result: PlanResult) -> list[dict[str, Any]]:
     """Return one row for each stage of each placement, the best placement first."""
     rows = []
-    for rank, one in enumerate(result.placements, start=1):
-        spans = _spans(one.placed)
-        for stage, (start, end) in zip(one.placed.stages, spans, strict=True):
+    for rank, placement in enumerate(result.placements, start=1):
+        spans = _spans(placement.placed)
+        for stage, (start, end) in zip(placement.placed.stages, spans, strict=True):
             choice = stage.choice
             values = (choice.latency, stage.transfer_latency, stage.latency, choice.energy, stage.transfer_energy)
             rows.append(
@@ -69,8 +69,8 @@ def record(result: PlanResult) -> dict[str, Any]:
     scenario = result.scenario
     listed = stage_rows(result)
     placements = []
-    for rank, one in enumerate(result.placements, start=1):
-        placed = one.placed
+    for rank, placement in enumerate(result.placements, start=1):
+        placed = placement.placed
         held = [
             {
                 "device": device.name,
@@ -80,7 +80,7 @@ def record(result: PlanResult) -> dict[str, Any]:
             for device in scenario.devices
         ]
         entry: dict[str, Any] = {
-            "score": _plain(one.score),
+            "score": _plain(placement.score),
             "latency_ms": _plain(placed.latency),
             "energy_mj": _plain(placed.energy),
             "switches": placed.switches,
@@ -130,10 +130,10 @@ def plan_text(result: PlanResult) -> str:
     known = "proven optimal" if result.optimal else f"gap at most {100 * result.gap:.3g} %"
     blocks = [f"pipeline  {result.scenario.name}\ngoal      {result.goal}\nstrategy  {result.strategy}, {known}"]
     listed = stage_rows(result)
-    for rank, one in enumerate(result.placements, start=1):
-        placed = one.placed
+    for rank, placement in enumerate(result.placements, start=1):
+        placed = placement.placed
         head = (
-            f"#{rank}  score {one.score:.6g}   latency {decimal_text(placed.latency)} "
+            f"#{rank}  score {placement.score:.6g}   latency {decimal_text(placed.latency)} "
             f"ms   energy {decimal_text(placed.energy)} mJ   "
             f"switches {placed.switches}"
         )

@@ -119,7 +119,7 @@ class Scenario:
     def __post_init__(self) -> None:
         complaints = scenario_faults(self.data)
         if complaints:
-            raise ScenarioFileError("\n".join(f"{dotted(place)}{text}" for place, text in complaints))
+            raise ScenarioFileError("\n".join(f"{dotted(keys)}{text}" for keys, text in complaints))
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
@@ -144,7 +144,7 @@ class Scenario:
             line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise ScenarioFileError(f"{path}{line}: not readable as JSON: {problem}") from None
-        told = [*doubles, *(f"{dotted(place)}{text}" for place, text in scenario_faults(data))]
+        told = [*doubles, *(f"{dotted(keys)}{text}" for keys, text in scenario_faults(data))]
         if told:
             raise ScenarioFileError("\n".join(f"{path}: {line}" for line in told))
         return cls(data)

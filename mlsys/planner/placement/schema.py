@@ -30,34 +30,34 @@ def scenario_faults(data: Any) -> list[tuple[Place, str]]:
     devices = _names(data, "devices", "device", complaints)
     stages = _names(data, "stages", "stage", complaints)
     seen: dict[tuple[str, str], int] = {}
-    for place, link in _entries(data, "links"):
+    for keys, link in _entries(data, "links"):
         ends = (link.get("from"), link.get("to"))
         for key, end in zip(("from", "to"), ends, strict=True):
             if isinstance(end, str) and end not in devices:
-                complaints.append(((*place, key), f"there is no device {end!r}.{did_you_mean(end, devices)}"))
+                complaints.append(((*keys, key), f"there is no device {end!r}.{did_you_mean(end, devices)}"))
         if isinstance(ends[0], str) and isinstance(ends[1], str):
             if ends[0] == ends[1]:
-                complaints.append((place, f"a link from {ends[0]!r} to itself: what stays on a device costs nothing"))
+                complaints.append((keys, f"a link from {ends[0]!r} to itself: what stays on a device costs nothing"))
             if ends in seen:
-                complaints.append((place, f"a second link from {ends[0]!r} to {ends[1]!r}, as links.{seen[ends]}"))
-            seen.setdefault(ends, place[1])  # type: ignore[arg-type]
-    for place, stage in _entries(data, "stages"):
+                complaints.append((keys, f"a second link from {ends[0]!r} to {ends[1]!r}, as links.{seen[ends]}"))
+            seen.setdefault(ends, keys[1])  # type: ignore[arg-type]
+    for keys, stage in _entries(data, "stages"):
         profiles = stage.get("profiles")
         for device in profiles if isinstance(profiles, Mapping) else ():
             if device not in devices:
                 hint = did_you_mean(str(device), devices)
-                complaints.append(((*place, "profiles", device), f"there is no device {device!r}.{hint}"))
+                complaints.append(((*keys, "profiles", device), f"there is no device {device!r}.{hint}"))
     complaints += _waits(data, stages)
     caps = data.get("constraints")
     if isinstance(caps, Mapping) and caps.get("accuracy") is not None and "accuracy" not in data:
         complaints.append((("constraints", "accuracy"), "needs the `accuracy` of the scenario without any loss"))
     ambient = data.get("ambient_c", 25)
-    for place, device in _entries(data, "devices"):
+    for keys, device in _entries(data, "devices"):
         thermal = device.get("thermal")
         limit = thermal.get("limit_c") if isinstance(thermal, Mapping) else None
         if is_number(limit) and is_number(ambient) and not limit > ambient:
             complaints.append(
-                ((*place, "thermal", "limit_c"), f"must lie above the {ambient!r} °C around it, got {limit!r}")
+                ((*keys, "thermal", "limit_c"), f"must lie above the {ambient!r} °C around it, got {limit!r}")
             )
     return in_order(complaints)
 
@@ -71,19 +71,19 @@ def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Mapping
 
 def _names(data: Mapping[str, Any], key: str, what: str, complaints: list[tuple[Place, str]]) -> dict[str, int]:
     names: dict[str, int] = {}
-    for place, entry in _entries(data, key):
+    for keys, entry in _entries(data, key):
         name = entry.get("name")
         if isinstance(name, str):
             if name in names:
-                complaints.append(((*place, "name"), f"{what} {name!r} is there twice, first as {key}.{names[name]}"))
-            names.setdefault(name, place[1])
+                complaints.append(((*keys, "name"), f"{what} {name!r} is there twice, first as {key}.{names[name]}"))
+            names.setdefault(name, keys[1])
     return names
 
 
 def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Place, str]]:
     complaints: list[tuple[Place, str]] = []
     before: dict[str, list[str]] = {name: [] for name in stages}
-    for place, stage in _entries(data, "stages"):
+    for keys, stage in _entries(data, "stages"):
         after = stage.get("after")
         name = stage.get("name")
         listed = after if isinstance(after, list) else []
@@ -92,10 +92,10 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
                 continue
             if other not in stages:
                 complaints.append(
-                    ((*place, "after", index), f"there is no stage {other!r}.{did_you_mean(other, stages)}")
+                    ((*keys, "after", index), f"there is no stage {other!r}.{did_you_mean(other, stages)}")
                 )
             elif other in listed[:index]:
-                complaints.append(((*place, "after", index), f"{other!r} is there twice"))
+                complaints.append(((*keys, "after", index), f"{other!r} is there twice"))
             elif isinstance(name, str):
                 before[name].append(other)
     left = dict(before)

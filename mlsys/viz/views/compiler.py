@@ -95,9 +95,9 @@ class CompilerScene(Scene):
             self._none,
         )  # fmt: skip
 
-    def _panel(self, place: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Any:
+    def _panel(self, rect: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Any:
         """Return bars and texts of a panel whose horizontal axis goes from nothing to the longest bar."""
-        ax: Axes = self.figure.add_axes(place)
+        ax: Axes = self.figure.add_axes(rect)
         ax.set(xlim=(0, 1.45), ylim=(len(names) - 0.4, -0.6), title="")
         ax.set_title(title, loc="left", fontsize=10.5, weight="bold", color=COLORS["primary"])
         ax.set_yticks(range(len(names)), names, fontsize=9, color=COLORS["primary"])
@@ -180,7 +180,7 @@ def _summary(case: str, result: CompileResult, ladder: PassResult | None) -> str
         f"Kernels go from {result.operators} to {result.kernels}; compiling took {number(result.compile_seconds)} s."
     )
     if ladder is not None:
-        best = max(range(len(ladder.factors)), key=lambda place: ladder.factors[place].value)
+        best = max(range(len(ladder.factors)), key=lambda index: ladder.factors[index].value)
         told.append(
             f"Pass by pass it comes to {times(ladder.total.value)}; most of it is {PASSES[best + 1]}, "
             f"{times(ladder.factors[best].value)}."

@@ -165,14 +165,14 @@ class EdgeScene(Scene):
         (56.4, True)
         """
         point, points = chosen(cut, precision, clock, budget)
-        one, law = point.measured, point.law
+        measured, law = point.measured, point.law
         assert law is not None
         accuracy, latency, energy, memory = point.objectives
         static, dynamic = point.energies
         fixed = law.memory.m_as("ms")
         reserve = stored_run().config.reserve.m_as("kB")
         stacks = (
-            (one.activation_bytes / 1e3, (one.weight_bytes + one.buffer_bytes) / 1e3, reserve),
+            (measured.activation_bytes / 1e3, (measured.weight_bytes + measured.buffer_bytes) / 1e3, reserve),
             (latency - fixed, fixed),
             (dynamic, static),
         )

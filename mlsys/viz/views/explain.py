@@ -97,8 +97,8 @@ class ExplainScene(Scene):
             )
         self.moving = (*self._layers.values(), *self._wholes.values(), *self._texts.values(), self._limit)
 
-    def _panel(self, place: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Axes:
-        ax: Axes = self.figure.add_axes(place)
+    def _panel(self, rect: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Axes:
+        ax: Axes = self.figure.add_axes(rect)
         ax.set(xlim=(0, 1.28 if len(names) == 2 else 1.02), ylim=(len(names) - 0.4, -0.6))
         ax.set_title(title, loc="left", fontsize=10.5, weight="bold", color=COLORS["primary"])
         ax.set_yticks(range(len(names)), names, fontsize=9, color=COLORS["primary"])

@@ -30,14 +30,14 @@ class DrawnTape(DrawnPictures):
             places = self._arange("places", length, {"end": length})
         self.at = self._rows(name, lengths[0], width, tokens)
         if places is not None:
-            found = self._rows(f"{name} of places", lengths[1], width, places)
-            self.at = self._pointwise(f"{name} add", "add.Tensor", self.at, found, alpha=1)
+            looked_up = self._rows(f"{name} of places", lengths[1], width, places)
+            self.at = self._pointwise(f"{name} add", "add.Tensor", self.at, looked_up, alpha=1)
         if tables > 2:
             told = dict.fromkeys(("dtype", "layout", "device"))
             told = {"self": tokens, **told, "pin_memory": False, "memory_format": None}
             kinds = self._call("kinds", "zeros_like.default", tokens.shape, told, dtype="int64")
-            found = self._rows(f"{name} of kinds", lengths[2], width, kinds)
-            self.at = self._pointwise(f"{name} add", "add.Tensor", self.at, found, alpha=1)
+            looked_up = self._rows(f"{name} of kinds", lengths[2], width, kinds)
+            self.at = self._pointwise(f"{name} add", "add.Tensor", self.at, looked_up, alpha=1)
 
     def _rows(self, name: str, length: int, width: int, which: Sheet) -> Sheet:
         table = self._weight(name, "weight", length, width)

@@ -87,10 +87,10 @@ class DrawnRows(Picture):
     def repeated(self, times: int) -> Iterator[int]:
         """Yield as often as what is appended meanwhile runs: each time it has weights of its own."""
         self.alike = max(0, times - 3)
-        for place in (0, 1, times - 1) if self.abridged and self.alike else range(times):
-            self._prefix, before, first = f"layer {place + 1} ", self.sketch.parameters, len(self.sketch.steps)
-            yield place
-            if self.abridged and place == 1:
+        for index in (0, 1, times - 1) if self.abridged and self.alike else range(times):
+            self._prefix, before, first = f"layer {index + 1} ", self.sketch.parameters, len(self.sketch.steps)
+            yield index
+            if self.abridged and index == 1:
                 self.sketch.parameters += self.alike * (self.sketch.parameters - before)
                 self.looks = sum(not step.path for step in self.sketch.steps[first:])
         self._prefix = ""

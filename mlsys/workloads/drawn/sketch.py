@@ -127,7 +127,7 @@ class Sketch:
         takes: dict[int, tuple[int, Look]] = {}
         given = tuple((label, self._taken(value, takes)) for label, value in {"self": sheet, **arguments}.items())
         made = tuple(self._seen(sheet.wire, *view, *sheet[5:]) for view in views)
-        outputs = tuple(_tensor(one, -1 - index) for index, one in enumerate(made))
+        outputs = tuple(_tensor(result, -1 - index) for index, result in enumerate(made))
         call = Call(op, overload, given, outputs, is_view=True)
         self.template.add(op, f"aten.{target}", "", call, Ends(tuple(look for _, look in takes.values())))
         self.steps.append(DrawnCall("", target, (("self", sheet), *arguments.items()), made))

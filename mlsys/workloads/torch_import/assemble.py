@@ -108,20 +108,20 @@ class Template:
         precisions = [_precision(call) or usual for call in calls]
         operators = []
         for name, target, path, number, _ in self.places:
-            one = counts[number]
+            count = counts[number]
             operations, data, weights, shape = shared[number]
-            if one.read or one.written:
+            if count.read or count.written:
                 operators.append(
                     TracedOperator(
                         name,
-                        one.kind,
+                        count.kind,
                         precisions[number],
                         operations,
                         data,
                         shape,
                         weights,
-                        one.parameters,
-                        counts=one,
+                        count.parameters,
+                        counts=count,
                         target=target,
                         path=path,
                     )

@@ -14,9 +14,9 @@ WEIGHT_ROLES = frozenset({"parameter", "buffer"})
 
 
 class Unknown(NamedTuple):
-    """A size that depends on the free sizes of the network; ``place`` is where it stands in their table."""
+    """A size that depends on the free sizes of the network; ``number`` is where it stands in their table."""
 
-    place: int
+    number: int
 
 
 class Tensor(NamedTuple):
@@ -162,7 +162,7 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 def _bind(value: Any, sizes: Sequence[int]) -> Any:
     kind = type(value)
     if kind is Unknown:
-        return sizes[value.place]
+        return sizes[value.number]
     if kind is Tensor:
         return value.bound(sizes)
     if kind is tuple:

@@ -156,7 +156,7 @@ def placed(module: nn.Module, inputs: object) -> Any:
     """
     device, seen = _device(module), set[int]()
 
-    def place(value: Any) -> Any:
+    def moved(value: Any) -> Any:
         if isinstance(value, torch.Tensor) and id(value) in seen:
             value = torch.empty_like(value)
         elif isinstance(value, torch.Tensor):
@@ -165,7 +165,7 @@ def placed(module: nn.Module, inputs: object) -> Any:
             return torch.zeros_like(value, device=device)
         return value
 
-    return pytree.tree_map(place, inputs)
+    return pytree.tree_map(moved, inputs)
 
 
 def _recorded(module: nn.Module, args: tuple[Any, ...]) -> Graph:
@@ -204,7 +204,7 @@ def _exported(
         places_of = dict(zip(named, flat, strict=True))
     else:
         places_of = {name: name for name in tensors if name in values}
-    free, fixed = _free_sizes(dynamic, {name: values[place] for name, place in places_of.items()})
+    free, fixed = _free_sizes(dynamic, {name: values[placeholder] for name, placeholder in places_of.items()})
     return Graph(program.graph_module, roles, names, free, fixed, _hints(values.values()), "torch.export")
 
 

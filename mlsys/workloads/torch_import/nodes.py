@@ -193,11 +193,11 @@ class _Reader:
             traced = make_fx(run)(*(flat[index] for index in places))
             self._kept.append(traced)
             made = [node for node in traced.graph.nodes if node.op == "placeholder"]
-            for index, place in zip(places, made, strict=True):
-                self._pass(flat[index], place.meta.get("val"), place.name)
+            for index, placeholder in zip(places, made, strict=True):
+                self._pass(flat[index], placeholder.meta.get("val"), placeholder.name)
             parts = list(self.nodes(traced, prefix))
-            for index, place in zip(places, made, strict=True):  # it may have been written in place
-                self._pass(place.meta["val"], flat[index], node.name)
+            for index, placeholder in zip(places, made, strict=True):  # it may have been written in place
+                self._pass(placeholder.meta["val"], flat[index], node.name)
             for inside, outside in zip(_results(traced), _leaves(node.meta.get("val")), strict=False):
                 self._pass(inside, outside, node.name)
             return parts
@@ -244,7 +244,7 @@ class _Reader:
             target: Any = node.target
             for argument, (_, given) in zip(target._schema.arguments, self._named(target, node), strict=False):
                 if argument.alias_info is not None and argument.alias_info.is_write:
-                    for tensor in _leaves(torch.fx.node.map_arg(given, lambda one: one.meta.get("val"))):
+                    for tensor in _leaves(torch.fx.node.map_arg(given, lambda fx_node: fx_node.meta.get("val"))):
                         wires.append(self._lay(tensor, name, self._look(tensor, name).wire))
         new = [tensor for tensor in _leaves(node.meta.get("val")) if _storage(tensor) not in self._current]
         for index, tensor in enumerate(new):

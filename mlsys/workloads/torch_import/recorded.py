@@ -209,7 +209,7 @@ def _in_place(x: Any, *_: Any) -> Any:
 def _of_two(x: Any, other: Any) -> torch.Tensor:
     _require(isinstance(other, torch.Tensor))
     longest = max(x.dim(), other.dim())
-    pairs = zip(*((*(1,) * (longest - one.dim()), *one.shape) for one in (x, other)), strict=True)
+    pairs = zip(*((*(1,) * (longest - tensor.dim()), *tensor.shape) for tensor in (x, other)), strict=True)
     extents = [set(pair) - {1} for pair in pairs]
     _require(all(len(extent) < 2 for extent in extents))
     return _new([max(extent, default=1) for extent in extents], x)

@@ -93,7 +93,7 @@ def operator_graph(
             for row in reads
         ),
         tuple(
-            tuple(Access(number[one.value], one.bytes) for one in _writes(ends, counts, wires, source))
+            tuple(Access(number[access.value], access.bytes) for access in _writes(ends, counts, wires, source))
             for ends, _, counts in moving
         ),
     )

@@ -104,7 +104,7 @@ class Drawn(nn.Module):
         """Hold a weight that no layer holds: what is added to a tensor or stands beside it."""
         if not isinstance(value, Sheet) or value.role != "parameter" or step.target in _LAYERS:
             return
-        if value.number not in tables and not any(value in one.made for one, *_ in self._program):
+        if value.number not in tables and not any(value in call.made for call, *_ in self._program):
             tables[value.number] = _spelled(f"{step.path or step.target} weight")
             self.register_parameter(tables[value.number], nn.Parameter(torch.zeros(*value.shape)))
 

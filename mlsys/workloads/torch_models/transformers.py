@@ -33,11 +33,15 @@ class _DETRLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3 if decodes else 2))
 
     def forward(
-        self, x: torch.Tensor, place: torch.Tensor, memory: torch.Tensor | None = None, at: torch.Tensor | None = None
+        self,
+        x: torch.Tensor,
+        position: torch.Tensor,
+        memory: torch.Tensor | None = None,
+        at: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        x = self.norms[0](x + self.itself(x + place, x + place, x))
+        x = self.norms[0](x + self.itself(x + position, x + position, x))
         if self.across is not None and memory is not None and at is not None:
-            x = self.norms[1](x + self.across(x + place, memory + at, memory))
+            x = self.norms[1](x + self.across(x + position, memory + at, memory))
         return self.norms[-1](x + self.down(self.up(x).relu()))  # type: ignore[no-any-return]
 
 

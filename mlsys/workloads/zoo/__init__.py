@@ -50,7 +50,7 @@ def networks(family: str | None = None) -> tuple[str, ...]:
     """
     if family is not None:
         checked_choice("networks", "family", family, sorted({known.family for known in CATALOGUE.values()}))
-    return tuple(name for name, found in CATALOGUE.items() if family in (None, found.family))
+    return tuple(name for name, entry in CATALOGUE.items() if family in (None, entry.family))
 
 
 def entry(name: str) -> Entry:

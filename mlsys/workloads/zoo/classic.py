@@ -46,11 +46,11 @@ def googlenet(net: Picture, five: int = 5) -> None:
     net.conv("conv2 reduce", 64, 1)
     net.conv("conv2", 192, 3)
     net.pool(3, 2, ceil=True)
-    for name, (one, reduce3, three, reduce5, last, projection) in INCEPTION_V1.items():
+    for name, (pointwise, reduce3, three, reduce5, last, projection) in INCEPTION_V1.items():
         _branches(
             net,
             f"inception {name}",
-            [[(one, 1)], [(reduce3, 1), (three, 3)], [(reduce5, 1), (last, five)], [(projection, 1)]],
+            [[(pointwise, 1)], [(reduce3, 1), (three, 3)], [(reduce5, 1), (last, five)], [(projection, 1)]],
         )
         if name in ("3b", "4e"):
             net.pool(3 if name == "3b" else 2, 2, ceil=True)

@@ -141,7 +141,7 @@ class Grouped:
         first = np.full(number, self.number)
         np.minimum.at(first, knot, np.arange(self.number))
         rank = first if rng is None else rng.permutation(number)
-        stack = sorted(np.flatnonzero(waiting == 0).tolist(), key=lambda one: -int(rank[one]))
+        stack = sorted(np.flatnonzero(waiting == 0).tolist(), key=lambda group: -int(rank[group]))
         position = np.empty(number, np.int64)
         for count in range(number):
             stage = stack.pop()

@@ -165,56 +165,56 @@ class _Faults:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def add(self, place: str, text: str) -> None:
-        self.lines.append(f"{place}: {text}")
+    def add(self, path: str, text: str) -> None:
+        self.lines.append(f"{path}: {text}")
 
-    def amount(self, place: str, value: Any) -> bool:
+    def amount(self, path: str, value: Any) -> bool:
         sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
         if not sound:
-            self.add(place, f"must be a finite number that is not negative, got {short(value)}")
+            self.add(path, f"must be a finite number that is not negative, got {short(value)}")
         elif value > _MOST:
-            self.add(place, f"must be at most {_MOST:g}, got {short(value)}")
+            self.add(path, f"must be at most {_MOST:g}, got {short(value)}")
         return sound and value <= _MOST
 
 
-def _rows(data: Mapping[str, Any], what: str, needed: Sequence[str], found: _Faults) -> list[dict[str, Any]]:
+def _rows(data: Mapping[str, Any], what: str, needed: Sequence[str], faults: _Faults) -> list[dict[str, Any]]:
     heads, rows = data.get(f"{what}_columns"), data.get(f"{what}s")
     if not isinstance(heads, list) or not isinstance(rows, list):
-        found.add(f"{what}s", f"`{what}s` and `{what}_columns` must be lists")
+        faults.add(f"{what}s", f"`{what}s` and `{what}_columns` must be lists")
         return []
     if not all(isinstance(name, str) for name in heads):
-        found.add(f"{what}_columns", "must be a list of names")
+        faults.add(f"{what}_columns", "must be a list of names")
         return []
     missing = [name for name in needed if name not in heads]
     if missing:
-        found.add(f"{what}_columns", f"missing: {', '.join(missing)}")
+        faults.add(f"{what}_columns", f"missing: {', '.join(missing)}")
         return []
     good = []
     for number, row in enumerate(rows):
         if isinstance(row, list) and len(row) == len(heads):
             good.append(dict(zip(heads, row, strict=True)))
         else:
-            found.add(f"{what}s.{number}", f"must be a list of {len(heads)} values, one for each column")
+            faults.add(f"{what}s.{number}", f"must be a list of {len(heads)} values, one for each column")
     return good
 
 
-def _devices(devices: Any, found: _Faults) -> tuple[int, float, int]:
+def _devices(devices: Any, faults: _Faults) -> tuple[int, float, int]:
     counts, memory = {"accelerator": 0, "cpu": 0}, math.inf
     if not isinstance(devices, list) or not devices:
-        found.add("devices", "must be a list of classes of devices")
+        faults.add("devices", "must be a list of classes of devices")
         return 0, memory, 0
     for number, device in enumerate(devices):
         path = f"devices.{number}"
         kind = device.get("class") if isinstance(device, Mapping) else None
         if not isinstance(kind, str) or kind not in counts:
-            found.add(path, f"class must be accelerator or cpu, got {kind!r}")
+            faults.add(path, f"class must be accelerator or cpu, got {kind!r}")
             continue
         count, room = device.get("count"), device.get("memory_bytes")
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 1000:
-            found.add(f"{path}.count", f"must be a whole number from 0 to 1000, got {count!r}")
+            faults.add(f"{path}.count", f"must be a whole number from 0 to 1000, got {count!r}")
         else:
             counts[kind] += count
-        if room is not None and found.amount(f"{path}.memory_bytes", room) and kind == "accelerator":
+        if room is not None and faults.amount(f"{path}.memory_bytes", room) and kind == "accelerator":
             memory = min(memory, float(room))
     return counts["accelerator"], memory, counts["cpu"]
 

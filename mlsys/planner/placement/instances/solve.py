@@ -64,11 +64,11 @@ class InstancePlan:
 
     def record(self) -> dict[str, Any]:
         """Return what `mlsys plan --instance --format json` prints."""
-        found = self.placement is not None
+        solved = self.placement is not None
         return {
             "name": self.instance.name,
             "objective": self.instance.objective,
-            "objective_ms": self.objective_ms if found else None,
+            "objective_ms": self.objective_ms if solved else None,
             "lower_bound_ms": None if self.impossible else self.lower_bound_ms,
             "proven": self.proven,
             "impossible": self.impossible,
@@ -203,10 +203,10 @@ def _starts(grouped: Grouped, seed: int, until: float) -> list[Start]:
     for number in range(_ORDERS):
         order = grouped.order(np.random.default_rng((seed, number)) if number else None)
         device = stretches(*arrays, order, grouped.knots, serial)
-        for one in (device, np.zeros_like(device)) if not number else (device,):
-            score = evaluate(grouped.instance, one.tolist())
+        for placement in (device, np.zeros_like(device)) if not number else (device,):
+            score = evaluate(grouped.instance, placement.tolist())
             over = math.inf if score.broken else score.value_ms
-            starts.setdefault(one.tobytes(), (over, one, order))
+            starts.setdefault(placement.tobytes(), (over, placement, order))
         if number and time.monotonic() > until:
             break
     return sorted(starts.values(), key=lambda start: (start[0], start[1].tolist()))
@@ -232,13 +232,13 @@ def _jobs(
 
 def _exhaustive(grouped: Grouped) -> tuple[float, tuple[int, ...] | None]:
     """Return the best of all placements; accelerators are alike, so only new ones in order are tried."""
-    best, found = math.inf, None
+    best, best_placement = math.inf, None
     for labels in _labels(grouped.groups, grouped.devices - 1):
         placement = [labels[group] for group in grouped.group]
         score = evaluate(grouped.instance, placement)
         if not score.broken and score.value_ms < best:
-            best, found = score.value_ms, tuple(placement)
-    return best, found
+            best, best_placement = score.value_ms, tuple(placement)
+    return best, best_placement
 
 
 def _labels(groups: int, accelerators: int, so_far: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
