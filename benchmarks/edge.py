@@ -48,11 +48,11 @@ def modelled_points() -> dict[str, Any]:
     work = load("small-cnn", precision="fp32")
     draw = random.Random(0)
     began = clocks()
-    found = []
+    measured = []
     for variant in config.variants:
         core, memory = modelled_times("RaspberryPi5", work, variant.precision)
         share = 1 - variant.level
-        found.append(
+        measured.append(
             Measured(
                 *variant,
                 accuracy=0.9 + 0.08 * draw.random(),
@@ -66,8 +66,8 @@ def modelled_points() -> dict[str, Any]:
                 nonzero=int(20_490 * share),
             )
         )
-    points = points_of(config, found)
-    return {"points": len(points), "front": sum(one.pareto for one in points), **since(began)}
+    points = points_of(config, measured)
+    return {"points": len(points), "front": sum(point.pareto for point in points), **since(began)}
 
 
 def long_chain() -> dict[str, Any]:
@@ -79,10 +79,10 @@ def long_chain() -> dict[str, Any]:
             "name": "sixty",
             "devices": [{"name": name, "memory_mb": 40} for name in names],
             "links": [
-                {"from": one, "to": other, "latency_ms": 0.1, "bandwidth_gb_s": 2.0, "energy_mj_per_mb": 0.1}
-                for one in names
-                for other in names
-                if one != other
+                {"from": sender, "to": receiver, "latency_ms": 0.1, "bandwidth_gb_s": 2.0, "energy_mj_per_mb": 0.1}
+                for sender in names
+                for receiver in names
+                if sender != receiver
             ],
             "stages": [
                 {
@@ -103,8 +103,8 @@ def long_chain() -> dict[str, Any]:
         }
     )
     began = clocks()
-    found = plan(scenario)
-    return {"stages": STAGES, "devices": DEVICES, "proven": found.optimal, **since(began)}
+    result = plan(scenario)
+    return {"stages": STAGES, "devices": DEVICES, "proven": result.optimal, **since(began)}
 
 
 def main() -> None:

@@ -110,7 +110,7 @@ def of_hierarchies() -> dict[str, float]:
     from mlsys.planner.mapper import best_mapping, best_two_level, cache, map_network
     from mlsys.workloads import gemm, zoo
 
-    a100, found = Hardware.Cloud.A100, {}
+    a100, seconds = Hardware.Cloud.A100, {}
     questions = {
         "gemm 4096³, three levels, energy, A100": lambda: best_mapping(a100, gemm(4096, 4096, 4096)),
         "gemm 4096³, three levels, EDP, A100": lambda: best_mapping(a100, gemm(4096, 4096, 4096), "edp"),
@@ -123,12 +123,12 @@ def of_hierarchies() -> dict[str, float]:
         cache.clear()
         start = process_time()
         ask()
-        found[name] = process_time() - start
+        seconds[name] = process_time() - start
     cache.clear()
-    found["slowest layer of ResNet-50"] = max(
+    seconds["slowest layer of ResNet-50"] = max(
         _timed(lambda layer=layer: best_mapping(a100, layer)) for layer in zoo.network("resnet50", precision="fp16")
     )
-    return found
+    return seconds
 
 
 def _timed(ask: Any) -> float:

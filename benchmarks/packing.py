@@ -60,10 +60,10 @@ def of_ours(path: Path) -> tuple[int, float, int]:
     """Return the bytes of the block, the seconds, and the states looked at."""
     buffers = FixedBuffers.load(path)
     start = process_time()
-    found = plan_below(buffers, buffers.largest_live, seconds=3600)
+    packing = plan_below(buffers, buffers.largest_live, seconds=3600)
     seconds = process_time() - start
-    assert found.offsets is not None, "none of the published instances needs more than is live at once"
-    return int((found.offsets + buffers.size).max()), seconds, found.states
+    assert packing.offsets is not None, "none of the published instances needs more than is live at once"
+    return int((packing.offsets + buffers.size).max()), seconds, packing.states
 
 
 def main() -> None:

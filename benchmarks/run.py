@@ -61,8 +61,8 @@ def prepare() -> None:
 
 def needed() -> list[str]:
     """Return what the package needs, by which an environment is known to be still the right one."""
-    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    return found
+    requirements: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    return requirements
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def versions() -> dict[str, str]:
     code = (
         f"from importlib.metadata import version; import json; print(json.dumps({{n: version(n) for n in {PACKAGES}}}))"
     )
-    found: dict[str, str] = json.loads(subprocess.check_output([str(PYTHON), "-c", code], text=True))
-    return found
+    measured: dict[str, str] = json.loads(subprocess.check_output([str(PYTHON), "-c", code], text=True))
+    return measured
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:

@@ -38,13 +38,13 @@ def latencies(page: Page) -> list[float]:
     page.locator(".mlsys-lock").first.click()
     page.wait_for_function(labs.IDLE)
     labs.settled(page, page.locator(".mlsys-picture img").first)
-    found = []
+    times = []
     for handle in page.locator(".mlsys-lab .noUi-handle").element_handles():
         for step in range(STEPS):
             key = "ArrowRight" if step % 4 < 2 else "ArrowLeft"
             if (took := page.evaluate(STEP, [handle, key])) is not None:
-                found.append(float(took))
-    return found
+                times.append(float(took))
+    return times
 
 
 def main() -> None:
@@ -63,21 +63,21 @@ def main() -> None:
             page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
             page.locator(".mlsys-lock").first.wait_for()
             page.wait_for_function(labs.IDLE)
-            found = latencies(page)
-            every += found
-            _say(name, found)
+            times = latencies(page)
+            every += times
+            _say(name, times)
             page.close()
         _say("all", every)
         browser.close()
         next(server, None)
 
 
-def _say(name: str, found: list[float]) -> None:
-    if not found:
+def _say(name: str, times: list[float]) -> None:
+    if not times:
         print(f"{name:22} no slider moved the picture", flush=True)
         return
-    p50, p95, most = (np.percentile(found, share) for share in (50, 95, 100))
-    print(f"{name:22} {len(found):4} steps  p50 {p50:5.0f} ms  p95 {p95:5.0f} ms  most {most:5.0f} ms", flush=True)
+    p50, p95, most = (np.percentile(times, share) for share in (50, 95, 100))
+    print(f"{name:22} {len(times):4} steps  p50 {p50:5.0f} ms  p95 {p95:5.0f} ms  most {most:5.0f} ms", flush=True)
 
 
 class _Factory:

@@ -109,8 +109,8 @@ def measured(python: Path, code: str, *given: Any) -> dict[str, Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     command = [str(python), "-c", code, *map(json.dumps, given)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, cwd=HERE.parent)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def median(python: Path, code: str, rounds: int, *given: Any) -> dict[str, Any]:

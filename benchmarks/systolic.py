@@ -56,8 +56,8 @@ def peer(cases: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
         subprocess.run([str(python), "-m", "pip", "install", "-q", *PEER], check=True)
     asked = json.dumps([(*case[:6], KILOBYTES, case[6]) for case in cases])
     text = subprocess.check_output([str(python), str(HERE / "systolic_peer.py"), asked], text=True)
-    found: list[dict[str, Any]] = json.loads(text.splitlines()[-1])
-    return found
+    answers: list[dict[str, Any]] = json.loads(text.splitlines()[-1])
+    return answers
 
 
 def median(work: Callable[[], Any], rounds: int) -> float:

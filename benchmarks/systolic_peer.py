@@ -29,8 +29,8 @@ def seconds(m, n, k, rows, columns, dataflow, kilobytes):
     return taken, int(layer.total_cycles)
 
 
-found = []
+answers = []
 for *case, rounds in json.loads(sys.argv[1]):
     runs = [seconds(*case) for _ in range(rounds)]
-    found.append({"seconds": statistics.median(run[0] for run in runs), "total_cycles": runs[0][1]})
-print(json.dumps(found))
+    answers.append({"seconds": statistics.median(run[0] for run in runs), "total_cycles": runs[0][1]})
+print(json.dumps(answers))

@@ -20,8 +20,8 @@ from mlsys.workloads import zoo
 
 def test_all_rows(benchmark):
     rows = shipped_rows()
-    found = benchmark.pedantic(validate, args=(rows,), rounds=3, warmup_rounds=1)
-    assert len(found.predictions) == len(rows)
+    validation = benchmark.pedantic(validate, args=(rows,), rounds=3, warmup_rounds=1)
+    assert len(validation.predictions) == len(rows)
 
 
 def test_one_evaluation_of_a_setting_in_the_fit(benchmark):

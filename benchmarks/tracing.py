@@ -140,7 +140,7 @@ def _ptflops(module: Any, inputs: Any) -> float:
 def _calflops(module: Any, inputs: Any) -> float:
     from calflops import calculate_flops
 
-    found = calculate_flops(
+    counts = calculate_flops(
         module,
         args=[inputs],
         output_as_string=False,
@@ -148,7 +148,7 @@ def _calflops(module: Any, inputs: Any) -> float:
         print_detailed=False,
         include_backPropagation=False,
     )
-    return found[0]
+    return counts[0]
 
 
 COUNT = {name: globals()[f"_{name}"] for name in COUNTERS}
@@ -175,8 +175,8 @@ def measured(*arguments: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1][:200]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def main() -> None:
@@ -214,8 +214,8 @@ def main() -> None:
         }
         for counter in COUNTERS
     }
-    for counter, found in correct.items():
-        print(f"{counter:<10} {found['exact']} exact, {found['near']} near, of {found['networks']}")
+    for counter, totals in correct.items():
+        print(f"{counter:<10} {totals['exact']} exact, {totals['near']} near, of {totals['networks']}")
     sizes = measured("--sizes")
     print("GPT-2 XL with free sizes:", sizes)
     ours = {row["network"]: row for row in rows if row["counter"] == "mlsys"}

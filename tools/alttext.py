@@ -32,7 +32,7 @@ def filled(text: str, values: dict[str, str]) -> str:
     >>> filled("fused, {glue:}`kernels` kernels", {"kernels": "56"})
     'fused, 56 kernels'
     """
-    return GLUE.sub(lambda found: values[found["name"]], text)
+    return GLUE.sub(lambda match: values[match["name"]], text)
 
 
 def fill(app: Any, doctree: nodes.document) -> None:

@@ -116,9 +116,9 @@ def write_claims() -> None:
     for path in notebook_files():
         notebook = cache.get_cache_bundle(cache.match_cache_notebook(read_page(path)).pk).nb
         outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
-        found = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
-        if found:
-            claims[path.relative_to(ROOT).with_suffix("").as_posix()] = found[-1]
+        records = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
+        if records:
+            claims[path.relative_to(ROOT).with_suffix("").as_posix()] = records[-1]
     write_text(BUILD / "claims.json", json.dumps(claims), folders=True)
 
 

@@ -53,14 +53,14 @@ class PageNumbers:
                 figure = (cell.metadata.get("mystnb") or {}).get("figure") or {}
                 _number(numbers.figures, figure.get("name"))
                 continue
-            for found in sorted(
+            for match in sorted(
                 [*_EQUATION.finditer(cell.source), *_MATH.finditer(cell.source)], key=lambda m: m.start()
             ):
-                _number(numbers.equations, found["label"])
-            for found in _EXERCISE.finditer(cell.source):
-                _number(numbers.exercises, found["label"])
-            for found in _NAMED.finditer(cell.source):
-                _number(numbers.figures if found["kind"] == "figure" else numbers.tables, found["label"])
+                _number(numbers.equations, match["label"])
+            for match in _EXERCISE.finditer(cell.source):
+                _number(numbers.exercises, match["label"])
+            for match in _NAMED.finditer(cell.source):
+                _number(numbers.figures if match["kind"] == "figure" else numbers.tables, match["label"])
         return numbers
 
 
@@ -138,17 +138,17 @@ def _values_of(notebook: Path) -> dict[str, str]:
 
 
 def _title(path: Path) -> str:
-    found = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else path.stem
+    heading = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return heading[1] if heading else path.stem
 
 
 @functools.cache
 def _targets() -> dict[str, tuple[Path, str]]:
     """Where each label before a heading stands, and the heading."""
     return {
-        found["label"]: (path, found["title"])
+        match["label"]: (path, match["title"])
         for path in page_files()
-        for found in _TARGET.finditer(path.read_text(encoding="utf-8"))
+        for match in _TARGET.finditer(path.read_text(encoding="utf-8"))
     }
 
 

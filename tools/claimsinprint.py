@@ -54,5 +54,5 @@ def _amount(value: Record) -> str:
 
 def _tex(text: str) -> str:
     escaped: str = texescape.escape(text, "xelatex")
-    escaped = _RAISED.sub(lambda found: f"\\textsuperscript{{{found[0].translate(_LOWERED)}}}", escaped)
+    escaped = _RAISED.sub(lambda match: f"\\textsuperscript{{{match[0].translate(_LOWERED)}}}", escaped)
     return re.sub(r"(\\_|/|\\sphinxhyphen\{\}|,|=|\()(?=\S)", r"\1\\allowbreak{}", escaped)

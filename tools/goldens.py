@@ -107,8 +107,8 @@ def _leaves(value: Any, path: str) -> Iterator[str]:
             if key not in ("source", "sources", "note", "title", "description"):
                 yield from _leaves(inner, f"{path}/{key}")
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}/{place}")
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}/{index}")
     elif isinstance(value, (int, float)):
         yield f"{path} = {value!r}"
     elif isinstance(value, str) and any(character.isdigit() for character in value):

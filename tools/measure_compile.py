@@ -68,10 +68,10 @@ def quietest(run: Callable[[], Any], timings: Callable[[Any], Sequence[Any]]) ->
     """Run again while the samples are noisy, and return the run whose noisiest timing is the quietest."""
     best, least = None, float("inf")
     for _ in range(TRIES):
-        found = run()
-        spread = max(timing.spread for timing in timings(found))
+        result = run()
+        spread = max(timing.spread for timing in timings(result))
         if spread < least:
-            best, least = found, spread
+            best, least = result, spread
         if least <= QUIET:
             break
     return best
@@ -99,16 +99,16 @@ def _one_compile(rows: list[dict[str, Any]], name: str, sizes: dict[str, int], f
     module, inputs, label = ready_model(name, **sizes)
     rates = machine_rates(1)
     run = partial(compile_bench, module, inputs, name=label, batch=batch, freeze=freeze, repeats=repeats, rates=rates)
-    found = quietest(run, lambda result: (result.eager, result.compiled))
-    _put(rows, found.record(), ("model", "batch", "frozen"))
+    quiet = quietest(run, lambda result: (result.eager, result.compiled))
+    _put(rows, quiet.record(), ("model", "batch", "frozen"))
     took, load = time.perf_counter() - start, os.getloadavg()[0]
     how = "frozen" if freeze else ""
-    print(f"{label} {sizes} {how}: {found.speedup}, {took:.0f} s, load {load:.1f}", flush=True)
+    print(f"{label} {sizes} {how}: {quiet.speedup}, {took:.0f} s, load {load:.1f}", flush=True)
 
 
 def _put(rows: list[dict[str, Any]], row: dict[str, Any], key: Sequence[str]) -> None:
     """Replace the row of the same key, or add it."""
-    same = [place for place, each in enumerate(rows) if all(each[name] == row[name] for name in key)]
+    same = [index for index, each in enumerate(rows) if all(each[name] == row[name] for name in key)]
     if same:
         rows[same[0]] = row
     else:
@@ -124,10 +124,10 @@ def ladder_rows(repeats: int, only: str | None) -> None:
         module, inputs, label = ready_model(name, **sizes)
         batch = sizes.get("batch", 1)
         run = partial(pass_bench, module, inputs, name=label, batch=batch, repeats=repeats)
-        found = quietest(run, lambda result: [step.timing for step in result.steps])
-        _put(rows, found.record(), ("model", "batch"))
+        quiet = quietest(run, lambda result: [step.timing for step in result.steps])
+        _put(rows, quiet.record(), ("model", "batch"))
         write("passes.json", rows)
-        print(f"{label} {sizes}: {found.total}, load {os.getloadavg()[0]:.1f}", flush=True)
+        print(f"{label} {sizes}: {quiet.total}, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 def predicted_again() -> list[dict[str, Any]]:

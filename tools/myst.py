@@ -196,9 +196,9 @@ def _table(title: str, lines: Sequence[str], number: int | None) -> Iterator[str
             rows[-1][-1] += " " + line.strip()
     label = f"**Table {number}.** " if number else ""
     yield from ["", f"{label}{title}" if label else f"**{title}**", ""]
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         yield "| " + " | ".join(row) + " |"
-        if place == 0:
+        if index == 0:
             yield "|" + "---|" * len(row)
     yield ""
 
@@ -221,14 +221,14 @@ def _terms(lines: Sequence[str]) -> Iterator[str]:
 def inline(text: str, index: BookIndex, numbers: PageNumbers) -> str:
     """Replace the roles of a line; code stays as it is."""
     made, at = "", 0
-    for found in _INLINE.finditer(text):
-        before = text[at : found.start()]
-        role = _ROLE.search(before) if found["ticks"] == "`" else None
+    for match in _INLINE.finditer(text):
+        before = text[at : match.start()]
+        role = _ROLE.search(before) if match["ticks"] == "`" else None
         if role:
-            made += before[: role.start()] + _said(role["role"], found["inside"], index, numbers)
+            made += before[: role.start()] + _said(role["role"], match["inside"], index, numbers)
         else:
-            made += before + found["code"]
-        at = found.end()
+            made += before + match["code"]
+        at = match.end()
     return made + text[at:]
 
 

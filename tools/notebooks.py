@@ -116,9 +116,9 @@ def check(sources: Sequence[Path]) -> int:
     """Print every disagreement; the number of faulty notebooks."""
     faulty = 0
     for source in sources:
-        found = list(disagreements(source))
-        faulty += bool(found)
-        for message in found:
+        messages = list(disagreements(source))
+        faulty += bool(messages)
+        for message in messages:
             print(f"{source.relative_to(ROOT)}: {message}", file=sys.stderr)
     verdict = f"{faulty} of {len(sources)} out of step; run `make notebooks`" if faulty else f"{len(sources)} in step"
     print(f"Notebooks: {verdict}")

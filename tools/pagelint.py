@@ -99,17 +99,17 @@ def plain(text: str, stand_in: str = "") -> str:
 def typed_number(page: Page) -> Iterator[Finding]:
     """P001."""
     for line in [*page.prose, *page.captions]:
-        for found in _MEASURED.finditer(plain(line.text, stand_in="¤")):
-            yield line.number, f"{found[0].strip()!r} is typed into prose; claim it and glue the claim"
+        for match in _MEASURED.finditer(plain(line.text, stand_in="¤")):
+            yield line.number, f"{match[0].strip()!r} is typed into prose; claim it and glue the claim"
         for formula in _MATH.finditer(_CODE.sub("", line.text)):
-            for found in _IN_FORMULA.finditer(formula[0]):
+            for match in _IN_FORMULA.finditer(formula[0]):
                 yield (
                     line.number,
-                    f"{found[0]!r} is typed into a formula; write a letter, or claim it and glue the claim",
+                    f"{match[0]!r} is typed into a formula; write a letter, or claim it and glue the claim",
                 )
     for number, text in [*_alternatives(page), *_strings(page, ("Table", "print"))]:
-        for found in _MEASURED.finditer(_ROLE.sub("¤", text)):
-            yield number, f"{found[0].strip()!r} is typed into {text[:30]!r}…; take it from a claim or a variable"
+        for match in _MEASURED.finditer(_ROLE.sub("¤", text)):
+            yield number, f"{match[0].strip()!r} is typed into {text[:30]!r}…; take it from a claim or a variable"
 
 
 @rule(
@@ -123,14 +123,14 @@ def bare_count(page: Page) -> Iterator[Finding]:
     """P014."""
     for line in [*page.prose, *page.captions]:
         if not line.text.startswith("#"):
-            for found in _COUNT.finditer(_LISTED.sub("", plain(line.text, stand_in="¤"))):
-                yield line.number, f"{found[0]!r} is a count typed into prose; give or claim it and glue it"
+            for match in _COUNT.finditer(_LISTED.sub("", plain(line.text, stand_in="¤"))):
+                yield line.number, f"{match[0]!r} is a count typed into prose; give or claim it and glue it"
     for number, text in _alternatives(page):
-        for found in _ANY_NUMBER.finditer(_ROLE.sub("¤", text)):
-            yield number, f"{found[0]!r} is typed into an alternative text; glue a claim, or say it in words"
+        for match in _ANY_NUMBER.finditer(_ROLE.sub("¤", text)):
+            yield number, f"{match[0]!r} is typed into an alternative text; glue a claim, or say it in words"
     for number, text in _strings(page, ("Table", "print")):
-        for found in _COUNT.finditer(text):
-            yield number, f"{found[0]!r} is typed into {text[:30]!r}…; take it from a variable"
+        for match in _COUNT.finditer(text):
+            yield number, f"{match[0]!r} is typed into {text[:30]!r}…; take it from a variable"
 
 
 _SMALL = "thir|four|fif|six|seven|eigh|nine"
@@ -173,8 +173,8 @@ def number_word(page: Page) -> Iterator[Finding]:
     """P012."""
     prose = [(line.number, plain(line.text, stand_in="X")) for line in [*page.prose, *page.captions]]
     for number, text in [*prose, *_strings(page), *_alternatives(page)]:
-        for found in _NUMBER_WORD.finditer(_ROLE.sub("X", text)):
-            yield number, f"{found[0]!r} is a number above twelve in words; give or claim it and glue it"
+        for match in _NUMBER_WORD.finditer(_ROLE.sub("X", text)):
+            yield number, f"{match[0]!r} is a number above twelve in words; give or claim it and glue it"
 
 
 @rule(
@@ -188,10 +188,10 @@ def approximation(page: Page) -> Iterator[Finding]:
     held = " ".join(text.lower() for _, text in _strings(page))
     prose = [(line.number, plain(line.text, stand_in="X")) for line in [*page.prose, *page.captions]]
     for number, text in [*prose, *_alternatives(page)]:
-        for found in _APPROXIMATE.finditer(text):
-            words = found[0].lower().split()
+        for match in _APPROXIMATE.finditer(text):
+            words = match[0].lower().split()
             if words[-1] not in held:
-                yield number, f"{found[0]!r} is held by no check() on the page"
+                yield number, f"{match[0]!r} is held by no check() on the page"
 
 
 @rule(
@@ -204,10 +204,10 @@ def two_sentences(page: Page) -> Iterator[Finding]:
     for line in page.prose:
         if line.text.lstrip().startswith(("|", "#")):
             continue
-        for found in _SENTENCE_END.finditer(plain(line.text, stand_in="X")):
-            word = found["word"].lstrip("(\"“'*_").lower()
+        for match in _SENTENCE_END.finditer(plain(line.text, stand_in="X")):
+            word = match["word"].lstrip("(\"“'*_").lower()
             if word not in _ABBREVIATIONS and not re.fullmatch(r"[a-z]|\d+", word):
-                yield line.number, f"a second sentence begins after {found[0].strip()[-20:]!r}; give it its own line"
+                yield line.number, f"a second sentence begins after {match[0].strip()[-20:]!r}; give it its own line"
                 break
 
 
@@ -456,9 +456,9 @@ def _labelled() -> dict[str, list[tuple[Path, int]]]:
 def label_twice(page: Page) -> Iterator[Finding]:
     """P010."""
     here = [(page.path, label.number, label.text) for label in page.labels]
-    for place, (path, number, label) in enumerate(here):
+    for index, (path, number, label) in enumerate(here):
         elsewhere = [spot for spot in _labelled().get(label, ()) if spot[0] != path]
-        others = elsewhere + [(path, line) for path, line, same in here[:place] if same == label]
+        others = elsewhere + [(path, line) for path, line, same in here[:index] if same == label]
         if others:
             yield number, f"{label!r} is also the label at {others[0][0].name}:{others[0][1]}"
 
@@ -481,12 +481,12 @@ def out_of_step(page: Page) -> Iterator[Finding]:
 def lint(page: Page) -> list[str]:
     """All findings on a page, in reading order."""
     shown = page.path.relative_to(ROOT) if page.path.is_relative_to(ROOT) else page.path
-    found = [
+    findings = [
         (number, each.code, f"{shown}:{number}: {each.code} {message}")
         for each in RULES.values()
         for number, message in each.check(page)
     ]
-    return [text for _, _, text in sorted(found)]
+    return [text for _, _, text in sorted(findings)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

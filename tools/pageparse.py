@@ -91,8 +91,8 @@ def parse(path: Path, text: str | None = None) -> Page:
 
 def _labels(text: str) -> list[str]:
     """What a line can be referred to by."""
-    found = _LABEL.match(text)
-    return [name for name in found.groups() if name] if found else []
+    match = _LABEL.match(text)
+    return [name for name in match.groups() if name] if match else []
 
 
 def _read_block(page: Page, lines: Sequence[Line]) -> None:

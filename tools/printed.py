@@ -98,17 +98,17 @@ class Printed(SphinxPostTransform):
         for exercise in exercises.values():  # no box begins with its title alone at the foot of a page
             exercise.parent.insert(exercise.parent.index(exercise), _raw("\\needspace{6\\baselineskip}"))
         for file, title in list(self.chapters()):
-            found = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
-            if not found:
+            solutions = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
+            if not solutions:
                 continue
             chapter = _section(title, f"printed-solutions-{nodes.make_id(file['docname'])}")
-            for solution in found:
+            for solution in solutions:
                 solution.parent.remove(solution)
-                place = f"solution:{nodes.make_id(solution['label'])}"
-                chapter += [_raw(f"\\phantomsection\\label{{{place}}}"), solution]
+                label = f"solution:{nodes.make_id(solution['label'])}"
+                chapter += [_raw(f"\\phantomsection\\label{{{label}}}"), solution]
                 exercise = exercises.get(solution["target_label"])
                 if exercise is not None:
-                    exercise += _raw(f"\\par{{\\small\\itshape Solution on page~\\pageref{{{place}}}.}}")
+                    exercise += _raw(f"\\par{{\\small\\itshape Solution on page~\\pageref{{{label}}}.}}")
             # References inside a solution are to its own chapter.
             appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
         return appendix

@@ -57,8 +57,8 @@ def _count_again(cells: list[Any]) -> None:
 def _cells(cells: list[Any], index: BookIndex, numbers: PageNumbers) -> Iterator[Any]:
     for cell in cells:
         if cell.cell_type != "code":
-            for place, piece in enumerate(plain_pieces(cell.source, index, numbers)):
-                yield _prose(piece, cell.id if place == 0 else f"{cell.id}-{place}")
+            for nth, piece in enumerate(plain_pieces(cell.source, index, numbers)):
+                yield _prose(piece, cell.id if nth == 0 else f"{cell.id}-{nth}")
             continue
         code = copy.deepcopy(cell)
         if {"hide-input", "hide-cell", "remove-input"} & set(code.metadata.get("tags", ())):

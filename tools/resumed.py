@@ -46,9 +46,11 @@ def state_of(root: Path) -> str | None:
         path = root / name
         content = path.read_bytes() if path.is_file() else b"gone"
         state.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
-    packages = sorted(f"{found.name} {found.version}" for found in distributions() if found.name != "mlsys")
+    packages = sorted(f"{package.name} {package.version}" for package in distributions() if package.name != "mlsys")
     settings = sorted(f"{key}={os.environ[key]}" for key in os.environ if key.startswith("MLSYS_"))
-    state.update("\n".join(packages + [one for one in settings if not one.startswith("MLSYS_SEED=")]).encode())
+    state.update(
+        "\n".join(packages + [setting for setting in settings if not setting.startswith("MLSYS_SEED=")]).encode()
+    )
     return state.hexdigest()[:16]
 
 

@@ -31,7 +31,7 @@ def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
     if everything() or len(cases) <= most:
         return list(cases)
     chosen = random.Random(f"{seed()} {purpose}").sample(range(len(cases)), most)
-    return [cases[place] for place in sorted(chosen)]
+    return [cases[index] for index in sorted(chosen)]
 
 
 def over_all(cases: Sequence[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:

@@ -74,20 +74,20 @@ class Term:
 @functools.cache
 def terms(path: Path = GLOSSARY) -> tuple[Term, ...]:
     """Read the glossary, in its order."""
-    found = []
+    listed = []
     for block in re.findall(r":::\{glossary\}\n(.*?):::", path.read_text(encoding="utf-8"), re.DOTALL):
         for entry in _ENTRY.finditer(block):
             chapter = re.search(r"Chapter: \{doc\}`(\w+)`", entry["text"])
             if chapter is None:
                 raise ValueError(f"{path.name} names no chapter for {entry['names'].strip()!r}")
             names = tuple(entry["names"].split("\n")[:-1])
-            found.append(Term(names[0], names, chapter[1]))
-    return tuple(found)
+            listed.append(Term(names[0], names, chapter[1]))
+    return tuple(listed)
 
 
 def linked(text: str) -> set[str]:
     """Names of the terms that a text links."""
-    return {_target(found["said"]) for found in _TERM.finditer(text)}
+    return {_target(match["said"]) for match in _TERM.finditer(text)}
 
 
 def unlinked(page: Page) -> Iterator[tuple[int, str]]:
@@ -126,8 +126,8 @@ def _uses(text: str, term: Term) -> Iterator[tuple[int, str]]:
             skipped[0].startswith("[") and term.pattern.search(skipped[0])
         ):
             yield skipped.start(), ""
-    for found in term.pattern.finditer(_SKIPPED.sub(lambda part: "\0" * len(part[0]), text)):
-        yield found.start(), found[0]
+    for match in term.pattern.finditer(_SKIPPED.sub(lambda part: "\0" * len(part[0]), text)):
+        yield match.start(), match[0]
 
 
 def _target(said: str) -> str:

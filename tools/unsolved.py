@@ -31,7 +31,7 @@ def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith("alt:"):
             continue
-        named[number in solved].update(found["name"].partition(":")[0] for found in GLUE.finditer(line))
+        named[number in solved].update(match["name"].partition(":")[0] for match in GLUE.finditer(line))
     outside, inside = named
     for cell in page.cells:
         if cell.number in solved:
@@ -39,7 +39,7 @@ def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[
     hidden = inside - outside
     kept = [claim for claim in record["claims"] if claim["name"] not in hidden]
     gone = {fact for claim in record["claims"] if claim["name"] in hidden for fact in claim["facts"]}
-    held = {fact for one in (*kept, *record.get("exhibits", ())) for fact in one["facts"]}
+    held = {fact for shown in (*kept, *record.get("exhibits", ())) for fact in shown["facts"]}
     facts = [fact for fact in record["facts"] if fact["name"] not in gone - held]
     return {**record, "claims": kept, "facts": facts}
 
@@ -48,13 +48,15 @@ def _lines_of_solutions(page: Page) -> set[int]:
     """Return the numbers of the lines of all solutions, whether fenced or between a start and an end."""
     lines: set[int] = set()
     start = None
-    for one in page.directives:
-        if one.name == "solution":
-            lines.update(range(one.number, (one.body[-1].number if one.body else one.number) + 1))
-        elif one.name == "solution-start":
-            start = one.number
-        elif one.name == "solution-end" and start is not None:
-            lines.update(range(start, one.number + 1))
+    for directive in page.directives:
+        if directive.name == "solution":
+            lines.update(
+                range(directive.number, (directive.body[-1].number if directive.body else directive.number) + 1)
+            )
+        elif directive.name == "solution-start":
+            start = directive.number
+        elif directive.name == "solution-end" and start is not None:
+            lines.update(range(start, directive.number + 1))
             start = None
     return lines
 
