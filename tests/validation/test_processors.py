@@ -126,6 +126,7 @@ def test_rockchips_first_neural_processors_are_told_from_the_second() -> None:
     assert settings == {
         "RKNN int8 first network on NPU": {"RK1808_NPU", "RV1109_NPU"},
         "RKNN int8 network on NPU": {"RK3568_NPU", "RK3588_NPU"},
+        "RKNN network on NPU": {"RK3568_NPU", "RK3588_NPU"},
     }
 
 

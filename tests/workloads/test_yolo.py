@@ -18,8 +18,20 @@ EXACT = {
     "yolov8m": (25_902_640 - 16, 78.9),
     "yolov8l": (43_691_520 - 16, 165.2),
     "yolov8x": (68_229_648 - 16, 257.8),
+    "yolo11n": (2_624_064, 6.6),
+    "yolo11s": (9_458_736, 21.7),
+    "yolo11m": (20_114_672, 68.5),
+    "yolo11l": (25_372_144, 87.6),
+    "yolo11x": (56_966_160, 196.0),
 }
-ROUNDED = {"yolov5x": (86.7, 205.7), "yolox_s": (9.0, 26.8), "yolox_m": (25.3, 73.8), "yolox_x": (99.1, 281.9)}
+ROUNDED = {
+    "yolov5x": (86.7, 205.7), "yolox_s": (9.0, 26.8), "yolox_m": (25.3, 73.8), "yolox_x": (99.1, 281.9),
+    "yolov10n": (2.3, 6.7),  # Wang et al. 2024, table 1
+    "yolov7_tiny": (6.2, 13.7),  # WongKinYiu/yolov7: 13.7 GFLOP when fused
+    "yolov6n": (4.3, 11.1), "yolov6s": (17.2, 44.2),  # meituan/YOLOv6, README, release 0.2
+    # Millions of parameters and GFLOP in the tables of hailo-ai/hailo_model_zoo.
+    "yolov4_tiny": (6.05, 6.92), "nanodet_repvgg_a0": (6.74, 11.28), "nanodet_repvgg_a1": (10.79, 42.8),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -476,3 +476,16 @@ def test_the_scan_of_mlperf_before_2022() -> None:
         macs += voxels[level] * (27 * 3 * width * width + deeper * width)
     macs += voxels[0] * 30 * 4
     assert network.flops.m_as("FLOP") == 2 * macs
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("clip_vit_base_patch32", 87_849_216),  # of the released network: openai/CLIP, its visual part
+        # Layer by layer: the stages of ResNet-50 without its classifier, three laterals, two merged, contexts, heads.
+        ("retinaface_resnet50", 23_508_032 + 256 * (512 + 1024 + 2048) + 2 * 9 * 256**2 + 5 * 512
+         + 3 * (9 * (256 * 192 + 3 * 64**2) + 2 * (128 + 4 * 64) + 257 * 32)),
+    ],
+)  # fmt: skip
+def test_networks_built_on_others_have_the_parameters_of_their_code(name: str, parameters: int) -> None:
+    assert zoo.network(name, batch=1).parameters.m_as("param") == parameters

@@ -58,10 +58,12 @@ def tiny_layers(row: Row) -> Case:
 
 
 def _library(row: Row) -> str:
-    if re.search("reference|ANSI C", f"{row.software} {row.workload}", re.IGNORECASE):
+    # TinyEngine's authors measured TensorFlow Lite Micro with its own kernels, and with CMSIS-NN's beside them.
+    plain = "tinyengine" in row.source and "TFLite Micro" in row.software
+    if plain or re.search("reference|ANSI C", f"{row.software} {row.workload}", re.IGNORECASE):
         return "plain kernels"
     # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
-    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI", row.software)
+    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI|TinyEngine", row.software)
     return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
 
 

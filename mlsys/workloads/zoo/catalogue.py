@@ -13,8 +13,11 @@ from mlsys.workloads.zoo import (
     other,
     recurrent,
     residual,
+    searched,
     segmentation,
     yolo,
+    yolo_later,
+    yolo_plain,
 )
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
@@ -51,6 +54,8 @@ for _depth in residual.RESNETS:
     if _depth >= 50:
         _picture(f"resnet{_depth}_v1", f"ResNet-{_depth} v1", f"{_HE}; stride in the first 1 × 1 (v1)",
                  partial(residual.resnet, depth=_depth, early_stride=True))  # fmt: skip
+_picture("resnet50_v2", "ResNet-50 v2", "He et al. 2016, ECCV, figure 1 (e); stride in the 3 × 3",
+         partial(residual.resnet, depth=50), note="products of v1.5; normalised before each, not after")  # fmt: skip
 _picture("resnext50_32x4d", "ResNeXt-50 32×4d", "Xie et al. 2017, CVPR, table 1",
          partial(residual.resnet, depth=50, groups=32, width=4), "resnext50")  # fmt: skip
 _picture("resnext101_32x8d", "ResNeXt-101 32×8d", "Xie et al. 2017, CVPR; Mahajan et al. 2018",
@@ -72,6 +77,21 @@ for _width in (1.0, 0.35, 0.5, 0.75, 1.4):
              f"MobileNetV2 {_width} (ImageNet)", f"mobilenet v2 {_width}")  # fmt: skip
 _picture("mobilenet_v2_0.35_5", "MobileNet v2 0.35, five classes", "Sandler et al. 2018, CVPR, table 2",
          partial(mobile.mobilenet_v2, width=0.35, classes=5), "MobileNetV2 0.35 (5-class)", side=128)  # fmt: skip
+_picture("mobilenet_v2_0.3_thin", "MobileNet v2 0.3 at 64, last layer thin",
+         "mit-han-lab/tinyml, mcunet/assets/configs, mbv2-w0.3-r80_imagenet.json",
+         partial(mobile.mobilenet_v2, width=0.3, thin=True), "mbv2-w0.3-r64", side=64)  # fmt: skip
+_MCUNET = {"in": "mit-han-lab/tinyml, mcunet/assets/configs", "vww1": "mit-han-lab/tinyengine, assets/vww.tflite",
+           "vww2": "Wake Vision challenge, data-centric track"}  # fmt: skip
+for _name, _side in {"in0": 48, "in1": 96, "in2": 160, "in3": 176, "in4": 160, "vww1": 80, "vww2": 144}.items():
+    _picture(f"mcunet_{_name}", f"MCUNet {_name.upper()}",
+             f"Lin et al. 2020, NeurIPS; {_MCUNET.get(_name, _MCUNET['in'])}",
+             partial(searched.mcunet, name=_name, classes=1000 if _name.startswith("in") else 2),
+             f"mcunet-{_name}", side=_side)  # fmt: skip
+_PROXYLESS = "Cai et al. 2019, ICLR; mit-han-lab/tinyml, mcunet/assets/configs"
+_picture("proxyless_mobile", "ProxylessNAS Mobile", _PROXYLESS, partial(searched.proxyless_mobile, width="1.0"))
+for _side in (176, 64):
+    _picture(f"proxyless_mobile_0.3_{_side}", f"ProxylessNAS Mobile 0.3 at {_side}", _PROXYLESS,
+             partial(searched.proxyless_mobile, width="0.3"), f"proxyless-w0.3-r{_side}", side=_side)  # fmt: skip
 for _size in mobile.MOBILENET_V3:
     _picture(f"mobilenet_v3_{_size}", f"MobileNet v3 {_size}", "Howard et al. 2019, ICCV, tables 1 and 2",
              partial(mobile.mobilenet_v3, size=_size), f"mobilenetv3_{_size}_100")  # fmt: skip
@@ -100,6 +120,9 @@ for _size, _patch, _side in (("tiny", 16, 224), ("small", 16, 224), ("base", 16,
     _picture(f"vit_{_size}_patch{_patch}_{_side}", f"ViT-{_size.capitalize()}/{_patch} at {_side}",
              _VIT if _size in ("base", "large", "huge") else "Touvron et al. 2021, ICML, table 1",
              partial(encoders.vit, size=_size, patch=_patch), *_same, side=_side)  # fmt: skip
+_picture("clip_vit_base_patch32", "CLIP picture encoder, ViT-B/32",
+         "Radford et al. 2021, ICML; openai/CLIP, clip/model.py",
+         encoders.clip_picture, "CLIP image encoder ViT-B/32")  # fmt: skip
 for _size in encoders.SWINS:
     _picture(f"swin_{_size}", f"Swin-{_size[0].upper()}", "Liu et al. 2021, ICCV, section 3.3",
              partial(encoders.swin, size=_size), f"swin_{_size}_patch4_window7_224", f"swin_{_size[0]}")  # fmt: skip
@@ -127,6 +150,9 @@ _picture("retinanet_resnext50", "RetinaNet-ResNeXt50 at 800",
          "Lin et al. 2017, ICCV; MLPerf Inference v2.1 (OpenImages)", detection.retinanet,
          "RetinaNet-ResNeXt50", "retinanet", side=800, family="detector")  # fmt: skip
 
+_picture("retinaface_resnet50", "RetinaFace, ResNet-50, at 640", "Deng et al. 2020, CVPR; biubug6/Pytorch_Retinaface",
+         detection.retinaface, "RetinaFace ResNet-50", side=640, family="detector")  # fmt: skip
+
 _YOLO = "Ultralytics, release {}: the layers of its configuration"
 for _size in yolo.SIZES:
     _picture(f"yolov5{_size}", f"YOLOv5{_size} at 640", _YOLO.format("6 of YOLOv5"), partial(yolo.yolo_v5, size=_size),
@@ -138,6 +164,26 @@ for _size in yolo.SIZES:
         _picture(f"yolox_{_size}", f"YOLOX-{_size.upper()} at 640", "Ge et al. 2021, arXiv:2107.08430",
                  partial(yolo.yolox, size=_size), side=640, family="detector",
                  note="80 classes; boxes are not sorted out")  # fmt: skip
+
+for _size in yolo_later.SIZES_11:
+    _picture(f"yolo11{_size}", f"YOLO11{_size} at 640", _YOLO.format("11"), partial(yolo_later.yolo_11, size=_size),
+             f"yolov11{_size}", side=640, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+_picture("yolov10n", "YOLOv10n at 640", "Wang et al. 2024, arXiv:2405.14458; ultralytics, yolov10n.yaml",
+         yolo_later.yolo_v10_nano, side=640, family="detector",
+         note="80 classes; the head that is deployed")  # fmt: skip
+_picture("yolov4_tiny", "YOLOv4-tiny at 416", "WongKinYiu/ScaledYOLOv4, cfg/yolov4-tiny.cfg", yolo_plain.yolo_v4_tiny,
+         "tiny_yolov4", side=416, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+_picture("yolov7_tiny", "YOLOv7-tiny at 640", "WongKinYiu/yolov7, cfg/deploy/yolov7-tiny.yaml", yolo_plain.yolo_v7_tiny,
+         side=640, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+for _size, _side, _also in (("a0", 416, "nanodet_repvgg"), ("a1", 640, "nanodet_repvgg_a1_640")):
+    _picture(f"nanodet_repvgg_{_size}", f"NanoDet, RepVGG-{_size.upper()}, at {_side}",
+             "RangiLyu/nanodet, config/RepVGG; hailo-ai/hailo_model_zoo",
+             partial(yolo_plain.nanodet_repvgg, size=_size), _also, side=_side, family="detector",
+             note="width of the last stage inferred from published sums")  # fmt: skip
+for _size, _width in {"n": 0.25, "s": 0.5}.items():
+    _picture(f"yolov6{_size}", f"YOLOv6{_size} at 640", "Li et al. 2022, arXiv:2209.02976; meituan/YOLOv6, release 0.2",
+             partial(yolo_plain.yolo_v6, width=_width), side=640, family="detector",
+             note="80 classes; branches folded, boxes not sorted out")  # fmt: skip
 
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,

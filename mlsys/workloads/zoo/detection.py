@@ -1,4 +1,4 @@
-"""Detectors: SSD on ResNet and MobileNet, RetinaNet."""
+"""Detectors: SSD on ResNet and MobileNet, RetinaNet, RetinaFace."""
 
 from mlsys.workloads.zoo.mobile import mobilenet_v1_stages, mobilenet_v2_stages
 from mlsys.workloads.zoo.picture import Picture, Shape
@@ -77,3 +77,22 @@ def retinanet(net: Picture, classes: int = 264) -> None:
             net.conv(f"{head} {level}", outputs, 3, norm=False, act=None)
         if level > 3:  # all levels share the weights of the first
             net.operators[first:] = [net.without_parameters(operator) for operator in net.operators[first:]]
+
+
+def retinaface(net: Picture) -> None:
+    """Deng et al., CVPR 2020, on ResNet-50: biubug6/Pytorch_Retinaface, models/net.py; two anchors a place."""
+    laterals = []
+    for index, shape in enumerate(resnet_stages(net, 50)[1:], start=3):
+        net.shape = shape
+        net.conv(f"lateral {index}", 256, 1)
+        laterals.append(net.shape)
+    for index in (4, 3):
+        net.shape = laterals[index - 3]
+        net.conv(f"merged {index}", 256, 3)
+    for index, shape in enumerate(laterals, start=3):
+        for name, into, out in (("3", 256, 128), ("5a", 256, 64), ("5b", 64, 64), ("7a", 64, 64), ("7b", 64, 64)):
+            net.shape = (into, *shape[1:])
+            net.conv(f"context {index}.{name}", out, 3, act="relu" if name.endswith("a") else None)
+        for name, outputs in (("scores", 2), ("boxes", 4), ("landmarks", 10)):
+            net.shape = shape
+            net.conv(f"{name} {index}", 2 * outputs, 1, norm=False, act=None)

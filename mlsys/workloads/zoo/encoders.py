@@ -101,6 +101,20 @@ def vit(net: Picture, size: str, patch: int) -> None:
     net.dense("classifier", net.batch, width, 1000, extra=2 * width)
 
 
+def clip_picture(net: Picture) -> None:
+    """Picture encoder of CLIP, ViT-B/32 (Radford et al., ICML 2021; openai/CLIP, clip/model.py)."""
+    layers, width, heads = VITS["base"]
+    net.conv("patches", width, 32, 32, 0, bias=False, norm=False, act=None)
+    tokens = net.shape[1] * net.shape[2] + 1
+    net.as_tokens(tokens, width)
+    net.ride_along("first norm", net.batch * tokens * width, 7, parameters=2 * width)
+    for _ in net.repeated(layers):
+        block(net, net.batch, tokens, width, heads, 4 * width)
+    net.norm("last norm", net.batch * tokens, width)
+    net.first_token()
+    net.dense("projection", net.batch, width, 512, bias=False, extra=2 * width)
+
+
 def mixer(net: Picture, patch: int, layers: int, width: int, inner: tuple[int, int]) -> None:
     """Tolstikhin et al., NeurIPS 2021, table 1: one feed-forward layer across patches, one across channels."""
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)

@@ -29,7 +29,7 @@ def mobilenet_v1_stages(net: Picture, width: float = 1.0, bias: bool = False) ->
     return after
 
 
-def _inverted(
+def inverted(
     net: Picture,
     label: str,
     expanded: int,
@@ -57,10 +57,10 @@ MOBILENET_V2 = (
 )  # fmt: skip
 
 
-def mobilenet_v2(net: Picture, width: float = 1.0, classes: int = 1000) -> None:
-    """Sandler et al., CVPR 2018, table 2; the last convolution is not thinned."""
+def mobilenet_v2(net: Picture, width: float = 1.0, classes: int = 1000, thin: bool = False) -> None:
+    """Sandler et al., CVPR 2018, table 2; the last convolution becomes thinner only in a ``thin`` network."""
     mobilenet_v2_stages(net, width)
-    net.conv("last", divisible(1280 * max(width, 1.0)), 1, act="relu6")
+    net.conv("last", divisible(1280 * (width if thin else max(width, 1.0))), 1, act="relu6")
     net.classify(classes)
 
 
@@ -72,7 +72,7 @@ def mobilenet_v2_stages(net: Picture, width: float = 1.0) -> list[tuple[int, int
         for repeat in range(1, repeats + 1):
             stride = first_stride if repeat == 1 else 1
             expanded = expansion * net.channels
-            _inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), 3, stride, "relu6")
+            inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), 3, stride, "relu6")
         after.append(net.shape)
     return after
 
@@ -99,7 +99,7 @@ def mobilenet_v3(net: Picture, size: str) -> None:
     net.conv("conv1", 16, 3, 2, act=_HS)
     for index, (kernel, expanded, out, excited, act, stride) in enumerate(MOBILENET_V3[size], start=1):
         squeezed = divisible(expanded / 4) if excited else 0
-        _inverted(net, f"block {index}", expanded, out, kernel, stride, act, squeezed)
+        inverted(net, f"block {index}", expanded, out, kernel, stride, act, squeezed)
     net.conv("last", 6 * net.channels, 1, act=_HS)
     net.global_pool()
     hidden = 1280 if size == "large" else 1024
@@ -121,7 +121,7 @@ def mnasnet(net: Picture, width: float = 1.0) -> None:
         for repeat in range(1, repeats + 1):
             stride = first_stride if repeat == 1 else 1
             expanded = expansion * net.channels
-            _inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), kernel, stride, "relu")
+            inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), kernel, stride, "relu")
     net.conv("last", 1280, 1)
     net.classify(1000)
 

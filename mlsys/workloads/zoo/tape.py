@@ -32,6 +32,7 @@ ACTIVATION_OPERATIONS = FrozenDict(
     {
         "relu": 1,
         "relu6": 2,
+        "leaky relu": 2,
         "hard sigmoid": 4,  # add, two comparisons, scale
         "sigmoid": 4,  # negate, exponential, add, divide
         "tanh": 5,  # two exponentials' worth: scale, exponential, add, subtract, divide

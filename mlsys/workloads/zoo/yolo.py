@@ -18,11 +18,12 @@ CLASSES = 80
 BINS = 16
 
 
-def _conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> None:
+def silu_conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> None:
+    """Append a convolution with SiLU."""
     net.conv(name, out, kernel, stride, padding, act="silu")
 
 
-def _joined(net: Picture, *shapes: Shape) -> None:
+def concatenated(net: Picture, *shapes: Shape) -> None:
     """Move on to pictures laid side by side along their channels."""
     net.shape = (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
@@ -30,43 +31,43 @@ def _joined(net: Picture, *shapes: Shape) -> None:
 def _csp(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
     """Append a cross-stage partial block: two halves, one of them through bottlenecks of 1 × 1 and 3 × 3."""
     into, half = net.shape, out // 2
-    _conv(net, f"{name} one", half)
+    silu_conv(net, f"{name} one", half)
     shape = net.shape
     for index in range(repeats):
-        _conv(net, f"{name} bottleneck {index} a", half)
-        _conv(net, f"{name} bottleneck {index} b", half, 3)
+        silu_conv(net, f"{name} bottleneck {index} a", half)
+        silu_conv(net, f"{name} bottleneck {index} b", half, 3)
         if shortcut:
             net.shortcut(f"{name} bottleneck {index}")
     net.shape = into
-    _conv(net, f"{name} two", half)
-    _joined(net, shape, shape)
-    _conv(net, f"{name} three", out)
+    silu_conv(net, f"{name} two", half)
+    concatenated(net, shape, shape)
+    silu_conv(net, f"{name} three", out)
 
 
-def _csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
+def csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
     """Append version 8's block: two 3 × 3 a bottleneck, and the output of each is joined."""
     half = out // 2
-    _conv(net, f"{name} in", 2 * half)
+    silu_conv(net, f"{name} in", 2 * half)
     part = (half, *net.shape[1:])
     for index in range(repeats):
         net.shape = part
-        _conv(net, f"{name} bottleneck {index} a", half, 3)
-        _conv(net, f"{name} bottleneck {index} b", half, 3)
+        silu_conv(net, f"{name} bottleneck {index} a", half, 3)
+        silu_conv(net, f"{name} bottleneck {index} b", half, 3)
         if shortcut:
             net.shortcut(f"{name} bottleneck {index}")
-    _joined(net, *(part for _ in range(2 + repeats)))
-    _conv(net, f"{name} out", out)
+    concatenated(net, *(part for _ in range(2 + repeats)))
+    silu_conv(net, f"{name} out", out)
 
 
-def _pooled(net: Picture, out: int) -> None:
+def pooled_thrice(net: Picture, out: int) -> None:
     """Append pooling at four scales, of 1, 5, 9 and 13 pixels."""
     half = net.channels // 2
-    _conv(net, "pooling in", half)
+    silu_conv(net, "pooling in", half)
     part = net.shape
     for _ in range(3):
         net.pool(5, 1, 2)
-    _joined(net, part, part, part, part)
-    _conv(net, "pooling out", out)
+    concatenated(net, part, part, part, part)
+    silu_conv(net, "pooling out", out)
 
 
 def _up_and_down(
@@ -75,15 +76,15 @@ def _up_and_down(
     """Append the path up to fine grids and down again, where grids of one size meet; return the three at its end."""
     laterals = []
     for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
-        _conv(net, f"lateral {level}", wide(channels))
+        silu_conv(net, f"lateral {level}", wide(channels))
         laterals.append(net.shape)
         net.upsample()
-        _joined(net, net.shape, earlier)
+        concatenated(net, net.shape, earlier)
         _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
     shapes = [net.shape]
     for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
-        _conv(net, f"down again {level}", wide(channels), 3, 2)
-        _joined(net, net.shape, lateral)
+        silu_conv(net, f"down again {level}", wide(channels), 3, 2)
+        concatenated(net, net.shape, lateral)
         _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
         shapes.append(net.shape)
     return shapes
@@ -99,13 +100,13 @@ def yolo_v5(net: Picture, size: str) -> None:
     def deep(repeats: int) -> int:
         return max(1, round(repeats * depth))
 
-    _conv(net, "stem", wide(64), 6, 2, 2)
+    silu_conv(net, "stem", wide(64), 6, 2, 2)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 6), (512, 9), (1024, 3)), start=2):
-        _conv(net, f"down {level}", wide(channels), 3, 2)
+        silu_conv(net, f"down {level}", wide(channels), 3, 2)
         _csp(net, f"stage {level}", wide(channels), deep(repeats))
         kept.append(net.shape)
-    _pooled(net, wide(1024))
+    pooled_thrice(net, wide(1024))
     shapes = _up_and_down(net, kept, wide, deep)
     for level, shape in enumerate(shapes, start=3):
         net.shape = shape
@@ -122,31 +123,31 @@ def yolo_v8(net: Picture, size: str) -> None:
     def deep(repeats: int) -> int:
         return max(1, round(repeats * depth))
 
-    _conv(net, "stem", wide(64), 3, 2)
+    silu_conv(net, "stem", wide(64), 3, 2)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 6), (512, 6), (1024, 3)), start=2):
-        _conv(net, f"down {level}", wide(channels), 3, 2)
-        _csp_fast(net, f"stage {level}", wide(channels), deep(repeats))
+        silu_conv(net, f"down {level}", wide(channels), 3, 2)
+        csp_fast(net, f"stage {level}", wide(channels), deep(repeats))
         kept.append(net.shape)
-    _pooled(net, wide(1024))
+    pooled_thrice(net, wide(1024))
     last = net.shape
     for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
         net.upsample()
-        _joined(net, net.shape, earlier)
-        _csp_fast(net, f"up {level}", wide(channels), deep(3), shortcut=False)
+        concatenated(net, net.shape, earlier)
+        csp_fast(net, f"up {level}", wide(channels), deep(3), shortcut=False)
         kept[level - 2] = net.shape
     shapes = [net.shape]
     for level, channels, lateral in ((4, 256, kept[2]), (5, 512, last)):
-        _conv(net, f"down again {level}", wide(channels), 3, 2)
-        _joined(net, net.shape, lateral)
-        _csp_fast(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
+        silu_conv(net, f"down again {level}", wide(channels), 3, 2)
+        concatenated(net, net.shape, lateral)
+        csp_fast(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
         shapes.append(net.shape)
     boxes, classes = max(16, shapes[0][0] // 4, 4 * BINS), max(shapes[0][0], min(CLASSES, 100))
     for level, shape in enumerate(shapes, start=3):
         for name, inner, outputs in (("boxes", boxes, 4 * BINS), ("classes", classes, CLASSES)):
             net.shape = shape
-            _conv(net, f"{name} {level} a", inner, 3)
-            _conv(net, f"{name} {level} b", inner, 3)
+            silu_conv(net, f"{name} {level} a", inner, 3)
+            silu_conv(net, f"{name} {level} b", inner, 3)
             net.conv(f"{name} {level}", outputs, 1, norm=False, act=None)
 
 
@@ -161,23 +162,23 @@ def yolox(net: Picture, size: str) -> None:
         return max(1, round(repeats * depth))
 
     net.shape = (4 * net.channels, net.shape[1] // 2, net.shape[2] // 2)  # every second pixel becomes a channel
-    _conv(net, "stem", wide(64), 3)
+    silu_conv(net, "stem", wide(64), 3)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 9), (512, 9), (1024, 3)), start=2):
-        _conv(net, f"down {level}", wide(channels), 3, 2)
+        silu_conv(net, f"down {level}", wide(channels), 3, 2)
         if level == 5:
-            _pooled(net, wide(channels))
+            pooled_thrice(net, wide(channels))
         _csp(net, f"stage {level}", wide(channels), deep(repeats), shortcut=level < 5)
         kept.append(net.shape)
     shapes = _up_and_down(net, kept, wide, deep)
     for level, shape in enumerate(shapes, start=3):
         net.shape = shape
-        _conv(net, f"head {level}", wide(256))
+        silu_conv(net, f"head {level}", wide(256))
         stem = net.shape
         for name, outputs in (("classes", (CLASSES,)), ("boxes", (4, 1))):
             net.shape = stem
-            _conv(net, f"{name} {level} a", wide(256), 3)
-            _conv(net, f"{name} {level} b", wide(256), 3)
+            silu_conv(net, f"{name} {level} a", wide(256), 3)
+            silu_conv(net, f"{name} {level} b", wide(256), 3)
             inner = net.shape
             for index, count in enumerate(outputs):
                 net.shape = inner
