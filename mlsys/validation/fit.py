@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, Work, calibrated_times, kernel_times
+from mlsys.models.calibrated.effects import tells_hosts
 from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
 
@@ -196,6 +197,8 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         x_scale=spreads[felt],
     )
     parameters = Parameters(*(float(value) for value in np.exp(whole(found.x))))
+    if tells_hosts(chosen[0].setting):  # one factor of a whole machine would mix its memory and its host
+        return Fit(parameters, {case.twin: 1.0 for case in cases})
     return Fit(parameters, _machines(cases, parameters))
 
 

@@ -79,6 +79,9 @@ def _blocks(cases: Sequence[Case], pool: str, measures: Mapping[str, Array]) -> 
         words, place = np.unique(own, return_inverse=True)
         columns = np.zeros((len(cases), len(words)))
         columns[np.arange(len(cases)), place] = [1.0 if word else 0.0 for word in own]
+        if group in ("host", "memory"):
+            launched = measures["launch"][:, None]
+            columns *= launched if group == "host" else 1 - launched
         names.append(group)
         levels.append([str(word) for word in words])
         parts.append(columns)

@@ -26,6 +26,8 @@ from mlsys.frozen import FrozenDict
 _PLACE = Path(__file__).parent / "effects.json"
 # No effects together change a time by more than this factor: beyond lies another mechanism, not a habit.
 MOST = math.e
+# What a machine's memory, or its host, leaves open of a time: the mean square of its part, over the calls measured.
+PART_OF_A_CALL = 0.45
 # How far an estimate without effects is off, in logarithm of time: a unit that quantiles are told in.
 USUAL = 0.25
 
@@ -39,7 +41,8 @@ class Pool:
     settings
         A pattern of their names.
     groups
-        What their measurements may have in common; see :func:`levels_of`.
+        What their measurements may have in common; see :func:`levels_of`. ``host`` is felt in launches alone, and
+        ``memory`` in the rest of a time.
     curves
         Features of a shape, each with a smooth curve of its own; see
         :func:`mlsys.models.calibrated.features.features`.
@@ -74,6 +77,8 @@ POOLS: dict[str, Pool] = {
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
     "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
     "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
+    # One call at a time: its host starts it, and its memory does the rest.
+    "eager calls": Pool(r"^eager( ROCm)? call on GPU$", ("memory", "host")),
     "collectives": Pool(r"collective", _MACHINE, ("time", "launch")),
 }
 # Where the curve of a feature has its knots: lowest, highest, and how far apart.
@@ -100,10 +105,13 @@ class Effect:
         Of time.
     parts
         What it is made of: words, and the factor of each.
+    starting
+        Of launches alone, instead of ``factor``, where the host is told apart.
     """
 
     factor: float
     parts: tuple[tuple[str, float], ...] = ()
+    starting: float | None = None
 
 
 NO_EFFECT = Effect(1.0)
@@ -171,6 +179,7 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
     software = setting.rpartition(" on ")[0]
     found = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
     found["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"
+    found |= {"memory": device, "host": device}
     if network:
         name = _network(network)
         found |= {"network": name, "network and software": f"{name}, {software}"}
@@ -183,7 +192,13 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
 # What of a setting's name says what is done, after the name of the runtime that does it.
 _WORK = re.compile(r" (network|training|llm \w+)$")
 # What a machine's own parameters hold already; of its networks each has an effect of its own.
-_ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime")
+_ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime", "memory", "host")
+
+
+def tells_hosts(setting: str) -> bool:
+    """Return whether measurements of a setting tell a machine's host apart from the machine."""
+    pool = POOLS.get(pool_of(setting))
+    return pool is not None and "host" in pool.groups
 
 
 def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True, version: str = "") -> Effect:
@@ -206,15 +221,17 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     if fitted is None or not device:
         return NO_EFFECT
     levels = levels_of(setting, device, network, version)
-    parts = []
+    parts, starting = [], None
     for group in POOLS[name].groups:
         if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
             continue
         value = fitted["groups"][group]["levels"].get(levels[group], (0.0, 0))[0]
-        if value:
+        if group == "host":
+            starting = min(max(math.exp(value), 1 / MOST), MOST)
+        elif value:
             parts.append((f"{group}: {levels[group]}", math.exp(value)))
     whole = min(max(math.prod(factor for _, factor in parts), 1 / MOST), MOST)
-    return Effect(whole, tuple(parts))
+    return Effect(whole, tuple(parts), starting)
 
 
 def curves_of(setting: str) -> Mapping[str, list[float]]:
@@ -235,9 +252,11 @@ def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, i
     counts
         How many sweeps of its level each group was fitted to: what an effect leaves open shrinks with them.
     """
-    open_ = sum(
-        groups[group]["variance"] * rest / (rest + number * groups[group]["variance"]) for group, number in counts
-    )
+    open_ = 0.0
+    for group, number in counts:
+        variance = groups[group]["variance"]
+        felt = PART_OF_A_CALL if group in ("memory", "host") else 1.0
+        open_ += felt * variance * rest / (rest + number * variance)
     return math.sqrt(rest + open_)
 
 

@@ -1,6 +1,7 @@
 """The fitted parameters, by kind of software and class of machine."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
@@ -60,8 +61,9 @@ def parameters_of(setting: str, device: str = "", network: str = "", version: st
     """
     plain, whose = plain_of(setting, device)
     own = bool(device) and calibrated(setting, device) is not None
-    factor = effect_of(setting, device, network, machine=not own, version=version).factor
-    return scaled(plain, factor * (calibrated_network(device, network) if own else 1.0)), whose
+    effect = effect_of(setting, device, network, machine=not own, version=version)
+    factor = effect.factor * (calibrated_network(device, network) if own else 1.0)
+    return scaled(plain, factor, effect.starting), whose
 
 
 def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
@@ -87,11 +89,11 @@ def machines() -> FrozenDict[str, FrozenDict[str, float]]:
     return FrozenDict({setting: FrozenDict(values) for setting, values in read.items()})
 
 
-def scaled(parameters: Parameters, factor: float) -> Parameters:
+def scaled(parameters: Parameters, factor: float, starting: float | None = None) -> Parameters:
     """Return the parameters of a machine that takes ``factor`` times as long as the setting's.
 
-    Rates fall and times grow by the factor; no part of a peak grows above what a machine can attain,
-    so that the estimate stays above its bound.
+    Rates fall and times grow by the factor, launches by ``starting`` where it is given; no part of a peak grows
+    above what a machine can attain, so that the estimate stays above its bound.
 
     Examples
     --------
@@ -99,6 +101,8 @@ def scaled(parameters: Parameters, factor: float) -> Parameters:
     >>> slow.compute, slow.launch, scaled(Parameters(), 0.5).bandwidth
     (0.4, 1e-05, 1.0)
     """
+    if starting is not None:
+        parameters = replace(parameters, launch=parameters.launch * starting / factor)
     if factor == 1.0:
         return parameters
     values = {}

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
 # Which collective, in the column ``k``.
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL = 1, 2, 3
+# Of element-wise work, in the same column: one call from Python between two events of the machine. The first event is
+# over when the call begins, and the second is recorded when it returns; the kernel starts in between.
+CALLED = 2
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Kernel:
         ``MATMUL`` (also convolutions, as the product they are lowered to), ``VECTOR``
         (element-wise work, reductions, copies, depthwise convolutions),
         ``ATTENTION`` (fused: ``m`` queries, ``n`` keys, heads of width ``k``, ``batch`` of
-        them) or ``COLLECTIVE`` (``k`` says which; an all-reduce by default).
+        them) or ``COLLECTIVE`` (``k`` says which; an all-reduce by default). ``VECTOR`` with ``CALLED``
+        in ``k`` is one call timed alone.
     flops
         FLOP of one launch.
     moved

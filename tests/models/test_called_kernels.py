@@ -1,0 +1,92 @@
+"""One kernel called from Python and timed alone: what passes beside it, and what its host and its memory each slow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys import Hardware
+from mlsys.hardware import view
+from mlsys.models.calibrated import CALLED, VECTOR, Kernel, Parameters, Stack, Work, calibrated_times
+from mlsys.models.calibrated.effects import effect_of
+from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.validation.cases import interpret
+from mlsys.validation.pooling import fit_pool
+from mlsys.validation.rows import shipped_rows
+
+T4 = view(Hardware["T4"], "fp32")
+CALL = "eager call on GPU"
+PLAIN = Parameters(bandwidth=0.75, launch=3e-5)
+
+
+def seconds(moved: float, parameters: Parameters = PLAIN, called: bool = True) -> float:
+    kernel = Kernel(VECTOR, flops=1.0, moved=moved, k=CALLED if called else 1.0)
+    return float(calibrated_times(Stack.of([(T4, Work.of([kernel]), False)]), parameters.vectorised())[0])
+
+
+def test_a_kernel_shorter_than_the_rest_of_its_call_costs_nothing() -> None:
+    """Of 30 µs some 13 are left when the kernel starts, in which a T4 moves 3 MB: as its rows have it."""
+    assert [seconds(4.0), seconds(2.4e6)] == pytest.approx([3e-5, 3e-5])
+    assert seconds(2.4e6, called=False) == pytest.approx(3e-5 + 2.4e6 / 0.75 / 320e9, rel=1e-3)
+
+
+def test_a_long_kernel_waits_for_half_its_call() -> None:
+    kernel = 1e9 / 0.75 / 320e9
+    assert 0.4 < (seconds(1e9) - kernel) / 3e-5 < 0.7
+
+
+def test_a_call_is_never_shorter_for_more_bytes_nor_for_a_slower_host() -> None:
+    sizes = np.geomspace(1e3, 1e9, 60)
+    times = np.array([seconds(size) for size in sizes])
+    slower = np.array([seconds(size, replace(PLAIN, launch=4e-5)) for size in sizes])
+    assert (np.diff(times) > -1e-15).all()
+    assert (slower > times).all()
+
+
+def test_a_host_slows_launches_alone_and_a_memory_the_rest() -> None:
+    slow = scaled(PLAIN, 1.5, 2.0)
+    assert slow.launch == pytest.approx(6e-5)
+    assert slow.bandwidth == pytest.approx(0.5)
+    assert scaled(PLAIN, 1.5).launch == pytest.approx(4.5e-5)
+    effect, plain = effect_of(CALL, "V100_PCIe_32GB"), plain_of(CALL, "V100_PCIe_32GB")[0]
+    tuned = parameters_of(CALL, "V100_PCIe_32GB")[0]
+    assert effect.starting is not None
+    assert tuned.launch == pytest.approx(plain.launch * effect.starting)
+    assert tuned.bandwidth == pytest.approx(min(plain.bandwidth / effect.factor, 1.0))
+
+
+def test_hosts_and_memories_come_out_as_they_were_put_in() -> None:
+    """Made-up rows: half of a sweep is launches, half is memory; six machines, three sweeps each."""
+    row = next(row for row in shipped_rows() if "GELU" in row.workload and "T4" in row.device)
+    made = replace(interpret(row), setting=CALL)
+    random = np.random.default_rng(5)
+    twins = [f"m{index}" for index in range(6)]
+    host, memory = ({twin: float(random.normal(0, 0.25)) for twin in twins} for _ in range(2))
+    cases = [
+        replace(made, twin=twin, row=replace(row, id=f"{twin}{sweep}{size}", group=f"{twin}{sweep}"))
+        for twin in twins
+        for sweep in range(3)
+        for size in range(10)
+    ]
+    launched = np.array([float(index % 2) for index in range(len(cases))])
+    y = np.array([
+        part * host[case.twin] + (1 - part) * memory[case.twin] + random.normal(0, 0.02)
+        for case, part in zip(cases, launched, strict=True)
+    ])  # fmt: skip
+    found = fit_pool("eager calls", cases, {"launch": launched}, y, y)
+    for name, truth in (("host", host), ("memory", memory)):
+        levels = found.effects["groups"][name]["levels"]
+        assert {twin: levels[twin][0] for twin in twins} == pytest.approx(truth, abs=0.06)
+    assert np.std(y - found.without_sweep) < 0.25 * np.std(y)
+
+
+def test_a_small_call_is_told_by_its_host_and_a_large_one_by_its_memory() -> None:
+    """NeuSight's T4: GELU of 37 elements takes 31.5 µs, and 0.67 billion 22.6 ms; both within a tenth and a half."""
+    rows = [row for row in shipped_rows() if "GELU" in row.workload and row.device.endswith("T4")]
+    values = sorted((interpret(row) for row in rows), key=lambda case: case.seconds)
+    for case in (values[0], values[-1]):
+        own = parameters_of(CALL, case.twin)[0]
+        time = calibrated_times(Stack.of([(case.engine, case.work, case.stays)]), own.vectorised())[0]
+        assert time == pytest.approx(case.seconds, rel=0.15)
