@@ -104,9 +104,9 @@ WITH_UNIT = [(name, argument) for name, argument in EACH_ARGUMENT if ALL[name].s
 
 def line_to_type(error: Exception) -> tuple[str, object]:
     """Return the argument and the value of the line that the error tells the reader to type."""
-    found = re.search(r"Write e\.g\. (\w+)=(.+)$", str(error), re.DOTALL)
-    assert found, f"no line to type in: {error}"
-    return found.group(1), eval(found.group(2), {"Q_": Q_})
+    match = re.search(r"Write e\.g\. (\w+)=(.+)$", str(error), re.DOTALL)
+    assert match, f"no line to type in: {error}"
+    return match.group(1), eval(match.group(2), {"Q_": Q_})
 
 
 def refused(name: str, argument: str, value: object) -> str:

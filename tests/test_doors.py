@@ -101,23 +101,23 @@ def trees() -> dict[str, ast.AST]:
 
 
 def found(look: Callable[[ast.AST], Iterator[tuple[str, int]]]) -> list[tuple[str, str, int]]:
-    return [(place, *one) for place, tree in trees().items() for one in look(tree)]
+    return [(file, *hit) for file, tree in trees().items() for hit in look(tree)]
 
 
 @pytest.mark.parametrize("look", [printers, rulers])
 def test_nothing_else_prints_or_writes_csv_or_markdown(look: Callable[[ast.AST], Iterator[tuple[str, int]]]) -> None:
-    others = [f"mlsys/{place}:{line} {name}" for place, name, line in found(look) if place not in ALLOWED[name]]
+    others = [f"mlsys/{file}:{line} {name}" for file, name, line in found(look) if file not in ALLOWED[name]]
     assert not others, f"print with cli.common.say, write CSV with files.csv_text, Markdown with escaping: {others}"
 
 
 def test_nothing_else_reads_what_somebody_hands_us() -> None:
-    others = [f"mlsys/{place}:{line} {name}" for place, name, line in found(readers) if place not in OWN]
+    others = [f"mlsys/{file}:{line} {name}" for file, name, line in found(readers) if file not in OWN]
     assert not others, f"read through mlsys.inputs: {', '.join(others)}"
-    assert {place for place, _, _ in found(readers)} == OWN, "a file is excused that reads nothing any more"
+    assert {file for file, _, _ in found(readers)} == OWN, "a file is excused that reads nothing any more"
 
 
 def test_numbers_of_twins_are_read_through_their_view_with_their_facts() -> None:
-    others = [f"mlsys/{place}:{line} {name}" for place, name, line in found(private_reads) if "hardware/" not in place]
+    others = [f"mlsys/{file}:{line} {name}" for file, name, line in found(private_reads) if "hardware/" not in file]
     assert not others, f"ask `view(device)`: `.has(field)`, `.quantity(field)`, `.require(field)`: {', '.join(others)}"
 
 

@@ -103,7 +103,7 @@ def test_a_guide_with_hostile_names_is_a_table_of_them() -> None:
     from mlsys.explain.guide import Requirement, as_markdown, guide
     from mlsys.explain.platforms import Platform
 
-    rows = [Platform(text, 10.0 + place, source=text) for place, text in enumerate(HOSTILE)]
+    rows = [Platform(text, 10.0 + index, source=text) for index, text in enumerate(HOSTILE)]
     cells = table_of(as_markdown(guide(rows, Requirement(latency_ms=12)), rows))
     assert [row[0].split() for row in cells[1:]] == [one_line(text).split() for text in HOSTILE]
 

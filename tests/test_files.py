@@ -32,7 +32,7 @@ ALLOWED = {
 
 def writers(path: Path) -> list[tuple[str, int]]:
     """The calls in a file that could write one."""
-    found = []
+    calls = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
@@ -48,29 +48,29 @@ def writers(path: Path) -> list[tuple[str, int]]:
         ):
             continue  # into memory, or into a draft of the door
         if name in WRITES:
-            found.append((name, node.lineno))
+            calls.append((name, node.lineno))
         if name == "open" or (name == "fdopen"):
             texts = [
-                one.value
-                for one in (*node.args, *(key.value for key in node.keywords if key.arg == "mode"))
-                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                constant.value
+                for constant in (*node.args, *(key.value for key in node.keywords if key.arg == "mode"))
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
             ]
             nothing = bool(node.args) and isinstance(node.args[0], ast.Attribute) and node.args[0].attr == "devnull"
             if not nothing and any(set(text) <= set("rwaxbt+U") and set(text) & set("wax+") for text in texts):
-                found.append((name, node.lineno))
+                calls.append((name, node.lineno))
         if name == "dump" and isinstance(function, ast.Attribute):
-            found.append((name, node.lineno))
-    return found
+            calls.append((name, node.lineno))
+    return calls
 
 
 @pytest.mark.parametrize("folder", ["mlsys", "tools", "benchmarks"])
 def test_nothing_else_writes_files(folder: str) -> None:
     others = []
     for path in sorted((ROOT / folder).rglob("*.py")):
-        place = path.relative_to(ROOT).as_posix()
-        if place == "mlsys/files.py" or path.name.startswith("test_"):
+        relative = path.relative_to(ROOT).as_posix()
+        if relative == "mlsys/files.py" or path.name.startswith("test_"):
             continue
-        others += [f"{place}:{line} {name}" for name, line in writers(path) if (place, name) not in ALLOWED]
+        others += [f"{relative}:{line} {name}" for name, line in writers(path) if (relative, name) not in ALLOWED]
     assert not others, f"write through mlsys.files: {', '.join(others)}"
 
 

@@ -55,9 +55,9 @@ def test_it_does_not_follow_the_dict_it_was_made_from() -> None:
 
 
 def test_equal_ones_hash_alike_and_copies_are_equal() -> None:
-    one, other = FrozenDict({"a": 1, "b": 2}), FrozenDict({"b": 2, "a": 1})
-    assert hash(one) == hash(other)
-    assert len({one, other}) == 1
-    for twin in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
-        assert twin == one
+    first, other = FrozenDict({"a": 1, "b": 2}), FrozenDict({"b": 2, "a": 1})
+    assert hash(first) == hash(other)
+    assert len({first, other}) == 1
+    for twin in (copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+        assert twin == first
         assert type(twin) is FrozenDict

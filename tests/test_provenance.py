@@ -132,7 +132,7 @@ def test_nothing_is_invented_for_literals(how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "one", "other"),
+    ("operation", "unit", "other"),
     [
         (operator.mul, "byte", "s"),
         (operator.truediv, "byte", "s"),
@@ -143,8 +143,8 @@ def test_nothing_is_invented_for_literals(how: str) -> None:
         (operator.iadd, "byte", "GB"),
     ],
 )
-def test_two_operands_give_two_facts_in_their_order(operation: Callable, one: str, other: str) -> None:
-    result = operation(made("first", 5, one), made("second", 3, other))
+def test_two_operands_give_two_facts_in_their_order(operation: Callable, unit: str, other: str) -> None:
+    result = operation(made("first", 5, unit), made("second", 3, other))
     assert [fact.name for fact in result.facts] == ["first", "second"]
 
 
@@ -360,7 +360,7 @@ def test_what_two_answers_share_takes_no_fact_from_the_sum_of_either() -> None:
     """A question that is kept goes into many answers; which model was asked first must not matter."""
     (first,), (second,) = (_powered(name) for name in ("A100", "T4"))
     for answer, fact in ((first, "A100_80GB/power/tdp"), (second, "T4/power/tdp")):
-        assert [one.name for one in answer._origin.sets()] == [fact]  # type: ignore[attr-defined]
+        assert [set.name for set in answer._origin.sets()] == [fact]  # type: ignore[attr-defined]
 
 
 def test_an_extreme_names_what_would_win_under_a_what_if() -> None:

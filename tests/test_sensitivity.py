@@ -169,7 +169,9 @@ def sources_of(name: str) -> str:
 def all_facts() -> set[str]:
     """Return every fact of the package: the constants that were published, and what the catalogue's devices say."""
     devices = (device for group in Hardware.groups for device in group)
-    return PUBLISHED.keys() | {fact.name for one in devices for quantity in one.recorded() for fact in quantity.facts}
+    return PUBLISHED.keys() | {
+        fact.name for device in devices for quantity in device.recorded() for fact in quantity.facts
+    }
 
 
 @pytest.mark.parametrize("name", drawn(drawn(READING, 3, "pages"), 1, "one of them"))

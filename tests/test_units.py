@@ -25,20 +25,20 @@ APART = ("byte", "FLOP", "cycle", "param", "token", "inference", "USD", "gCO2e",
 # --- sentences that make no sense are refused ----------------------------------------
 
 
-@pytest.mark.parametrize("one", APART)
+@pytest.mark.parametrize("first", APART)
 @pytest.mark.parametrize("other", APART)
-def test_only_like_adds_to_like(one: str, other: str) -> None:
-    if one == other:
-        assert (Q_(5, one) + Q_(3, other)).magnitude == 8
+def test_only_like_adds_to_like(first: str, other: str) -> None:
+    if first == other:
+        assert (Q_(5, first) + Q_(3, other)).magnitude == 8
         return
     with pytest.raises(DimensionalityError):
-        Q_(5, one) + Q_(3, other)
+        Q_(5, first) + Q_(3, other)
     with pytest.raises(DimensionalityError):
-        Q_(5, one) - Q_(3, other)
+        Q_(5, first) - Q_(3, other)
     with pytest.raises(DimensionalityError):
-        Q_(5, one).to(other)
+        Q_(5, first).to(other)
     with pytest.raises(DimensionalityError):
-        _ = Q_(5, one) < Q_(3, other)
+        _ = Q_(5, first) < Q_(3, other)
 
 
 @pytest.mark.parametrize("unit", [unit for unit in APART if unit])
@@ -170,14 +170,14 @@ def _quantities() -> list[Quantity]:
     ]
 
 
-def _same(one: Quantity, other: Quantity) -> bool:
+def _same(first: Quantity, other: Quantity) -> bool:
     return (
-        isinstance(one, Quantity)
-        and type(one.magnitude) is type(other.magnitude)
-        and np.array_equal(one.magnitude, other.magnitude)
-        and one.units == other.units
-        and one.facts == other.facts
-        and isinstance(one.origin, type(other.origin))
+        isinstance(first, Quantity)
+        and type(first.magnitude) is type(other.magnitude)
+        and np.array_equal(first.magnitude, other.magnitude)
+        and first.units == other.units
+        and first.facts == other.facts
+        and isinstance(first.origin, type(other.origin))
     )
 
 
@@ -214,9 +214,9 @@ def test_a_quantity_made_at_once_is_the_one_that_pint_makes() -> None:
     for value in (3, -0.5, float("nan"), 2**70, Fraction(1, 3), np.float32(2), [1, 2], "7"):
         expected = plain.Quantity(value, "bit/s").magnitude
         for unit in (rate, rate._units, "byte/s"):
-            found = ureg.Quantity(value, unit)
-            assert type(found.magnitude) is type(expected) and str(found.magnitude) == str(expected)
-            assert isinstance(found, Quantity) and found.units == rate and found.origin is None
+            quantity = ureg.Quantity(value, unit)
+            assert type(quantity.magnitude) is type(expected) and str(quantity.magnitude) == str(expected)
+            assert isinstance(quantity, Quantity) and quantity.units == rate and quantity.origin is None
     with pytest.raises(TypeError, match="magnitude"):
         ureg.Quantity(True, rate)
 

@@ -97,14 +97,14 @@ def roofline(
                 "Write e.g. workload=Network('mine', (gemm(64, 64, 64),))"
             )
         results = tuple(
-            _one(device, operator, how, compute_efficiency, bandwidth_efficiency, launch, assumptions)
+            _of_operator(device, operator, how, compute_efficiency, bandwidth_efficiency, launch, assumptions)
             for operator in workload
         )
         return _sum(device, workload, results, assumptions)
-    return _one(device, workload, how, compute_efficiency, bandwidth_efficiency, launch, assumptions)
+    return _of_operator(device, workload, how, compute_efficiency, bandwidth_efficiency, launch, assumptions)
 
 
-def _one(
+def _of_operator(
     device: Device,
     operator: Operator,
     how: Mapping,

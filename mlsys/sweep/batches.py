@@ -126,15 +126,15 @@ class AcrossBatches:
 
     def at(self, batch: int, among: Iterable[int] = ()) -> CountedKernels:
         """Return the kernels at a batch, of all that will be asked for. What making them raises is raised."""
-        kernels = self._found(batch)
+        kernels = self._drawn(batch)
         if kernels is None and (asked := tuple(sorted({batch, *among}))) not in self._tried:
             self._tried.add(asked)
             if len(asked) > _POINTS:
                 self._draw(asked)
-            kernels = self._found(batch)
+            kernels = self._drawn(batch)
         return self._make(batch) if kernels is None else kernels
 
-    def _found(self, batch: int) -> CountedKernels | None:
+    def _drawn(self, batch: int) -> CountedKernels | None:
         if batch in self._known:
             return self._known[batch]
         return next((line.at(batch) for line in self._lines if line.first <= batch <= line.last), None)

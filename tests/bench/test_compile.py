@@ -75,15 +75,15 @@ def test_a_real_compilation_or_the_reason_why_there_is_none() -> None:
             compile_bench(module, inputs, rates=RATES)
         return
     with plain_loops():
-        found = compile_bench(module, inputs, name="mlp", batch=16, rates=RATES, repeats=6, warmup=2)
-    assert (found.operators, found.library, found.graphs, found.graph_breaks) == (3, 2, 1, 0)
-    assert found.generated == 1  # the ReLU; both products are calls of a library
-    assert found.inputs == "16×32 float32"
-    assert len(found.eager.samples) == len(found.compiled.samples) == 6
-    assert found.error <= 1e-5
-    assert found.compile_seconds > 0
-    assert CompileResult.from_record(json.loads(json.dumps(found.record()))).model == "mlp"
-    assert "kernels: 3 eager, 3 compiled (1 generated, 2 of libraries)" in found.explain()
+        result = compile_bench(module, inputs, name="mlp", batch=16, rates=RATES, repeats=6, warmup=2)
+    assert (result.operators, result.library, result.graphs, result.graph_breaks) == (3, 2, 1, 0)
+    assert result.generated == 1  # the ReLU; both products are calls of a library
+    assert result.inputs == "16×32 float32"
+    assert len(result.eager.samples) == len(result.compiled.samples) == 6
+    assert result.error <= 1e-5
+    assert result.compile_seconds > 0
+    assert CompileResult.from_record(json.loads(json.dumps(result.record()))).model == "mlp"
+    assert "kernels: 3 eager, 3 compiled (1 generated, 2 of libraries)" in result.explain()
 
 
 def test_without_a_compiler_one_sentence_says_what_to_install() -> None:
@@ -129,9 +129,9 @@ def test_outputs_within_the_tolerance_are_accepted_and_the_largest_difference_to
     module, inputs = mlp()
     fake_compiler(monkeypatch, lambda *given: (module(inputs) * (1 + 1e-4), [SOURCE], 1.0))
     monkeypatch.setattr(compiling, "measure", lambda runs, **_: [Timing(name, (1.0,) * 6) for name in runs])
-    found = compile_bench(module, inputs, rates=RATES, repeats=6)
-    assert found.error == pytest.approx(1e-4, rel=0.01)
-    assert (found.generated, found.library) == (2, 2)
+    result = compile_bench(module, inputs, rates=RATES, repeats=6)
+    assert result.error == pytest.approx(1e-4, rel=0.01)
+    assert (result.generated, result.library) == (2, 2)
 
 
 def test_what_the_compiler_raises_becomes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,14 +198,14 @@ def test_launches_are_counted_in_the_call_alone() -> None:
 
 def test_a_prediction_is_the_sum_that_can_be_done_by_hand() -> None:
     product, activation = gemm(64, 64, 64, "fp32"), relu(2**20, "fp32")
-    one, two = (
+    alone, two = (
         times_of(Network("it", work), RATES, RATES.launch, 8e10) for work in ((product,), (product, activation))
     )
-    assert one.causes["compute"] == pytest.approx(2 * 64**3 / 1e11)
-    assert one.causes["launch"] == 5e-6
+    assert alone.causes["compute"] == pytest.approx(2 * 64**3 / 1e11)
+    assert alone.causes["launch"] == 5e-6
     moved = 2 * 4 * 2**20  # 8 MiB lie halfway between the two sizes, in the logarithm
     assert two.causes["memory"] == pytest.approx(moved / ((1e11 + 2e10) / 2))
-    assert two.total == pytest.approx(one.total + moved / 6e10 + 5e-6)
+    assert two.total == pytest.approx(alone.total + moved / 6e10 + 5e-6)
 
 
 def test_a_convolution_runs_at_the_rate_of_its_layout() -> None:
@@ -275,9 +275,9 @@ def test_models_that_are_not_there(model: str, sizes: dict[str, int], words: str
 
 
 def test_stored_results_say_where_they_are_from_and_agree_with_themselves() -> None:
-    found = stored_compile_results()
-    assert len({result.model for result in found}) >= 8
-    for result in found:
+    stored = stored_compile_results()
+    assert len({result.model for result in stored}) >= 8
+    for result in stored:
         assert result.machine.cpu and result.machine.day and result.machine.torch and result.machine.compiler
         assert result.rates.threads == 1
         assert result.speedup.low <= result.speedup.value <= result.speedup.high

@@ -19,16 +19,16 @@ def timing(*samples: float) -> Timing:
 
 def test_percentiles_and_median_are_numpys_own() -> None:
     samples = np.random.default_rng(0).lognormal(size=37)
-    found = timing(*samples)
-    assert found.median.m_as("s") == np.median(samples)
-    assert found.percentile(90).m_as("s") == pytest.approx(np.quantile(samples, 0.9))
+    timed = timing(*samples)
+    assert timed.median.m_as("s") == np.median(samples)
+    assert timed.percentile(90).m_as("s") == pytest.approx(np.quantile(samples, 0.9))
 
 
 @pytest.mark.parametrize("size", [6, 7, 20, 30, 71])
 def test_the_interval_of_the_median_covers_as_counted(size: int) -> None:
     # By counting, not by scipy: of 2^n ways to lie below or above the median, those that leave it inside.
-    found = timing(*range(size))
-    low, high = (round(end.m_as("s")) for end in found.interval())
+    timed = timing(*range(size))
+    low, high = (round(end.m_as("s")) for end in timed.interval())
     assert low + high == size - 1
     inside = sum(math.comb(size, below) for below in range(low + 1, high + 1)) / 2**size
     tighter = sum(math.comb(size, below) for below in range(low + 2, high)) / 2**size
@@ -67,8 +67,8 @@ def test_noise_is_noticed() -> None:
 
 def test_the_ratio_keeps_what_both_share() -> None:
     shared = np.random.default_rng(3).lognormal(sigma=0.5, size=40)  # a machine that is now fast, now slow
-    found = ratio_of_medians(Timing("a", tuple(3 * shared)), Timing("b", tuple(shared)))
-    assert (found.value, found.low, found.high) == pytest.approx((3, 3, 3))
+    ratio = ratio_of_medians(Timing("a", tuple(3 * shared)), Timing("b", tuple(shared)))
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((3, 3, 3))
 
 
 def test_the_ratio_of_independent_samples_is_covered() -> None:
@@ -76,8 +76,8 @@ def test_the_ratio_of_independent_samples_is_covered() -> None:
     hits = 0
     for _ in range(40):
         a, b = 2 * rng.lognormal(sigma=0.2, size=25), rng.lognormal(sigma=0.2, size=25)
-        found = ratio_of_medians(Timing("a", tuple(a)), Timing("b", tuple(b)))
-        hits += found.low <= 2 <= found.high
+        ratio = ratio_of_medians(Timing("a", tuple(a)), Timing("b", tuple(b)))
+        hits += ratio.low <= 2 <= ratio.high
     assert hits >= 34
 
 
@@ -140,8 +140,8 @@ def test_short_calls_are_taken_by_the_batch() -> None:
 
 def test_the_limit_stops_after_enough_rounds() -> None:
     machine = Machine()
-    (found,) = measure({"a": machine.call("a", 1)}, repeats=100, warmup=1, limit=Q_(9.5, "s"), clock=machine.clock)
-    assert len(found.samples) == 10
+    (timed,) = measure({"a": machine.call("a", 1)}, repeats=100, warmup=1, limit=Q_(9.5, "s"), clock=machine.clock)
+    assert len(timed.samples) == 10
     (short,) = measure({"a": machine.call("a", 1)}, repeats=100, warmup=1, limit=Q_(1, "s"), clock=machine.clock)
     assert len(short.samples) == 6
 

@@ -78,11 +78,11 @@ def visit(tab: Page, address: str) -> Seen:
     tab.goto(address, wait_until="load")
     tab.evaluate("() => window.MathJax?.startup?.promise")
     tab.wait_for_load_state("networkidle")
-    found = tab.evaluate(LOOK)
+    looks = tab.evaluate(LOOK)
     tab.set_viewport_size(TELEPHONE)
     tab.wait_for_function(f"() => window.innerWidth === {TELEPHONE['width']}")
     width = tab.evaluate("() => document.documentElement.scrollWidth")
-    return Seen(**{**found, "ids": set(found["ids"])}, width=width)
+    return Seen(**{**looks, "ids": set(looks["ids"])}, width=width)
 
 
 def test_first_page_forwards(site: str, context: BrowserContext) -> None:
@@ -191,8 +191,8 @@ def test_the_catalogue_sorts_and_searches(site: str, context: BrowserContext) ->
     everything = rows.count()
     assert everything > 10
 
-    def column(place: int) -> list[str]:
-        return page.locator(f"table.mlsys-catalogue tbody td:nth-child({place + 1})").all_inner_texts()
+    def column(index: int) -> list[str]:
+        return page.locator(f"table.mlsys-catalogue tbody td:nth-child({index + 1})").all_inner_texts()
 
     head = page.locator("table.mlsys-catalogue th", has_text="peak")
     for way, reverse in (("ascending", False), ("descending", True)):

@@ -30,7 +30,7 @@ def test_the_page_that_teaches_a_term_is_found_first(context: BrowserContext, si
     page = context.new_page()
     page.goto(f"{site}/search.html?q=roofline")
     page.wait_for_selector("ul.search li > a")
-    found = page.evaluate(SEARCH, list(taught()))
+    hits = page.evaluate(SEARCH, list(taught()))
     page.close()
-    wrong = {term: found[term] for term, chapter in taught().items() if found[term][:1] != [f"book/{chapter}"]}
+    wrong = {term: hits[term] for term, chapter in taught().items() if hits[term][:1] != [f"book/{chapter}"]}
     assert wrong == {}

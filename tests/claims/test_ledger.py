@@ -44,8 +44,8 @@ def test_a_ledger_gathers_all_pages_below_a_folder(tmp_path: Path) -> None:
     (tmp_path / "deep" / ".ipynb_checkpoints" / "old.ipynb").write_text(notebook("old", ridge=("3", "")))
     (tmp_path / "plain.ipynb").write_text(json.dumps({"cells": []}))
     (tmp_path / "notes.md").write_text("not a notebook")
-    found = ledger([tmp_path])
-    assert {key: claim["value"] for key, claim in found.items()} == {("one", "ridge"): "1", ("two", "ridge"): "2"}
+    records = ledger([tmp_path])
+    assert {key: claim["value"] for key, claim in records.items()} == {("one", "ridge"): "1", ("two", "ridge"): "2"}
     assert ledger([tmp_path / "one.ipynb"]).keys() == {("one", "ridge")}
     with pytest.raises(FileNotFoundError, match="no notebook or folder at .*absent"):
         ledger([tmp_path / "absent"])

@@ -23,8 +23,8 @@ WITHOUT: dict[str, dict[str, list[str]]] = yaml.safe_load(
 
 @functools.cache
 def record(page: Path) -> dict[str, Any]:
-    (found,) = claims_in_notebook(page.read_text("utf-8"))
-    return found
+    (told,) = claims_in_notebook(page.read_text("utf-8"))
+    return told
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -32,13 +32,15 @@ def test_what_a_page_leans_on_is_among_its_facts(page: Path) -> None:
     """Else its table of facts is short, and the 1 % test, which takes the facts from there, leaves some out."""
     facts = {fact["name"] for fact in record(page)["facts"]}
     shown = [*record(page)["claims"], *record(page)["exhibits"]]
-    missing = {one["name"]: sorted(set(one["facts"]) - facts) for one in shown if not facts.issuperset(one["facts"])}
+    missing = {
+        claim["name"]: sorted(set(claim["facts"]) - facts) for claim in shown if not facts.issuperset(claim["facts"])
+    }
     assert missing == {}, f"{page.stem}: is start_chapter() the first line, before any model is asked?"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_table_or_a_picture_names_facts_or_has_a_reason_not_to(page: Path) -> None:
-    silent = {one["name"] for one in record(page)["exhibits"] if not one["facts"]}
+    silent = {exhibit["name"] for exhibit in record(page)["exhibits"] if not exhibit["facts"]}
     excused = {name: reason for reason, names in WITHOUT.get(page.stem, {}).items() for name in names}
     assert silent == excused.keys(), "tests/shown_without_facts.yaml says which need none, and why"
     assert all(len(reason) > 20 for reason in excused.values())

@@ -13,7 +13,7 @@ from mlsys.claims.render import CITED, MANY, MIME, MOST, ClaimsTable, _card
 
 
 def record(facts: int, claims: int) -> dict[str, Any]:
-    names = [f"device{place % 7}/memory/level{place}" for place in range(facts)]
+    names = [f"device{index % 7}/memory/level{index}" for index in range(facts)]
     fact = {
         "value": "2",
         "unit": "GB/s",
@@ -26,8 +26,8 @@ def record(facts: int, claims: int) -> dict[str, Any]:
         {"name": f"claim{i}", "value": str(i), "unit": "", "text": str(i), "formula": "f()", "facts": list(names)}
         for i in range(claims)
     ]
-    one = {"name": "single", "value": "1", "unit": "", "text": "1", "formula": "g()", "facts": names[:1]}
-    return {"page": "p", "claims": [*made, one], "facts": [{"name": name, **fact} for name in names]}
+    single = {"name": "single", "value": "1", "unit": "", "text": "1", "formula": "g()", "facts": names[:1]}
+    return {"page": "p", "claims": [*made, single], "facts": [{"name": name, **fact} for name in names]}
 
 
 @pytest.mark.parametrize("facts", [3, MANY + 1, MOST + 1])
@@ -54,7 +54,7 @@ def test_few_facts_are_told_with_their_certificate_and_many_by_device() -> None:
 
 
 def test_a_card_names_a_few_sources_and_says_how_many_more() -> None:
-    names = tuple(f"fact{place}" for place in range(CITED + 5))
+    names = tuple(f"fact{index}" for index in range(CITED + 5))
     sources = {name: f"source of {name}" for name in names}
     card = _card(Claim("n", 1.0, "", "1", "f()", names), sources)
     assert card.count("source of") == CITED and "and 5 more sources" in card

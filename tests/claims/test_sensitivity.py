@@ -118,11 +118,11 @@ def test_a_fact_shown_only_in_a_table_or_a_picture_moves_what_the_page_pins(tmp_
     figure = "figure, ax, _, plt = viz.setup_plot()\nviz.bandwidth_by_bytes_in_flight(ax, [a100])"
     show = 'Table("Power", ("chip", "W"), rows)'
     made = page(tmp_path, SHOWING, rows, show, figure)
-    found = run_page(made)
-    table, picture = found.exhibits.values()
+    output = run_page(made)
+    table, picture = output.exhibits.values()
     assert (table.name, picture.name) == ("table Power", "picture bandwidth_by_bytes_in_flight")
     assert table.facts == (TDP,) and set(picture.facts) == {BANDWIDTH, LATENCY}
-    pinned = repr(ClaimsTable(found.record()))
+    pinned = repr(ClaimsTable(output.record()))
     assert f"table Power = {table.digest()}\n      on {TDP}" in pinned
     assert sensitivity(made) == {
         TDP: {"table Power": math.inf},

@@ -95,8 +95,8 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
 
 
 def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:
-    found = analysed("resnet50", "--device", "A100", "--batch", 4)
-    assert set(found) == SUMMARY | {
+    report = analysed("resnet50", "--device", "A100", "--batch", 4)
+    assert set(report) == SUMMARY | {
         "operators",
         "groups",
         "first",
@@ -106,15 +106,15 @@ def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:
         "facts",
         "units",
     }
-    assert found["record"] == 1 and found["units"]["bound_seconds"] == "s"
-    assert "A100_80GB/memory/HBM/bandwidth" in found["facts"]
-    rows = found["operators"]
+    assert report["record"] == 1 and report["units"]["bound_seconds"] == "s"
+    assert "A100_80GB/memory/HBM/bandwidth" in report["facts"]
+    rows = report["operators"]
     assert all(set(row) == ROW for row in rows)
     for part, whole in (("estimate_seconds",) * 2, ("bound_seconds",) * 2, ("flops",) * 2, ("bytes",) * 2):
-        assert sum(row[part] for row in rows) == pytest.approx(found[whole])
-    assert found["samples_per_second"] == pytest.approx(4 / found["estimate_seconds"])
+        assert sum(row[part] for row in rows) == pytest.approx(report[whole])
+    assert report["samples_per_second"] == pytest.approx(4 / report["estimate_seconds"])
     assert all(
-        set(change) == {"operators", "if", "share", "seconds", "speedup", "limit"} for change in found["changes"]
+        set(change) == {"operators", "if", "share", "seconds", "speedup", "limit"} for change in report["changes"]
     )
 
 
@@ -149,9 +149,9 @@ def test_an_onnx_file_is_counted_in_the_precision_asked_for(tmp_path: Path) -> N
     path = tmp_path / "product.onnx"
     onnx.save(helper.make_model(graph), path)
     for precision, size in (("fp16", 2), ("fp32", 4), ("int8", 1)):
-        found = analysed(path, "--device", "A100", "--batch", 16, "--precision", precision)
-        assert found["flops"] == 2 * 16 * 64 * 32
-        assert found["bytes"] == size * (16 * 64 + 64 * 32 + 16 * 32)
+        report = analysed(path, "--device", "A100", "--batch", 16, "--precision", precision)
+        assert report["flops"] == 2 * 16 * 64 * 32
+        assert report["bytes"] == size * (16 * 64 + 64 * 32 + 16 * 32)
 
 
 def test_the_page_needs_nothing_beside_it(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_compare_sets_devices_side_by_side() -> None:
     ],
 )
 def test_mistakes_are_answered_in_one_line(arguments: tuple[str, ...], code: int, text: str) -> None:
-    found, output = run(*arguments)
-    assert found == code
+    status, output = run(*arguments)
+    assert status == code
     assert text in output
     if "Missing option" not in text:
         assert len(output.splitlines()) == 1

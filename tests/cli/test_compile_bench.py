@@ -61,7 +61,7 @@ def test_the_file_holds_the_same_and_nothing_half_written(asked: dict[str, Any],
     assert done.exit_code == 0, done.output
     assert "as fast as eager" in done.stdout
     assert CompileResult.from_record(json.loads(file.read_text())) == stored_compile_results()[0]
-    assert [found.name for found in tmp_path.iterdir()] == ["result.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_passes(asked: dict[str, Any]) -> None:

@@ -55,8 +55,8 @@ def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     for name, text in (("buffers", "id,lower,upper,size\na,0,2,5\nb,1,3,5\n"), ("sweep", SWEEP), ("caps", CAPS)):
         (tmp_path / name).write_text(text)
-    found, _, said = run(*(word.format(buffers="buffers", sweep="sweep", caps="caps") for word in words))
-    assert found == code in EXIT_CODES, said
+    status, _, said = run(*(word.format(buffers="buffers", sweep="sweep", caps="caps") for word in words))
+    assert status == code in EXIT_CODES, said
     if code:
         assert said.strip() and "Traceback" not in said
 

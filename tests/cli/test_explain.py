@@ -42,15 +42,15 @@ def test_run_writes_a_log_for_each_backend_and_names_what_is_absent(tmp_path: Pa
     assert [log["name"] for log in told["logs"]] == [
         "tiny-cnn fp32 eager", "tiny-cnn fp32 onnxruntime", "tiny-cnn int8 onnxruntime",
     ]  # fmt: skip
-    assert [one["reason"] for one in told["absent"]] == ["eager: eager runs fp32 here, not int8"]
+    assert [missing["reason"] for missing in told["absent"]] == ["eager: eager runs fp32 here, not int8"]
     for log in told["logs"]:
         kept = read_log(log["file"])
         assert kept.runs == 2 and len(kept.samples) == 200 and len(kept.colds) == 2
         assert (log["energy_mj"]["mean"] is None and log["energy_mj"]["reason"]) or log["energy_mj"]["mean"] > 0
         assert kept.counters["source"] or kept.counters["reason"]
         assert log["attribution"] is None and "not asked for" in log["attribution_reason"]
-    (one, other, apart), *_ = told["agreement"]
-    assert (one, other) == ("tiny-cnn fp32 eager", "tiny-cnn fp32 onnxruntime") and apart < 1e-5
+    (first, other, apart), *_ = told["agreement"]
+    assert (first, other) == ("tiny-cnn fp32 eager", "tiny-cnn fp32 onnxruntime") and apart < 1e-5
     assert len(list((tmp_path / "logs").iterdir())) == 3
 
 
@@ -158,12 +158,12 @@ def test_the_interactive_sunburst_says_what_the_attribution_does() -> None:
     from mlsys.explain import attribute
 
     log = stored_logs()["ds-cnn fp32 eager"]
-    found = attribute(log)
-    causes = sunburst_parts(found)
-    assert sum(cause["ms"] for cause in causes) == pytest.approx(found.total)
+    attribution = attribute(log)
+    causes = sunburst_parts(attribution)
+    assert sum(cause["ms"] for cause in causes) == pytest.approx(attribution.total)
     for cause in causes:
         assert sum(layer["ms"] for layer in cause["layers"]) == pytest.approx(cause["ms"])
-    page = sunburst_page(found, log)
+    page = sunburst_page(attribution, log)
     told = json.loads(re.search(r"id='parts'>(.*?)</script>", page).group(1))
     assert told == causes
     assert not re.search(r"(src|href)=|url\(|https?://(?!www\.w3\.org/2000/svg)", page)

@@ -69,33 +69,33 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_network_by_name() -> None:
     """ResNet-50 as recorded by independent counters (tests/oracles/data)."""
-    found = report("ResNet-50", "--batch", 2)
-    assert set(found) == {*KEYS, "record", "units"}
-    assert found["product_flops"] == 2 * found["macs"] == 2 * 8_178_368_512
-    assert found["flops"] == found["product_flops"] + found["elementwise_flops"]
-    assert sum(found["product_flops_by_kind"].values()) == found["product_flops"]
-    assert (found["batch"], found["image"], found["sequence"], found["precision"]) == (2, 224, None, "fp32")
-    assert "He et al. 2016" in found["recipe"]
-    assert sum(found["flops_by_kind"].values()) == found["flops"]
-    assert sum(found["elementwise_flops_by_kind"].values()) == found["elementwise_flops"] > 0
-    assert found["params"] == 25_557_032
-    assert found["bytes"]["weights"] == 4 * 25_557_032
-    assert found["bytes"]["inputs"] == 4 * 2 * 3 * 224 * 224
-    assert found["coverage"]["percent"] == 100
-    assert found["unknown"] == []
+    answer = report("ResNet-50", "--batch", 2)
+    assert set(answer) == {*KEYS, "record", "units"}
+    assert answer["product_flops"] == 2 * answer["macs"] == 2 * 8_178_368_512
+    assert answer["flops"] == answer["product_flops"] + answer["elementwise_flops"]
+    assert sum(answer["product_flops_by_kind"].values()) == answer["product_flops"]
+    assert (answer["batch"], answer["image"], answer["sequence"], answer["precision"]) == (2, 224, None, "fp32")
+    assert "He et al. 2016" in answer["recipe"]
+    assert sum(answer["flops_by_kind"].values()) == answer["flops"]
+    assert sum(answer["elementwise_flops_by_kind"].values()) == answer["elementwise_flops"] > 0
+    assert answer["params"] == 25_557_032
+    assert answer["bytes"]["weights"] == 4 * 25_557_032
+    assert answer["bytes"]["inputs"] == 4 * 2 * 3 * 224 * 224
+    assert answer["coverage"]["percent"] == 100
+    assert answer["unknown"] == []
 
 
 def test_options_that_change_a_network() -> None:
-    found = report("gpt2", "--sequence", 16, "--precision", "fp16")
-    assert found["bytes"]["weights"] == 2 * found["params"] == 2 * 124_439_808
-    assert found["macs"] == 12 * (12 * 768**2 * 16 + 2 * 16**2 * 768) + 16 * 768 * 50257
+    answer = report("gpt2", "--sequence", 16, "--precision", "fp16")
+    assert answer["bytes"]["weights"] == 2 * answer["params"] == 2 * 124_439_808
+    assert answer["macs"] == 12 * (12 * 768**2 * 16 + 2 * 16**2 * 768) + 16 * 768 * 50257
     assert report("vit-b32", "--image", 64)["flops"] < report("vit-b32")["flops"]
 
 
 def test_a_network_of_the_catalogue_that_is_not_in_torch() -> None:
-    found = report("mobilenet_v3_large")
-    assert (found["source"], found["params"]) == ("hand", 5_483_032)
-    assert found["elementwise_flops"] > 0
+    answer = report("mobilenet_v3_large")
+    assert (answer["source"], answer["params"]) == ("hand", 5_483_032)
+    assert answer["elementwise_flops"] > 0
 
 
 def test_factories(folder: Path) -> None:
@@ -108,10 +108,10 @@ def test_factories(folder: Path) -> None:
     assert report("nets_for_flops:tokens", "--sequence", 7)["bytes"]["inputs"] == 7 * 8
     half = report("nets_for_flops:with_inputs", "--precision", "bf16")
     assert half["bytes"]["weights"] == 2 * half["params"]
-    found = report("nets_for_flops:Net")
-    assert [one["operator"].partition(" ")[0] for one in found["unknown"]] == ["aten.linalg_svd.default"]
-    assert found["unknown"][0]["bytes"] > 0
-    assert found["coverage"]["percent"] == 50
+    answer = report("nets_for_flops:Net")
+    assert [operator["operator"].partition(" ")[0] for operator in answer["unknown"]] == ["aten.linalg_svd.default"]
+    assert answer["unknown"][0]["bytes"] > 0
+    assert answer["coverage"]["percent"] == 50
 
 
 def test_onnx_files(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_onnx_files(tmp_path: Path) -> None:
     graph = helper.make_graph([helper.make_node("MatMul", ["x", "k"], ["y"])], "net", inputs, [output], [weight])
     path = tmp_path / "net.onnx"
     onnx.save(helper.make_model(graph), str(path))
-    found = report(path, "--batch", 3, "--sequence", 5, "--size", "w=8")
-    assert (found["macs"], found["params"]) == (15 * 32, 32)
+    answer = report(path, "--batch", 3, "--sequence", 5, "--size", "w=8")
+    assert (answer["macs"], answer["params"]) == (15 * 32, 32)
     assert run(path, "--size", "w") == (1, "Error: --size must be NAME=NUMBER, such as batch=8, got 'w'\n")
     assert "leaves a size open: w. Give sizes={'w': 1}" in run(path)[1]
     assert "--image does not go with an ONNX file" in run(path, "--image", 3)[1]
@@ -132,8 +132,8 @@ def test_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(
         json.dumps({"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 10})
     )
-    for place in (tmp_path / "config.json", tmp_path):
-        assert report(place, "--sequence", 4)["macs"] == 12 * 64 * 4 + 2 * 16 * 8
+    for path in (tmp_path / "config.json", tmp_path):
+        assert report(path, "--sequence", 4)["macs"] == 12 * 64 * 4 + 2 * 16 * 8
 
 
 @pytest.mark.parametrize(

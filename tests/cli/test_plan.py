@@ -43,7 +43,7 @@ def test_example_in_every_format(pipeline: Path, tmp_path: Path) -> None:
         "energy_mj": 32.18,
         "switches": 2,
     }
-    assert [(one["stage"], one["device"]) for one in best["stages"]][2] == ("backbone", "npu")
+    assert [(stage["stage"], stage["device"]) for stage in best["stages"]][2] == ("backbone", "npu")
     table = call("plan", str(pipeline), "--format", "csv")[1].splitlines()
     assert table[0].split(",") == list(COLUMNS) and len(table) == 8
     page = tmp_path / "deep" / "er" / "plan.html"

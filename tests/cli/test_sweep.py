@@ -49,10 +49,10 @@ def test_a_sweep_and_its_folder_shown_again(spec: Path) -> None:
 
 def test_csv_and_json_hold_every_point(spec: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(run(spec, "--csv", "--out", "out")[1])))
-    found = json.loads(run("--show", "out", "--json")[1])
+    answer = json.loads(run("--show", "out", "--json")[1])
     assert tuple(lines[0]) == SweepRow._fields
-    assert [row["id"] for row in found["points"]] == [line["id"] for line in lines]
-    assert {"version", "date", "catalogue", "code", "specification", "asked"} == set(found["provenance"])
+    assert [row["id"] for row in answer["points"]] == [line["id"] for line in lines]
+    assert {"version", "date", "catalogue", "code", "specification", "asked"} == set(answer["provenance"])
     assert Path("out/results.csv").read_text() == run("--show", "out", "--csv")[1]
 
 

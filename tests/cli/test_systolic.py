@@ -32,8 +32,8 @@ def test_one_case_is_a_readable_table() -> None:
 
 def test_one_case_for_machines() -> None:
     code, text = run(512, 512, 512, "--array", "32x32", "--convention", "scalesim", "--json")
-    found = json.loads(text)
-    assert code == 0 and found["total_cycles"] == 155_135 and found["dram_ofmap_writes"] == 4_194_335
+    answer = json.loads(text)
+    assert code == 0 and answer["total_cycles"] == 155_135 and answer["dram_ofmap_writes"] == 4_194_335
     code, text = run(512, 512, 512, "--array", "32x32", "--convention", "scalesim", "--sram", 256, "--csv")
     (row,) = csv.DictReader(text.splitlines())
     assert code == 0 and row["total_cycles"] == "155135"
@@ -50,11 +50,11 @@ def test_a_file_of_rows_comes_back_with_what_the_tool_recorded(tmp_path: Path) -
         writer.writeheader()
         writer.writerows(rows)
     code, text = run("--rows", path, "--convention", "scalesim", "--csv")
-    found = list(csv.DictReader(text.splitlines()))
-    assert code == 0 and len(found) == len(rows) > 40
-    added = [name for name in found[0] if name not in asked]
+    listed = list(csv.DictReader(text.splitlines()))
+    assert code == 0 and len(listed) == len(rows) > 40
+    added = [name for name in listed[0] if name not in asked]
     assert len(added) == 10
-    for ours, theirs in zip(found, rows, strict=True):
+    for ours, theirs in zip(listed, rows, strict=True):
         assert ours["name"] == theirs["name"]
         for name in added:
             assert float(ours[name]) == pytest.approx(float(theirs[name]), rel=1e-10), (ours["name"], name)

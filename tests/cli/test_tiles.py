@@ -27,15 +27,15 @@ def test_text_says_time_energy_bytes_and_tiles() -> None:
 
 
 def test_rows_and_json_are_those_of_the_model() -> None:
-    found = run_model(Hardware.Generic.KPU, load("mobilenet_v2", batch=2, precision="fp32"))
+    result = run_model(Hardware.Generic.KPU, load("mobilenet_v2", batch=2, precision="fp32"))
     code, text = run("mobilenet_v2", "--device", "GenericKPU", "--batch", 2, "--unfused", "--csv")
     rows = list(csv.DictReader(text.splitlines()))
-    assert code == 0 and len(rows) == len(found.children)
-    assert sum(float(row["seconds"]) for row in rows) == pytest.approx(found.time.m_as("s"))
+    assert code == 0 and len(rows) == len(result.children)
+    assert sum(float(row["seconds"]) for row in rows) == pytest.approx(result.time.m_as("s"))
     code, text = run("mobilenet_v2", "--device", "GenericKPU", "--batch", 2, "--unfused", "--json")
     report = json.loads(text)
-    assert code == 0 and report["figures"]["energy"]["value"] == pytest.approx(found.spent.m_as("J"))
-    assert sum(part["value"] for part in report["energy"].values()) == pytest.approx(found.spent.m_as("J"))
+    assert code == 0 and report["figures"]["energy"]["value"] == pytest.approx(result.spent.m_as("J"))
+    assert sum(part["value"] for part in report["energy"].values()) == pytest.approx(result.spent.m_as("J"))
 
 
 def test_a_larger_memory_and_a_launch() -> None:

@@ -56,8 +56,8 @@ def test_every_fault_in_one_pass_with_its_line(tmp_path: Path) -> None:
         (5, "pruning.structured.0"), (6, "active_memory_budget_mb"), (7, "memory_bandwidth_gb_s"),
         (8, "power.static_w"), (9, "budget"), (10, "latency.device"), (11, "network"),
     }  # fmt: skip
-    found = {(int(line.split(":")[1]), line.split(":")[2].strip()) for line in told}
-    assert wanted == found
+    lines = {(int(line.split(":")[1]), line.split(":")[2].strip()) for line in told}
+    assert wanted == lines
     assert all(line.startswith(str(path)) for line in told)
 
 
@@ -122,15 +122,15 @@ def test_500_mutated_configurations_end_in_faults_or_in_a_configuration() -> Non
     refused = 0
     for _ in range(500):
         data = mutated(chance)
-        found = faults(data)
-        assert all(isinstance(text, str) and "\n" not in text for _, text in found)
-        refused += bool(found)
-        if not found:
+        faults_told = faults(data)
+        assert all(isinstance(text, str) and "\n" not in text for _, text in faults_told)
+        refused += bool(faults_told)
+        if not faults_told:
             config = Config(data)
             assert config.variants
             assert config.clocks
             assert config.static_power.m_as("W") >= 0
-            assert all(config.dynamic_power(one).m_as("W") >= 0 for one in config.precisions)
+            assert all(config.dynamic_power(precision).m_as("W") >= 0 for precision in config.precisions)
     assert 200 < refused < 500
 
 
@@ -139,9 +139,9 @@ def test_mutated_texts_end_in_one_clean_error(tmp_path: Path) -> None:
     chance = random.Random(5)
     path = tmp_path / "mutant.yaml"
     for _ in range(120):
-        place = chance.randrange(len(text))
+        position = chance.randrange(len(text))
         mark = chance.choice(["\t", "{", "]", "&a ", "*a", "!x ", "\x00", ":", "- ", "'", ""])
-        path.write_text(text[:place] + mark + text[place + chance.randrange(3) :])
+        path.write_text(text[:position] + mark + text[position + chance.randrange(3) :])
         try:
             Config.load(path)
         except EdgeFileError as error:

@@ -37,10 +37,10 @@ def test_published_pair_of_clocks() -> None:
     """145 ms and 18 mJ at 168 MHz, 305 ms and 24 mJ at 80 MHz: (24 − 18) mJ / 160 ms = 37.5 mW."""
     fast = PowerPoint(Q_(168, "MHz"), Q_(145, "ms"), Q_(18, "mJ"))
     slow = PowerPoint(Q_(80, "MHz"), Q_(305, "ms"), Q_(24, "mJ"))
-    found = split_energy([slow, fast])
-    assert found.static.m_as("mW") == pytest.approx(37.5)
-    assert found.dynamic.m_as("mJ") == pytest.approx(18 - 37.5e-3 * 145)
-    law = found.law(Q_(168, "MHz"))
+    parts = split_energy([slow, fast])
+    assert parts.static.m_as("mW") == pytest.approx(37.5)
+    assert parts.dynamic.m_as("mJ") == pytest.approx(18 - 37.5e-3 * 145)
+    law = parts.law(Q_(168, "MHz"))
     clocks = [Clock(scale / 168) for scale in range(10, 169)]
     assert best_clock(law, clocks) == Clock(1.0)
 
@@ -84,10 +84,10 @@ def test_split_finds_what_made_the_measurements(
     for clock in clocks:
         time = cycles / (clock * 1e6) + wait
         made.append(PowerPoint(Q_(clock, "MHz"), Q_(time, "s"), Q_(static * time + dynamic, "J")))
-    found = split_energy(made)
-    assert found.static.m_as("W") == pytest.approx(static, rel=1e-4)
-    assert found.dynamic.m_as("J") == pytest.approx(dynamic, rel=1e-3)
-    assert found.memory.m_as("s") == pytest.approx(wait, abs=1e-6 * cycles / 1e7)
+    parts = split_energy(made)
+    assert parts.static.m_as("W") == pytest.approx(static, rel=1e-4)
+    assert parts.dynamic.m_as("J") == pytest.approx(dynamic, rel=1e-3)
+    assert parts.memory.m_as("s") == pytest.approx(wait, abs=1e-6 * cycles / 1e7)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_clock_is_a_share_of_the_reference(scale: float) -> None:
 def brute_force(rows: np.ndarray) -> list[bool]:
     """Return which rows no other row dominates, by looking at every pair."""
     kept = []
-    for one in rows:
+    for row in rows:
         beaten = False
         for other in rows:
-            no_worse = other[0] >= one[0] and all(other[place] <= one[place] for place in (1, 2, 3))
-            better = other[0] > one[0] or any(other[place] < one[place] for place in (1, 2, 3))
+            no_worse = other[0] >= row[0] and all(other[axis] <= row[axis] for axis in (1, 2, 3))
+            better = other[0] > row[0] or any(other[axis] < row[axis] for axis in (1, 2, 3))
             beaten = beaten or (no_worse and better)
         kept.append(not beaten)
     return kept
@@ -148,8 +148,8 @@ def test_front_refuses_what_has_no_order() -> None:
 
 def test_published_violations() -> None:
     """1.2 MiB against 0.5, 1, 2 and 5 MiB."""
-    found = memory_violations(Q_(1.2, "MiB"), [Q_(size, "MiB") for size in (0.5, 1, 2, 5)])
-    assert list(found.values()) == [True, True, False, False]
+    violations = memory_violations(Q_(1.2, "MiB"), [Q_(size, "MiB") for size in (0.5, 1, 2, 5)])
+    assert list(violations.values()) == [True, True, False, False]
 
 
 @pytest.mark.parametrize("unit", ["MB", "MiB", "kB", "byte"])

@@ -24,10 +24,10 @@ def test_small_cnn_at_batch_64() -> None:
     """Recomputed by the formulas of layers; the original counted four times the MAC of the second convolution."""
     rows = layer_stats(load("small-cnn", batch=64))
     by_hand = [conv(64, 1, 16, 28), conv(64, 16, 32, 14), (640, 4 * (15680 + 10), 2560, 64 * 15680)]
-    found = [(row.output_elements, row.parameter_bytes, row.activation_bytes, row.macs) for row in rows]
-    assert found == by_hand
-    assert sum(one[1] + one[2] for one in by_hand) == 4_901_416
-    assert sum(one[3] for one in by_hand) == 66_031_616
+    counted = [(row.output_elements, row.parameter_bytes, row.activation_bytes, row.macs) for row in rows]
+    assert counted == by_hand
+    assert sum(row[1] + row[2] for row in by_hand) == 4_901_416
+    assert sum(row[3] for row in by_hand) == 66_031_616
 
 
 def test_all_operators_and_other_formats() -> None:
@@ -50,16 +50,16 @@ def test_layers_sum_to_the_network(name: str) -> None:
 
 def test_published_summary() -> None:
     """4.87 ms and 12.8 GB/s: 1.006 GB/s, 0.0786, 13.56 GMAC/s, 27.1 GFLOP/s."""
-    found = summarize_hardware(load("small-cnn", batch=64), Q_(4.87, "ms"), Q_(12.8, "GB/s"), batch=64)
-    once = found[0]
+    summary = summarize_hardware(load("small-cnn", batch=64), Q_(4.87, "ms"), Q_(12.8, "GB/s"), batch=64)
+    once = summary[0]
     assert once.achieved_gb_per_s == pytest.approx(1.006, abs=5e-4)
     assert once.utilisation == pytest.approx(0.0786, abs=5e-5)
     assert once.gmac_per_s == pytest.approx(13.56, abs=5e-3)
     assert once.gflop_per_s == pytest.approx(2 * once.gmac_per_s)
-    fused = next(row for row in found if (row.traffic, row.scope) == ("fused", "batch"))
+    fused = next(row for row in summary if (row.traffic, row.scope) == ("fused", "batch"))
     assert fused.total_bytes == pytest.approx(12.33e6, rel=5e-4)
-    assert {row.scope for row in found} == {"batch", "sample"}
-    for batch, sample in zip(found[::2], found[1::2], strict=True):
+    assert {row.scope for row in summary} == {"batch", "sample"}
+    for batch, sample in zip(summary[::2], summary[1::2], strict=True):
         assert batch.total_bytes == 64 * sample.total_bytes
         assert batch.achieved_gb_per_s == sample.achieved_gb_per_s
 
@@ -78,8 +78,8 @@ def test_what_holds_the_time(time: float, bandwidth: float, peak: float | None, 
     rate = None if peak is None else Q_(peak, "GFLOP/s")
     if word == "compute":  # 132 MFLOP in 1 ms at 140 GFLOP/s; bytes at 1 TB/s take 12 µs
         bandwidth, rate = 1e3, Q_(140, "GFLOP/s")
-    found = summarize_hardware(work, Q_(time, "ms"), Q_(bandwidth, "GB/s"), batch=64, peak=rate)
-    assert next(row for row in found if row.traffic == "fused").bound_by == word
+    summary = summarize_hardware(work, Q_(time, "ms"), Q_(bandwidth, "GB/s"), batch=64, peak=rate)
+    assert next(row for row in summary if row.traffic == "fused").bound_by == word
 
 
 @pytest.mark.parametrize(("time", "bandwidth"), [(0, 1), (-1, 1), (math.nan, 1), (1, 0), (1, -2), (1, math.inf)])

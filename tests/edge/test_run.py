@@ -61,7 +61,7 @@ def wide_data():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a network and a data loader of the reader's own, on the path of modules."""
     import sys
 
@@ -74,13 +74,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def finished(place: Path) -> Path:
+def finished(workshop: Path) -> Path:
     """The folder of a finished run of :data:`SMALL`."""
     from mlsys.cli.edge_page import write_reports
     from mlsys.edge.config import Config
     from mlsys.edge.run import run
 
-    folder = place / "results"
+    folder = workshop / "results"
     run(Config(SMALL), folder, write=write_reports)
     return folder
 
@@ -199,8 +199,8 @@ def test_front_is_that_of_brute_force_over_the_stored_points(finished: Path) -> 
     names = ("latency_ms", "energy_mj", "memory_mb")
     taken = [row for row in rows_of(finished / "points.csv") if row["accepted"] == "True"]
     values = [(-float(row["accuracy"]), *(float(row[name]) for name in names)) for row in taken]
-    for row, one in zip(taken, values, strict=True):
-        beaten = any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in values)
+    for row, costs in zip(taken, values, strict=True):
+        beaten = any(all(a <= b for a, b in zip(other, costs, strict=True)) and other != costs for other in values)
         assert (row["pareto"] == "True") == (not beaten)
 
 
@@ -217,52 +217,52 @@ def test_html_stands_alone(finished: Path) -> None:
     assert "aria-label" in text
 
 
-def test_second_run_does_nothing_and_another_configuration_is_refused(finished: Path, place: Path) -> None:
+def test_second_run_does_nothing_and_another_configuration_is_refused(finished: Path, workshop: Path) -> None:
     def never(*_: Any) -> None:
         raise AssertionError("nothing is to be written")
 
     again = run(Config(SMALL), finished, write=never)
-    assert [one.variant for one in again] == list(Config(SMALL).variants)
+    assert [measured.variant for measured in again] == list(Config(SMALL).variants)
     with pytest.raises(ArgumentError, match="another configuration"):
         run(Config({**SMALL, "seed": 1}), finished, write=never)
     with pytest.raises(ArgumentError, match="no finished run"):
-        measured_of(Config(SMALL), place / "nowhere")
+        measured_of(Config(SMALL), workshop / "nowhere")
 
 
-def test_reports_that_fail_leave_nothing_under_the_name(place: Path, tmp_path: Path) -> None:
-    one = {**SMALL, "pruning": {"structured": [0]}, "precisions": ["fp32"], "training": {"epochs": 0}}
+def test_reports_that_fail_leave_nothing_under_the_name(workshop: Path, tmp_path: Path) -> None:
+    single = {**SMALL, "pruning": {"structured": [0]}, "precisions": ["fp32"], "training": {"epochs": 0}}
 
     def breaks(*_: Any) -> None:
         raise OSError("disk full")
 
     folder = tmp_path / "results"
     with pytest.raises(OSError, match="disk full"):
-        run(Config(one), folder, write=breaks)
+        run(Config(single), folder, write=breaks)
     assert not folder.exists()
     made: list[object] = []
-    run(Config(one), folder, write=lambda *_: None, told=lambda *step: made.append(step))
+    run(Config(single), folder, write=lambda *_: None, told=lambda *step: made.append(step))
     assert folder.exists()
     assert not made  # the pieces were there
 
 
-def test_broken_piece_is_made_again(place: Path, tmp_path: Path) -> None:
+def test_broken_piece_is_made_again(workshop: Path, tmp_path: Path) -> None:
     two = {"precisions": ["fp32", "bf16"], "training": {"epochs": 0}}
-    one = Config({**SMALL, **two, "pruning": {"structured": [0]}})
+    single = Config({**SMALL, **two, "pruning": {"structured": [0]}})
     folder = tmp_path / "results"
 
     def stops(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(one, folder, write=stops)
+        run(single, folder, write=stops)
     pieces = sorted((folder.with_name("results.part") / "pieces").iterdir())
     pieces[0].write_text("{")
     made: list[int] = []
-    run(one, folder, write=lambda *_: None, told=lambda done, *_: made.append(done))
+    run(single, folder, write=lambda *_: None, told=lambda done, *_: made.append(done))
     assert len(made) == 1
 
 
-def test_goes_on_after_kill_9(place: Path, tmp_path: Path) -> None:
+def test_goes_on_after_kill_9(workshop: Path, tmp_path: Path) -> None:
     config = tmp_path / "edge.yaml"
     config.write_text(yaml.safe_dump({**SMALL, "pruning": {"structured": [0]}, "training": {"epochs": 0}}))
     killed = (
@@ -274,7 +274,7 @@ def test_goes_on_after_kill_9(place: Path, tmp_path: Path) -> None:
         "run(Config.load(sys.argv[1]), sys.argv[2], write=lambda *_: None, told=told)\n"
     )
     command = [sys.executable, "-c", killed, str(config), str(tmp_path / "edge-results")]
-    environment = {**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    environment = {**os.environ, "PYTHONPATH": f"{workshop}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     pieces = tmp_path / "edge-results.part" / "pieces"
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -301,14 +301,14 @@ def test_goes_on_after_kill_9(place: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_is_told_before_anything_is_written(
-    place: Path, tmp_path: Path, change: dict[str, Any], said: str
+    workshop: Path, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ArgumentError, match=said):
         run(Config({**SMALL, **change}), tmp_path / "results", write=lambda *_: None)
     assert not list(tmp_path.iterdir())
 
 
-def test_missing_kernels_are_named(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_kernels_are_named(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setattr(type(torch.backends.quantized), "supported_engines", ["none", "fbgemm"])
@@ -316,7 +316,7 @@ def test_missing_kernels_are_named(place: Path, tmp_path: Path, monkeypatch: pyt
         run(Config({**SMALL, "quantization_backend": "qnnpack"}), tmp_path / "results", write=lambda *_: None)
 
 
-def test_a_file_in_the_way_is_refused(place: Path, tmp_path: Path) -> None:
+def test_a_file_in_the_way_is_refused(workshop: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     with pytest.raises(ArgumentError, match="is a file"):
         run(Config(SMALL), tmp_path / "taken", write=lambda *_: None)
@@ -327,8 +327,8 @@ def test_a_file_in_the_way_is_refused(place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "mine"
 
 
-def test_report_command_reads_what_was_found(finished: Path, place: Path) -> None:
-    config = place / "small.yaml"
+def test_report_command_reads_what_was_found(finished: Path, workshop: Path) -> None:
+    config = workshop / "small.yaml"
     config.write_text(yaml.safe_dump(SMALL))
     call = ["edge", "report", str(config), "--output", str(finished), "--format"]
     text = CliRunner().invoke(main, [*call, "text"])
@@ -338,6 +338,6 @@ def test_report_command_reads_what_was_found(finished: Path, place: Path) -> Non
     stored = rows_of(finished / "points.csv")
     assert [row["latency_ms"] for row in report["points"]] == [float(row["latency_ms"]) for row in stored]
     assert report["machine"]
-    missing = CliRunner().invoke(main, ["edge", "report", str(config), "--output", str(place / "none")])
+    missing = CliRunner().invoke(main, ["edge", "report", str(config), "--output", str(workshop / "none")])
     assert missing.exit_code == 1
     assert "mlsys edge run" in missing.output

@@ -23,7 +23,7 @@ def drawn(draw: np.random.Generator):
     def amount() -> int:
         return 0 if draw.random() < 0.2 else int(10 ** draw.uniform(0, 9))
 
-    works = [LayerWork(f"l{place}", "conv", amount(), amount(), amount(), amount()) for place in range(count)]
+    works = [LayerWork(f"l{index}", "conv", amount(), amount(), amount(), amount()) for index in range(count)]
     times = {work.name: 0.0 if draw.random() < 0.1 else float(10 ** draw.uniform(-6, 4)) for work in works}
     if draw.random() < 0.3:
         times.pop("l0")
@@ -40,14 +40,16 @@ def test_shares_sum_to_a_hundred_on_five_hundred_sets() -> None:
     for _ in range(500):
         works, times, rates = drawn(draw)
         total = float(10 ** draw.uniform(-6, 4))
-        found = attribute_times("drawn", total, works, times, **rates)
-        assert abs(sum(found.shares.values()) - 100) <= 1e-9
-        assert all(share >= 0 for share in found.shares.values())
-        assert sum(layer.time for layer in found.layers) + found.entry + found.between == pytest.approx(total)
-        for layer in found.layers:
+        attribution = attribute_times("drawn", total, works, times, **rates)
+        assert abs(sum(attribution.shares.values()) - 100) <= 1e-9
+        assert all(share >= 0 for share in attribution.shares.values())
+        assert sum(
+            layer.time for layer in attribution.layers
+        ) + attribution.entry + attribution.between == pytest.approx(total)
+        for layer in attribution.layers:
             assert all(layer.parts[cause] >= 0 for cause in CAUSES)
             assert sum(layer.parts.values()) == pytest.approx(layer.time)
-        for gain in what_ifs(found, int8_ops_per_s=float(10 ** draw.uniform(3, 14)), idle_cores=3):
+        for gain in what_ifs(attribution, int8_ops_per_s=float(10 ** draw.uniform(3, 14)), idle_cores=3):
             assert gain.why
             assert 1 <= gain.speedup <= gain.limit * (1 + 1e-12)
             assert gain.applies or gain.speedup == 1
@@ -56,10 +58,10 @@ def test_shares_sum_to_a_hundred_on_five_hundred_sets() -> None:
 def test_by_hand() -> None:
     """4 M operations at 1 GOP/s take 4 ms, 3 kB at 1 MB/s take 3 ms: held by arithmetic; 1 ms of 6 is a launch."""
     work = LayerWork("conv", "conv", 2_000_000, 1000, 1000, 1000)
-    found = attribute_times("hand", 8.0, [work], {"conv": 6.0}, ops_per_s=1e9, bytes_per_s=1e6, launch_s=1e-3)
-    assert found.layers[0].bound == "compute"
-    assert found.layers[0].parts == {"compute": 4.0, "memory": 0.0, "launch": 1.0, "residual": 1.0}
-    assert found.shares == {"compute": 50.0, "memory": 0.0, "launch": 12.5, "residual": 37.5}
+    attribution = attribute_times("hand", 8.0, [work], {"conv": 6.0}, ops_per_s=1e9, bytes_per_s=1e6, launch_s=1e-3)
+    assert attribution.layers[0].bound == "compute"
+    assert attribution.layers[0].parts == {"compute": 4.0, "memory": 0.0, "launch": 1.0, "residual": 1.0}
+    assert attribution.shares == {"compute": 50.0, "memory": 0.0, "launch": 12.5, "residual": 37.5}
     slow = attribute_times("hand", 8.0, [work], {"conv": 6.0}, ops_per_s=1e9, bytes_per_s=1e5)
     assert slow.layers[0].bound == "memory" and slow.layers[0].beats
     assert "Faster than their bound" in slow.notes[-1]
@@ -69,15 +71,15 @@ def test_by_hand() -> None:
 
 def test_a_timer_that_saw_more_than_the_whole_is_told() -> None:
     work = LayerWork("conv", "conv", 1000, 1, 1, 1)
-    found = attribute_times("hand", 1.0, [work], {"conv": 4.0}, ops_per_s=1e9, bytes_per_s=1e9)
-    assert found.scale == 0.25
-    assert "4.00 times the whole" in found.notes[0]
+    attribution = attribute_times("hand", 1.0, [work], {"conv": 4.0}, ops_per_s=1e9, bytes_per_s=1e9)
+    assert attribution.scale == 0.25
+    assert "4.00 times the whole" in attribution.notes[0]
 
 
 def test_ranking_is_that_of_the_times(log: Log) -> None:
-    found = attribute(log)
-    assert max(found.layers, key=lambda layer: layer.time).name == "a"
-    assert "Most of it: a 50 %" in found.explain()
+    attribution = attribute(log)
+    assert max(attribution.layers, key=lambda layer: layer.time).name == "a"
+    assert "Most of it: a 50 %" in attribution.explain()
 
 
 @pytest.mark.parametrize(
@@ -104,13 +106,13 @@ def test_amdahl_by_hand_and_refusals() -> None:
 
 def test_premises_that_fail_are_said() -> None:
     work = LayerWork("only", "pool", 0, 0, 1000, 10)
-    found = attribute_times("pool", 2.0, [work], {"only": 2.0}, ops_per_s=1e9, bytes_per_s=1e6)
-    told = {gain.change: gain for gain in what_ifs(found, int8_ops_per_s=4e9)}
+    attribution = attribute_times("pool", 2.0, [work], {"only": 2.0}, ops_per_s=1e9, bytes_per_s=1e6)
+    told = {gain.change: gain for gain in what_ifs(attribution, int8_ops_per_s=4e9)}
     assert not told["INT8 arithmetic"].applies
     assert told["INT8 arithmetic"].why == "none of the time is spent on compute"
     assert told["fusing all layers into one kernel"].why == "there is only one layer"
     assert told["INT8 weights and activations"].applies
-    slower = what_ifs(found, int8_ops_per_s=5e8)
+    slower = what_ifs(attribution, int8_ops_per_s=5e8)
     assert any("no faster" in gain.why for gain in slower)
 
 
@@ -118,12 +120,12 @@ def test_premises_that_fail_are_said() -> None:
 def test_no_layer_lies_above_the_roof_that_it_is_judged_by(name: str) -> None:
     """Read off the figure: points lie below their bars, except as many as the legend says; bars are the verdict."""
     log = stored_logs()[name]
-    found = attribute(log)
+    attribution = attribute(log)
     ax = Figure().add_subplot()
-    layer_roofline(ax, found)
+    layer_roofline(ax, attribution)
     bars = {x: y for line in ax.lines if line.get_marker() == "_" for x, y in line.get_xydata()}
     points = [point for group in ax.collections if isinstance(group, PathCollection) for point in group.get_offsets()]
-    placed = {layer.name: layer for layer in found.layers if layer.rate and layer.intensity}
+    placed = {layer.name: layer for layer in attribution.layers if layer.rate and layer.intensity}
     faster = [x for x, rate in points if rate > bars[x] / 0.98]
     said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
     assert len(points) == len(placed) > 5

@@ -45,12 +45,12 @@ def test_the_guide_is_right_on_any_rows_and_limits() -> None:
     names = ("latency_ms", "energy_mj", "memory_kb", "accuracy", "cost_usd")
     for _ in range(120):
         rows = []
-        for place in range(int(draw.integers(1, 6))):
+        for index in range(int(draw.integers(1, 6))):
             values = [None if draw.random() < 0.15 else float(draw.integers(1, 9)) for _ in names]
-            rows.append(Platform(f"p{place}", *values))
+            rows.append(Platform(f"p{index}", *values))
         asked = draw.choice(names, int(draw.integers(1, 4)), replace=False)
         wanted = Requirement(**{str(name): float(draw.integers(1, 9)) + float(draw.choice([0, 0.5])) for name in asked})
-        found = guide(rows, wanted)
+        advice = guide(rows, wanted)
         meets = [
             row for row in rows
             if all(
@@ -60,11 +60,11 @@ def test_the_guide_is_right_on_any_rows_and_limits() -> None:
             )
         ]  # fmt: skip
         assert meets == feasible(rows, wanted)
-        assert found.answer == found.tree_answer
-        assert (found.answer == INFEASIBLE) == (not meets)
+        assert advice.answer == advice.tree_answer
+        assert (advice.answer == INFEASIBLE) == (not meets)
         if meets:
-            assert found.answer in {row.platform for row in meets}
-            assert not found.why[found.answer]
+            assert advice.answer in {row.platform for row in meets}
+            assert not advice.why[advice.answer]
 
 
 def test_the_best_is_the_least_cost_times_energy() -> None:
@@ -122,8 +122,8 @@ def test_normalised_is_one_for_the_best_in_either_direction() -> None:
 def test_rows_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("platform,latency_ms,energy_mj,memory_kb,accuracy,cost_usd\na,1,,3,90,\nb,2,1,,,\n")
-    found = read_platforms(path)
-    assert found[0].energy_mj is None and found[1].latency_ms == 2
+    platforms = read_platforms(path)
+    assert platforms[0].energy_mj is None and platforms[1].latency_ms == 2
     path.write_text(
         "platform,latency_ms,energy_mj,memory_kb,accuracy,cost_usd\na,-1,x,3,190,\na,nan,1,,,0\n,1,1,1,1,1\nb,1,1\n"
     )
@@ -149,24 +149,24 @@ def test_clear_cases() -> None:
     slow, fast = runs(10, 0.3, 1), runs(3, 0.1, 2)
     assert judge("−60 %", slow, fast, 0.6).verdict == "pass"
     assert judge("−75 %", slow, fast, 0.75).verdict == "fail"
-    found = judge("−60 %", slow, fast, 0.6)
-    assert found.low < 0.7 < found.high and found.low == pytest.approx(0.7, abs=0.02)
+    verdict = judge("−60 %", slow, fast, 0.6)
+    assert verdict.low < 0.7 < verdict.high and verdict.low == pytest.approx(0.7, abs=0.02)
 
 
 def test_an_interval_covers_what_is_true_as_often_as_it_says() -> None:
     covered = sum(
-        found.low <= 0.3 <= found.high
+        verdict.low <= 0.3 <= verdict.high
         for seed in range(20)
-        for found in [judge("−30 %", runs(10, 1, 2 * seed), runs(7, 0.7, 2 * seed + 1), 0.3)]
+        for verdict in [judge("−30 %", runs(10, 1, 2 * seed), runs(7, 0.7, 2 * seed + 1), 0.3)]
     )
     assert covered >= 16  # of 20 at 95 %; fewer has a chance below one in three hundred
 
 
 def test_runs_that_disagree_leave_it_undecided() -> None:
     slow, fast = runs(10, 0.1, 3), runs(9, 0.1, 4, shifts=(0.0, 0.0, 0.09))
-    found = judge("−5 %", slow, fast, 0.05)
-    assert found.low > 0.05 > min(found.runs)
-    assert found.verdict == "undecided"
+    verdict = judge("−5 %", slow, fast, 0.05)
+    assert verdict.low > 0.05 > min(verdict.runs)
+    assert verdict.verdict == "undecided"
 
 
 def test_traffic_of_fused_layers_by_hand() -> None:
@@ -191,7 +191,7 @@ def test_standard_claims_need_their_pairs() -> None:
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (make_log([[1.0 + 0.004 * place for place in range(100)]] * 3), "the latency rises by 33% over run 0"),
+        (make_log([[1.0 + 0.004 * index for index in range(100)]] * 3), "the latency rises by 33% over run 0"),
         (make_log([[1.0] * 97 + [3.0] * 3] * 3), "the slowest of a hundred take 3.0 times the median"),
         (make_log([[1.0] * 100, [1.0] * 100, [1.3] * 100]), "the medians of the runs lie 30% apart"),
         (make_log([[0.1] * 100] * 3), "the first inference of run 0 took 20 times the median"),
@@ -227,10 +227,10 @@ def test_at_its_limit_nothing_is_doubted_yet() -> None:
 def test_advice_leaves_out_what_gains_less_than_five_percent() -> None:
     left_out = 0
     for log in stored_logs().values():
-        found = attribute(log)
-        gains = [gain for gain in what_ifs(found, log) if gain.applies]
+        attribution = attribute(log)
+        gains = [gain for gain in what_ifs(attribution, log) if gain.applies]
         worth = sorted((gain for gain in gains if gain.speedup > 1.05), key=lambda gain: -gain.speedup)
-        assert [line.split(":")[0] for line in advice(found, log)] == [gain.change for gain in worth[:3]]
+        assert [line.split(":")[0] for line in advice(attribution, log)] == [gain.change for gain in worth[:3]]
         left_out += len(gains) - len(worth)
     assert left_out >= 5
 
@@ -240,15 +240,15 @@ def test_advice_leaves_out_what_gains_less_than_five_percent() -> None:
 
 def test_a_law_that_holds_is_found_and_beyond_it_nothing_is_said() -> None:
     points = [
-        PortabilityPoint(f"p{place}", "M7", "net", peak, 6.0 / peak) for place, peak in enumerate((1.0, 2.0, 4.0))
+        PortabilityPoint(f"p{index}", "M7", "net", peak, 6.0 / peak) for index, peak in enumerate((1.0, 2.0, 4.0))
     ]
     assert predict_on(points, "net", peak=3.0, core="M7").time_ms == pytest.approx(2.0)
     assert "outside" in predict_on(points, "net", peak=8.0, core="M7").refused
     assert "outside" in predict_on(points, "net", peak=0.5, core="M7").refused
     assert "no M4 was learnt from" in predict_on(points, "net", peak=2.0, core="M4").refused
     assert "only 0 other" in predict_on(points, "other", peak=2.0, core="M7").refused
-    found = {one.platform: one for one in leave_one_out(points)}
-    assert found["p1"].error == pytest.approx(0) and found["p0"].refused and found["p2"].refused
+    by_platform = {left_out.platform: left_out for left_out in leave_one_out(points)}
+    assert by_platform["p1"].error == pytest.approx(0) and by_platform["p0"].refused and by_platform["p2"].refused
     with pytest.raises(ValueError, match="`peak` must be above 0"):
         predict_on(points, "net", peak=0, core="M7")
 
@@ -266,9 +266,9 @@ def test_no_platform_is_predicted_from_itself() -> None:
 
 
 def test_enough_is_predicted_and_enough_refused() -> None:
-    found = leave_one_out(published_points())
-    errors = [abs(one.error) for one in found if one.error is not None]
+    left_out = leave_one_out(published_points())
+    errors = [abs(point.error) for point in left_out if point.error is not None]
     assert len(errors) >= 12 and 0.05 < np.median(errors) < 0.8
-    assert len({one.platform for one in found}) >= 5
-    assert all(one.refused for one in found if "M0+" in one.platform)
-    assert list(itertools.compress(found, [one.error is None and not one.refused for one in found])) == []
+    assert len({point.platform for point in left_out}) >= 5
+    assert all(point.refused for point in left_out if "M0+" in point.platform)
+    assert list(itertools.compress(left_out, [point.error is None and not point.refused for point in left_out])) == []

@@ -32,7 +32,7 @@ def test_the_function_that_takes_the_time_is_in_the_picture(tmp_path: Path) -> N
     picture = path.read_text(encoding="utf-8")
     ElementTree.fromstring(picture)
     assert "turns_and_turns" in picture
-    assert [one.name for one in path.parent.iterdir()] == ["flame.svg"]
+    assert [sibling.name for sibling in path.parent.iterdir()] == ["flame.svg"]
 
 
 def test_what_ends_before_it_is_ready_says_why_and_leaves_nothing(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ def broken(log: Log, change) -> str:
     return str(told.value)
 
 
-def edit(place: int, **values):
+def edit(index: int, **values):
     def change(lines: list[str]) -> None:
-        lines[place] = json.dumps({**json.loads(lines[place]), **values})
+        lines[index] = json.dumps({**json.loads(lines[index]), **values})
 
     return change
 
@@ -98,24 +98,24 @@ def test_five_hundred_mutations_are_refused_or_mean_a_log(log: Log) -> None:
     for _ in range(500):
         text = list(whole)
         for _ in range(draw.randint(1, 3)):
-            place = draw.randrange(len(text))
+            position = draw.randrange(len(text))
             kind = draw.randrange(4)
             if kind == 0:
-                del text[place : place + draw.randint(1, 40)]
+                del text[position : position + draw.randint(1, 40)]
             elif kind == 1:
-                text[place] = draw.choice('{}[]",:-0eN\n\x00é9')
+                text[position] = draw.choice('{}[]",:-0eN\n\x00é9')
             elif kind == 2:
-                text.insert(place, draw.choice(["null", "-1", "NaN", '"', "\n", "{}", "1e999"]))
+                text.insert(position, draw.choice(["null", "-1", "NaN", '"', "\n", "{}", "1e999"]))
             else:
-                text[place:place] = text[place : place + draw.randint(1, 60)]
+                text[position:position] = text[position : position + draw.randint(1, 60)]
         try:
-            found = parsed("".join(text))
+            read = parsed("".join(text))
         except LogFileError as told:
             refused += 1
             assert all(line.startswith("log, line ") for line in str(told).splitlines())
         else:
-            assert found.samples and found.median > 0
-            assert parsed("\n".join(found.lines()) + "\n") == found
+            assert read.samples and read.median > 0
+            assert parsed("\n".join(read.lines()) + "\n") == read
     assert refused > 300
 
 
@@ -139,5 +139,5 @@ def test_statistics_by_hand() -> None:
 
 
 def test_layers_without_a_time_are_left_out() -> None:
-    log = make_log(layers=[Sample(0, place, value, layer="b") for place, value in enumerate((3.0, 1.0, 2.0))])
+    log = make_log(layers=[Sample(0, index, value, layer="b") for index, value in enumerate((3.0, 1.0, 2.0))])
     assert log.layer_medians == {"b": 2.0}

@@ -65,9 +65,9 @@ def test_idling_is_taken_off() -> None:
 def test_layers_shorter_than_three_steps_have_no_energy() -> None:
     times = np.arange(0, 1, 0.01)
     trace = PowerTrace(times, np.full(100, 2.0))
-    found = trace.by_layer({"long": (0.1, 0.6), "short": (0.1, 0.12), "outside": (0.9, 1.5)})
-    assert found["long"] == pytest.approx(1000)
-    assert found["short"] is None and found["outside"] is None
+    energies = trace.by_layer({"long": (0.1, 0.6), "short": (0.1, 0.12), "outside": (0.9, 1.5)})
+    assert energies["long"] == pytest.approx(1000)
+    assert energies["short"] is None and energies["outside"] is None
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_counters_of_the_kernel_grow_or_say_why_not() -> None:
     with PerfCounters(("page-faults", "cycles", "moonlight")) as counters:
         before = counters.read()
         with mmap.mmap(-1, 8 << 20) as fresh:
-            for place in range(0, len(fresh), mmap.PAGESIZE):
-                fresh[place] = 1
+            for index in range(0, len(fresh), mmap.PAGESIZE):
+                fresh[index] = 1
         grown = per_run(before, counters.read())
         assert counters.missing["moonlight"] == "unknown event"
         for name in ("page-faults", "cycles"):

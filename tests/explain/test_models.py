@@ -43,25 +43,25 @@ def test_ratios_of_counters() -> None:
 
 def made(static: float, cycle: float, access: float, noise: float = 0.0) -> list[EnergySample]:
     draw = np.random.default_rng(9)
-    found = []
+    errors = []
     for _ in range(30):
         time, cycles, accesses = draw.uniform(1, 100), draw.uniform(1e4, 1e7), draw.uniform(1e3, 1e6)
         energy = static * time * 1e-3 + 1e-6 * (cycle * cycles + access * accesses)
-        found.append(EnergySample(time, cycles, accesses, energy * (1 + noise * draw.standard_normal())))
-    return found
+        errors.append(EnergySample(time, cycles, accesses, energy * (1 + noise * draw.standard_normal())))
+    return errors
 
 
 def test_the_law_that_was_put_in_comes_out() -> None:
-    found = fit_energy(made(30.0, 2.0, 7.0))
-    assert (found.static_mw, found.cycle_nj, found.access_nj) == pytest.approx((30.0, 2.0, 7.0))
-    assert found.held_out < 1e-9
-    assert found.energy(10, 1e6, 1e5) == pytest.approx(0.3 + 2.0 + 0.7)
+    energies = fit_energy(made(30.0, 2.0, 7.0))
+    assert (energies.static_mw, energies.cycle_nj, energies.access_nj) == pytest.approx((30.0, 2.0, 7.0))
+    assert energies.held_out < 1e-9
+    assert energies.energy(10, 1e6, 1e5) == pytest.approx(0.3 + 2.0 + 0.7)
 
 
 def test_noise_shows_in_the_error_of_what_was_left_out_and_no_part_is_negative() -> None:
-    found = fit_energy(made(30.0, 2.0, 0.0, noise=0.1))
-    assert 0.04 < found.held_out < 0.15
-    assert min(found.static_mw, found.cycle_nj, found.access_nj) >= 0
+    energies = fit_energy(made(30.0, 2.0, 0.0, noise=0.1))
+    assert 0.04 < energies.held_out < 0.15
+    assert min(energies.static_mw, energies.cycle_nj, energies.access_nj) >= 0
 
 
 def test_too_few_or_wrong_samples() -> None:

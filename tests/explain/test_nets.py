@@ -20,9 +20,9 @@ def answer(backend: str, name: str, format: str) -> np.ndarray:
         pytest.skip(reason)
     runner.setup(subject, 1)
     assert runner.run_inference() > 0
-    found = runner.output()
+    output = runner.output()
     runner.close()
-    return found
+    return output
 
 
 @pytest.mark.parametrize("name", NETS)

@@ -66,11 +66,11 @@ def test_five_hundred_mutations() -> None:
     for _ in range(500):
         letters = list(text)
         for _ in range(draw.randint(1, 4)):
-            place = draw.randrange(len(letters))
+            position = draw.randrange(len(letters))
             if draw.random() < 0.5:
-                letters[place] = draw.choice("0123456789,-.\n[]mx\x00é")
+                letters[position] = draw.choice("0123456789,-.\n[]mx\x00é")
             else:
-                del letters[place : place + draw.randint(1, 12)]
+                del letters[position : position + draw.randint(1, 12)]
         try:
             capture = read_capture("".join(letters).split("\n"))
         except LogFileError as told:

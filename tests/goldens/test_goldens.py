@@ -60,8 +60,8 @@ def numbers(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[obje
             if key not in _PROSE:
                 yield from numbers(inner, (*path, key))
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from numbers(inner, (*path, place))
+        for index, inner in enumerate(value):
+            yield from numbers(inner, (*path, index))
     elif _NUMBER.search(str(value)) and path[-1] != "uncertainty":
         yield path
 
@@ -75,8 +75,8 @@ def mutant(document: dict, path: tuple[object, ...]) -> dict:
         inner = inner[key]
     before = inner[last]
 
-    def raised(found: re.Match[str]) -> str:
-        value = float(found.group())
+    def raised(match: re.Match[str]) -> str:
+        value = float(match.group())
         return str(int(value) + 1) if value == int(value) and value < 1000 else f"{1.09 * value:.9g}"
 
     text = _NUMBER.sub(raised, str(before), count=1)

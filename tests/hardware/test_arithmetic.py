@@ -55,8 +55,8 @@ def bus(kind: str) -> float | None:
     ],
 )
 def test_the_words_for_a_bus_are_read(kind: str, gigabytes: float | None) -> None:
-    found = bus(kind)
-    assert found is gigabytes is None or isclose(found, gigabytes * 1e9)
+    bits = bus(kind)
+    assert bits is gigabytes is None or isclose(bits, gigabytes * 1e9)
 
 
 def test_memory_moves_what_its_width_and_rate_give() -> None:
@@ -84,10 +84,10 @@ def product(clause: str) -> float | None:
         factors = [re.match(r"([\d,]*\d\.?\d*)\s*([A-Za-z/]*)", factor.strip()) for factor in term.split(" x ")]
         if len(factors) < 2 or not all(factors):
             return None
-        found = [factor for factor in factors if factor]
-        if not any(factor.group(2) in UNITS for factor in found):
+        given = [factor for factor in factors if factor]
+        if not any(factor.group(2) in UNITS for factor in given):
             return None
-        total += prod(_number(factor.group(1)) * UNITS.get(factor.group(2), 1.0) for factor in found)
+        total += prod(_number(factor.group(1)) * UNITS.get(factor.group(2), 1.0) for factor in given)
     return total
 
 
@@ -111,13 +111,15 @@ def test_what_a_note_multiplies_out_is_the_peak_beside_it() -> None:
             written, unit = value.split()
             scale = {"TFLOP/s": 1e12, "TOP/s": 1e12, "GFLOP/s": 1e9, "GOP/s": 1e9, "MFLOP/s": 1e6, "MOP/s": 1e6}
             for clause in re.split(r"[;:]|, ", note):
-                found = product(clause)
-                if found is None:
+                computed = product(clause)
+                if computed is None:
                     continue
                 read += 1
                 at = f"{path.stem}/{name}"
                 near = ROUNDED_UP.get(at, 0.01)
-                assert isclose(found, float(written) * scale[unit], rel_tol=near), f"{at}: {clause} makes {found:.4g}"
+                assert isclose(computed, float(written) * scale[unit], rel_tol=near), (
+                    f"{at}: {clause} makes {computed:.4g}"
+                )
     assert read >= 200, "notes are no longer read"
 
 

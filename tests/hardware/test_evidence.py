@@ -33,15 +33,15 @@ FLOOR_JUDGED = 0.40
 def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> None:
     """Verified: the value was read in a primary source (the maker's text or code, or what the device reports of
     itself), or follows by arithmetic from values that were."""
-    found = facts_in_use.in_use()
-    assert len(found.used) >= 20
-    assert found.share >= FLOOR, str(found.table())
+    in_use = facts_in_use.in_use()
+    assert len(in_use.used) >= 20
+    assert in_use.share >= FLOOR, str(in_use.table())
 
 
 def test_what_claims_about_our_errors_lean_on_is_counted_too(facts_in_use) -> None:
-    found = evidence(facts_in_use.judged(), Hardware)
-    assert len(found.used) >= 20
-    assert found.share >= FLOOR_JUDGED, str(found.table())
+    judged = evidence(facts_in_use.judged(), Hardware)
+    assert len(judged.used) >= 20
+    assert judged.share >= FLOOR_JUDGED, str(judged.table())
 
 
 TOY = """\
@@ -75,10 +75,10 @@ def test_arithmetic_over_a_verified_text_is_verified_and_nothing_else_is(tmp_pat
         "memory/SRAM/usable": "unverified",
     }
     names = ["Toy/memory/DRAM/bandwidth", "Toy/memory/DRAM/capacity", "Toy/memory/DRAM/bandwidth", "GPT2_PARAMS"]
-    found = evidence(names, [toy])
-    assert (len(found.used), len(found.verified), found.share) == (2, 1, 0.5)
-    assert found.lacking == (("Toy/memory/DRAM/capacity", "secondary", "A text that was told to us"),)
-    assert "1 of 2 values in use are verified (50%)" in str(found.table())
+    judged = evidence(names, [toy])
+    assert (len(judged.used), len(judged.verified), judged.share) == (2, 1, 0.5)
+    assert judged.lacking == (("Toy/memory/DRAM/capacity", "secondary", "A text that was told to us"),)
+    assert "1 of 2 values in use are verified (50%)" in str(judged.table())
     assert evidence([], [toy]).share == 1
 
 

@@ -38,11 +38,11 @@ def test_each_criterion_splits_the_catalogue_in_two() -> None:
         ({"until": 2019}, lambda d: d.release_year < 2020),
         ({"min_bandwidth": Q_(2, "TB/s")}, lambda d: d.memory_bw.m_as("GB/s") >= 2000),
     ):
-        found = set(ids(**criterion))
-        assert found and found < everything
+        chosen = set(ids(**criterion))
+        assert chosen and chosen < everything
         for device in Hardware:
             with_bandwidth = device.memory[device.main_memory]._bandwidth is not None
-            assert (device.id in found) == (
+            assert (device.id in chosen) == (
                 fits(device) if with_bandwidth or "min_bandwidth" not in criterion else False
             )
 

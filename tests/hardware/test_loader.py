@@ -93,9 +93,9 @@ def faults(tmp_path: Path, text: str | bytes) -> list[tuple[int | None, str]]:
         load_device(path)
     told = []
     for line in str(caught.value).splitlines():
-        found = re.fullmatch(rf"{re.escape(str(path))}(?::(\d+))?: (.+)", line)
-        assert found, f"a fault without its file: {line}"
-        told.append((int(found.group(1)) if found.group(1) else None, found.group(2)))
+        match = re.fullmatch(rf"{re.escape(str(path))}(?::(\d+))?: (.+)", line)
+        assert match, f"a fault without its file: {line}"
+        told.append((int(match.group(1)) if match.group(1) else None, match.group(2)))
     return told
 
 
@@ -367,9 +367,9 @@ def mutate(text: str, rng: random.Random) -> str:
         key, colon, _ = lines[at].partition(": ")
         lines[at] = f"{key}{colon}{rng.choice(NASTY)}\n"
     else:
-        place = rng.randrange(len(lines[at]))
+        position = rng.randrange(len(lines[at]))
         piece = rng.choice([*NASTY, "", "", rng.choice("{}[]:,'\"-\n ")])
-        lines[at] = lines[at][:place] + piece + lines[at][place + (not piece or rng.random() < 0.5) :]
+        lines[at] = lines[at][:position] + piece + lines[at][position + (not piece or rng.random() < 0.5) :]
     return "".join(lines)
 
 
@@ -416,10 +416,10 @@ def _on_a_field(replacement: str, message: str):
         fields = list(FIELD.finditer(line))
         if not fields or line.startswith("  node:"):  # the name of a process is text
             return None
-        found = rng.choice(fields)
-        number, _, unit = found.group(1).strip('"').partition(" ")
-        parts = {"number": number, "unit": f" {unit}" if unit else "", "source": found.group(2)}
-        return line[: found.start()] + replacement.format(**parts) + line[found.end() :], message
+        field = rng.choice(fields)
+        number, _, unit = field.group(1).strip('"').partition(" ")
+        parts = {"number": number, "unit": f" {unit}" if unit else "", "source": field.group(2)}
+        return line[: field.start()] + replacement.format(**parts) + line[field.end() :], message
 
     return apply
 
@@ -427,9 +427,9 @@ def _on_a_field(replacement: str, message: str):
 def _another_precision(line: str, rng: random.Random) -> tuple[str, str] | None:
     if line.startswith("headline: "):
         return "headline: int1", "'int1' has no peak in this file"
-    found = re.match(r"  (fp64|fp16|bf16|fp8|int8): \{(?:matrix|vector)", line)
+    match = re.match(r"  (fp64|fp16|bf16|fp8|int8): \{(?:matrix|vector)", line)
     wrong = rng.choice(("fp61", "FP16", "bf61", "int7"))
-    return (line.replace(found.group(1), wrong, 1), f"unknown key {wrong!r}") if found else None
+    return (line.replace(match.group(1), wrong, 1), f"unknown key {wrong!r}") if match else None
 
 
 TOGETHER = {
@@ -486,7 +486,7 @@ def test_named_mutations_are_each_told_with_their_line(tmp_path: Path) -> None:
         for line, message in wanted:
             # Two keys may be misspelt alike: the second is then a double before it is unknown.
             either = (message, message.replace("unknown key", "duplicate key"))
-            assert any(line in (None, where) and any(one in said for one in either) for where, said in told), (
+            assert any(line in (None, where) and any(words in said for words in either) for where, said in told), (
                 line,
                 message,
                 told,

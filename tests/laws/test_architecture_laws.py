@@ -65,22 +65,22 @@ def seconds(result: ArchitectureResult) -> float:
 @settings(max_examples=120)
 def test_no_operator_beats_the_roofline_nor_the_design_power(case: tuple[Device, Operator], overlap: bool) -> None:
     device, operator = case
-    found = architecture(device, operator, Mapping(overlap=overlap))
-    assert seconds(found) >= roofline(device, operator, Mapping(overlap=overlap)).time.m_as("s") * ALMOST
+    result = architecture(device, operator, Mapping(overlap=overlap))
+    assert seconds(result) >= roofline(device, operator, Mapping(overlap=overlap)).time.m_as("s") * ALMOST
     if device._tdp is not None:
-        assert found.spent.m_as("J") <= device.tdp.m_as("W") * seconds(found) / ALMOST
-    assert found.moved[device.main_memory].m_as("byte") >= operator.data.m_as("byte") * ALMOST
+        assert result.spent.m_as("J") <= device.tdp.m_as("W") * seconds(result) / ALMOST
+    assert result.moved[device.main_memory].m_as("byte") >= operator.data.m_as("byte") * ALMOST
 
 
 @given(cases(), st.booleans())
 def test_parts_sum_to_the_whole(case: tuple[Device, Operator], overlap: bool) -> None:
     device, operator = case
-    found = architecture(device, operator, Mapping(overlap=overlap), launch_overhead=Q_(1, "us"))
-    assert math.isclose(sum(part.m_as("s") for part in found.parts.values()), seconds(found), rel_tol=1e-12)
-    energy = sum(part.m_as("J") for part in found.energy.values())
-    assert math.isclose(energy, found.spent.m_as("J"), rel_tol=1e-12)
-    assert min(part.magnitude for part in (*found.parts.values(), *found.energy.values())) >= 0
-    bytes_by_level = [moved.m_as("byte") for moved in found.moved.values()]
+    result = architecture(device, operator, Mapping(overlap=overlap), launch_overhead=Q_(1, "us"))
+    assert math.isclose(sum(part.m_as("s") for part in result.parts.values()), seconds(result), rel_tol=1e-12)
+    energy = sum(part.m_as("J") for part in result.energy.values())
+    assert math.isclose(energy, result.spent.m_as("J"), rel_tol=1e-12)
+    assert min(part.magnitude for part in (*result.parts.values(), *result.energy.values())) >= 0
+    bytes_by_level = [moved.m_as("byte") for moved in result.moved.values()]
     assert bytes_by_level == sorted(bytes_by_level), "what leaves the chip's inside has come from its outside"
 
 
@@ -111,10 +111,10 @@ def test_a_larger_batch_never_takes_less_time_or_fewer_bytes(
         (elementwise(m * n, 2, precision=name), elementwise(m * n * times, 2, precision=name)),
     ]
     for smaller, larger in pairs:
-        one, more = architecture(device, smaller), architecture(device, larger)
-        assert seconds(one) <= seconds(more) / ALMOST
+        less, more = architecture(device, smaller), architecture(device, larger)
+        assert seconds(less) <= seconds(more) / ALMOST
         if device is not WITHOUT_CACHE:  # there the tile of least time decides the bytes, too
-            assert one.moved[device.main_memory].m_as("byte") <= more.moved[device.main_memory].m_as("byte") / ALMOST
+            assert less.moved[device.main_memory].m_as("byte") <= more.moved[device.main_memory].m_as("byte") / ALMOST
 
 
 @given(cases(), st.floats(1, 50))
@@ -154,17 +154,17 @@ def test_the_order_of_operators_changes_no_total(device: Device, random: object)
     listed += [softmax(100, 100, name), depthwise_conv2d(1, 32, 14, precision=name)]
     mixed = list(listed)
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    one, other = (architecture(device, Network("network", tuple(each))) for each in (listed, mixed))
-    assert one.time == other.time and one.spent == other.spent and one.moved == other.moved
-    assert one.parts == other.parts and one.bound_by == other.bound_by
+    in_order, other = (architecture(device, Network("network", tuple(each))) for each in (listed, mixed))
+    assert in_order.time == other.time and in_order.spent == other.spent and in_order.moved == other.moved
+    assert in_order.parts == other.parts and in_order.bound_by == other.bound_by
 
 
 @given(cases(profiles))
 def test_a_chain_of_equal_operators_takes_as_long_as_one_as_often(case: tuple[Device, Operator]) -> None:
     device, operator = case
-    one, four = architecture(device, operator), architecture(device, Network("four", (operator,) * 4))
-    assert seconds(four) == pytest.approx(4 * seconds(one), rel=1e-12)
-    assert four.spent.m_as("J") == pytest.approx(4 * one.spent.m_as("J"), rel=1e-12)
+    single, four = architecture(device, operator), architecture(device, Network("four", (operator,) * 4))
+    assert seconds(four) == pytest.approx(4 * seconds(single), rel=1e-12)
+    assert four.spent.m_as("J") == pytest.approx(4 * single.spent.m_as("J"), rel=1e-12)
 
 
 @given(cases(profiles))

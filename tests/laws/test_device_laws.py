@@ -64,9 +64,9 @@ def test_links_are_per_direction(device: Device) -> None:
         if link._per_direction is None:
             continue
         assert_quantity_close(link.both_directions, 2 * link.per_direction)
-        found = re.fullmatch(r"NVLink (\d)", link.kind)
-        if found:
-            full = Q_({1: 80, 2: 150, 3: 300, 4: 450, 5: 900}[int(found.group(1))], "GB/s")
+        match = re.fullmatch(r"NVLink (\d)", link.kind)
+        if match:
+            full = Q_({1: 80, 2: 150, 3: 300, 4: 450, 5: 900}[int(match.group(1))], "GB/s")
             assert_quantity_close(link.per_direction, full)
 
 
@@ -88,10 +88,10 @@ SAME_CHIP = {
 
 @pytest.mark.parametrize("pair", SAME_CHIP, ids="-".join)
 def test_modules_of_one_chip_differ_only_where_the_sources_say_so(pair: tuple[str, str]) -> None:
-    one, other = (
+    first, other = (
         {value.facts[0].name.partition("/")[2]: value for value in Hardware[name].recorded()} for name in pair
     )
-    differing = {name for name in one.keys() & other.keys() if one[name] != other[name]}
+    differing = {name for name in first.keys() & other.keys() if first[name] != other[name]}
     assert differing, "two names for one device"
     assert {name for name in differing if not re.fullmatch(SAME_CHIP[pair], name)} == set()
 

@@ -40,14 +40,14 @@ def nest_of(device: Device) -> LoopNest:
 def arithmetic(device: Device, precision: str) -> dict[str, float]:
     """Return pJ of one multiply-accumulate by every model that can price the device."""
     product = gemm(M, N, K, precision)
-    found = {
+    energies = {
         "architecture": architecture(device, product).energy["compute"].m_as("pJ"),
         "dataflow": nest_cost(device, product, nest_of(device)).figures["arithmetic energy"].m_as("pJ"),
         "systolic": energy_systolic(
             count_systolic(M, N, K, 8, 8), precision, energies=Energies.of(device)
         )["arithmetic"].m_as("pJ"),
     }  # fmt: skip
-    return {model: energy / (M * N * K) for model, energy in found.items()}
+    return {model: energy / (M * N * K) for model, energy in energies.items()}
 
 
 @each_case
@@ -61,9 +61,9 @@ def test_a_multiply_accumulate_costs_the_same_in_every_model(device: Device, pre
 def test_a_byte_of_main_memory_costs_the_same_in_every_model(device: Device, precision: str) -> None:
     product, machine = gemm(M, N, K, precision), view(device)
     price = Energies.of(device).byte(machine.main).value.m_as("pJ/byte")
-    found = architecture(device, product)
-    main = found.moved[machine.main.name].m_as("byte")
-    assert found.energy["off-chip"].m_as("pJ") == pytest.approx(price * main, rel=1e-9)
+    result = architecture(device, product)
+    main = result.moved[machine.main.name].m_as("byte")
+    assert result.energy["off-chip"].m_as("pJ") == pytest.approx(price * main, rel=1e-9)
     nest = nest_cost(device, product, nest_of(device))
     name = hierarchy(device, levels=1).inner[0]
     inside = Energies.of(device).byte(machine.level(name)).value.m_as("pJ/byte")

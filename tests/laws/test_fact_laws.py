@@ -172,10 +172,10 @@ def quantities(value: object, path: str = "", depth: int = 3) -> dict[str, Quant
     if isinstance(value, Mapping):
         parts = [(f"{path}[{name}]", part) for name, part in value.items()]
     elif isinstance(value, tuple) and depth:
-        parts = [(f"{path}[{place}]", part) for place, part in enumerate(value[:3])]
+        parts = [(f"{path}[{index}]", part) for index, part in enumerate(value[:3])]
     elif is_dataclass(value) and depth:
         parts = [(f"{path}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)]
-    return {way: found for name, part in parts for way, found in quantities(part, name, depth - 1).items()}
+    return {way: quantity for name, part in parts for way, quantity in quantities(part, name, depth - 1).items()}
 
 
 def analysed(device, batch: int, name: str):
@@ -209,7 +209,7 @@ def test_no_read_is_hidden(model: str) -> None:
                     except (ArgumentError, UnknownNameError):
                         continue  # too small a room, or no power left
                 moved = {way for way, old in before.items() if way in after and after[way].magnitude != old.magnitude}
-                hidden = [way for way in moved if fact not in {one.name for one in before[way].facts}]
+                hidden = [way for way in moved if fact not in {fact.name for fact in before[way].facts}]
                 assert not hidden, (*where, factor, hidden)
     assert tried
 
@@ -248,12 +248,12 @@ def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
             break
         net = network(name, batch, device.headline)
         try:
-            found = analyse(device, net)
+            analysis = analyse(device, net)
         except (ArgumentError, UnknownNameError):
             continue
         tried += 1
         draw = random.Random(f"{SEED}{device.id}{name}{batch}")
-        facts = [fact.name for fact in found.facts]
+        facts = [fact.name for fact in analysis.facts]
         for fact in draw.sample(facts, min(4, len(facts))):
             factor = draw.choice(FACTORS)
             with perturbed(fact, factor):
@@ -261,10 +261,11 @@ def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
             where = (f"seed {SEED}", device.id, name, batch, fact, factor)
             assert again.estimate.magnitude * ROOM >= again.bound.magnitude, where
             assert all(
-                one.estimate.magnitude * ROOM >= one.bound.magnitude and math.isfinite(one.estimate.magnitude)
-                for one in again.operators
+                operator.estimate.magnitude * ROOM >= operator.bound.magnitude
+                and math.isfinite(operator.estimate.magnitude)
+                for operator in again.operators
             ), where
-            ratio = again.estimate.magnitude / found.estimate.magnitude
+            ratio = again.estimate.magnitude / analysis.estimate.magnitude
             least, most = min(factor, 1 / factor), max(factor, 1 / factor)
             assert least / ROOM <= ratio <= most * ROOM, where
             moved += ratio != 1

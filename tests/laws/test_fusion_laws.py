@@ -53,27 +53,27 @@ def graphs(draw: st.DrawFn) -> OperatorGraph:
     count = draw(st.integers(1, 14))
     values = [Value("x", "input", 64, (4, 4)), Value("y", "input", 64, (4, 4))]
     alive, names, consumers = [0, 1], [], {0: [], 1: []}
-    for place in range(count):
+    for index in range(count):
         kind = draw(st.sampled_from(sorted(KINDS)))
         _, _, wanted, has_weight = KINDS[kind]
         recent = alive[-3:] if draw(st.booleans()) else alive
         taken = draw(st.lists(st.sampled_from(recent), min_size=1, max_size=wanted, unique=True))
         for value in taken:
-            consumers[value].append(place)
+            consumers[value].append(index)
         if has_weight:
-            values.append(Value(f"w{place}", "weight", 16, (4,)))
-            consumers[len(values) - 1] = [place]
+            values.append(Value(f"w{index}", "weight", 16, (4,)))
+            consumers[len(values) - 1] = [index]
         overwrites = taken[0] if kind.endswith("_") else None
         if overwrites is not None:
             alive.remove(overwrites)
         alive.append(len(values))
         consumers[len(values)] = []
-        values.append(Value(f"v{place}", "made", 64, (4, 4), "", place, (), False, overwrites))
-        names.append((f"{kind}{place}", kind))
+        values.append(Value(f"v{index}", "made", 64, (4, 4), "", index, (), False, overwrites))
+        names.append((f"{kind}{index}", kind))
     returned = {value for value in alive if draw(st.integers(0, 5)) == 0} | {len(values) - 1}
     values = [
-        replace(value, consumers=tuple(consumers[place]), output=place in returned)
-        for place, value in enumerate(values)
+        replace(value, consumers=tuple(consumers[index]), output=index in returned)
+        for index, value in enumerate(values)
     ]
     return OperatorGraph("random", tuple(operator(*name) for name in names), tuple(values))
 
@@ -81,8 +81,8 @@ def graphs(draw: st.DrawFn) -> OperatorGraph:
 def reachable(graph: OperatorGraph) -> list[set[int]]:
     """For each operator, all that must have run before it."""
     before: list[set[int]] = []
-    for place in range(len(graph)):
-        waits = graph.waits_for(place)
+    for index in range(len(graph)):
+        waits = graph.waits_for(index)
         before.append(set(waits).union(*(before[other] for other in waits)) if waits else set())
     return before
 
@@ -91,10 +91,10 @@ def shuffled(graph: OperatorGraph, dice: list[float]) -> OperatorGraph:
     """Return the same graph with its operators listed in another order in which they can run."""
     left, order = set(range(len(graph))), []
     for chance in dice[: len(graph)]:
-        ready = sorted(place for place in left if not left.intersection(graph.waits_for(place)))
+        ready = sorted(operator for operator in left if not left.intersection(graph.waits_for(operator)))
         order.append(ready[int(chance * len(ready))])
         left.remove(order[-1])
-    new = {old: place for place, old in enumerate(order)}
+    new = {old: index for index, old in enumerate(order)}
     values = tuple(
         replace(
             value,
@@ -109,9 +109,9 @@ def shuffled(graph: OperatorGraph, dice: list[float]) -> OperatorGraph:
 def crossing(graph: OperatorGraph, group: FusionGroup) -> int:
     """Return the bytes that cross the border of a group, one value after the other."""
     inside, moved = set(group.members), 0
-    for place, value in enumerate(graph.values):
+    for index, value in enumerate(graph.values):
         users, made_here = set(value.consumers), value.producer in inside
-        if made_here and (users - inside or not users or place in graph.lasting):
+        if made_here and (users - inside or not users or index in graph.lasting):
             moved += value.bytes
         if not made_here and users & inside:
             moved += value.bytes
@@ -152,8 +152,8 @@ def test_bytes_never_rise_and_are_those_that_cross(graph: OperatorGraph) -> None
             assert group.saved == alone - moved > 0
         if group.pattern not in KEEPING:
             assert len(group.swallowed) == len(group.members) - 1, "every value but the last stays inside"
-        for place in group.swallowed:
-            value = graph.values[place]
+        for tensor in group.swallowed:
+            value = graph.values[tensor]
             assert not value.output
             assert {value.producer, *value.consumers} <= set(group.members)
 
@@ -177,10 +177,10 @@ def test_members_of_a_group_hang_together(graph: OperatorGraph) -> None:
 def test_the_order_of_independent_operators_makes_no_difference(graph: OperatorGraph, dice: list[float]) -> None:
     other = shuffled(graph, dice)
 
-    def named(one: OperatorGraph) -> set[tuple[str, frozenset[str], int]]:
+    def named(graph: OperatorGraph) -> set[tuple[str, frozenset[str], int]]:
         return {
-            (group.pattern, frozenset(one.operators[member].name for member in group.members), group.saved)
-            for group in find_groups(one, DEFAULT_PATTERNS)
+            (group.pattern, frozenset(graph.operators[member].name for member in group.members), group.saved)
+            for group in find_groups(graph, DEFAULT_PATTERNS)
         }
 
     assert named(graph) == named(other)
@@ -193,7 +193,7 @@ def test_more_patterns_never_move_more_than_none(graph: OperatorGraph) -> None:
         return sum(traffic_of(graph, group.members).moved for group in find_groups(graph, patterns))
 
     nothing = moved(())
-    assert nothing == sum(crossing(graph, FusionGroup("", (place,))) for place in range(len(graph)))
+    assert nothing == sum(crossing(graph, FusionGroup("", (index,))) for index in range(len(graph)))
     for pattern in DEFAULT_PATTERNS:
         assert moved((pattern,)) <= nothing
     assert moved(DEFAULT_PATTERNS) <= nothing
@@ -209,7 +209,7 @@ def test_a_tie_between_two_branches_is_not_decided_by_the_list() -> None:
     for first, second in (("a", "b"), ("b", "a")):
         operators = [operator(f"{branch} {kind}", kind) for branch in (first, second) for kind in ("conv", "norm")]
         x = Value("x", "input", 64, (4, 4), consumers=(0, 2))
-        weights = [Value(f"w{place}", "weight", 16, (4,), consumers=(place,)) for place in range(4)]
+        weights = [Value(f"w{index}", "weight", 16, (4,), consumers=(index,)) for index in range(4)]
         chain = [made("0", 0, 1), made("1", 1, 4), made("2", 2, 3), made("3", 3, 4), made("4", 4, 5)]
         operators += [operator("sum", "add"), operator("rectifier", "relu")]
         values = (x, *weights, *chain, made("5", 5, output=True))
@@ -239,21 +239,21 @@ def test_two_groups_that_would_wait_for_each_other_are_not_made() -> None:
 @settings(max_examples=30, deadline=None)
 def test_a_chain_saves_what_the_law_says(length: int, returned: int) -> None:
     """n operators: 2n passes become 2; each result that is returned on the way starts a new kernel."""
-    kept = {place * length // (returned + 1) for place in range(1, returned + 1)} - {0, length}
+    kept = {index * length // (returned + 1) for index in range(1, returned + 1)} - {0, length}
     values = [Value("v0", "input", 64, (4, 4), consumers=(0,))]
     values += [
         Value(
-            f"v{place}",
+            f"v{index}",
             "made",
             64,
             (4, 4),
-            producer=place - 1,
-            consumers=(place,) if place < length else (),
-            output=place in kept or place == length,
+            producer=index - 1,
+            consumers=(index,) if index < length else (),
+            output=index in kept or index == length,
         )
-        for place in range(1, length + 1)
+        for index in range(1, length + 1)
     ]
-    graph = OperatorGraph("chain", tuple(operator(f"relu{place}", "relu") for place in range(length)), tuple(values))
+    graph = OperatorGraph("chain", tuple(operator(f"relu{index}", "relu") for index in range(length)), tuple(values))
     groups = find_groups(graph, DEFAULT_PATTERNS)
     assert len(groups) == len(kept) + 1
     assert sum(traffic_of(graph, group.members).moved for group in groups) == 128 * len(groups)

@@ -78,13 +78,16 @@ PICTURES = [name for name in NAMES if zoo.entry(name).image and not name.startsw
 @pytest.mark.parametrize("name", drawn(PICTURES, 3, "kernels of pictures"))
 def test_kernels_of_a_graph_are_those_that_are_written_down(name: str) -> None:
     """Found along the edges, or counted as appended; an addition goes with either of two convolutions."""
-    found, written = kernels(name, 3), zoo.entry(name).build(batch=3, precision="fp16", whole=True)
+    lowered, written = kernels(name, 3), zoo.entry(name).build(batch=3, precision="fp16", whole=True)
     rows = [
-        Counter((one.kind, one.parameters, float(one.data.m_as("byte")), one.products) for one in network)
-        for network in (found, written)
+        Counter(
+            (operator.kind, operator.parameters, float(operator.data.m_as("byte")), operator.products)
+            for operator in network
+        )
+        for network in (lowered, written)
     ]
     assert rows[0] == rows[1]
-    assert (found.flops, found.weights) == (written.flops, written.weights)
+    assert (lowered.flops, lowered.weights) == (written.flops, written.weights)
 
 
 @pytest.mark.parametrize("name", drawn(list(FACTORIES), 3, "factories"))
@@ -108,10 +111,10 @@ def test_a_file_of_onnx_is_timed_as_the_code_that_it_was_written_from(tmp_path: 
 @pytest.mark.parametrize("name", drawn(["lstm-lm", "detr-r50", "lenet5", "small-cnn", *NAMES], 5, "carried"))
 def test_kernels_keep_all_work_and_move_no_more_than_fused_ones(name: str) -> None:
     work = load(name, batch=3)
-    fused, found = fuse(work), as_kernels(work)
-    assert (found.macs, found.flops) == (work.macs, work.flops)
-    assert sum(one.parameters for one in found) == sum(one.parameters for one in work)
-    assert found.data <= fused.data and len(found) <= len(fused)
+    fused, lowered = fuse(work), as_kernels(work)
+    assert (lowered.macs, lowered.flops) == (work.macs, work.flops)
+    assert sum(operator.parameters for operator in lowered) == sum(operator.parameters for operator in work)
+    assert lowered.data <= fused.data and len(lowered) <= len(fused)
 
 
 def timed(module: torch.nn.Module, *shape: int) -> Network:
@@ -139,7 +142,7 @@ def test_what_spreads_is_a_kernel_of_its_own() -> None:
 
 def test_a_network_without_products_is_made_of_its_operators() -> None:
     module = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Softmax(-1))
-    assert [one.kind for one in timed(module, 8, 64)] == ["normalisation", "softmax"]
+    assert [operator.kind for operator in timed(module, 8, 64)] == ["normalisation", "softmax"]
 
 
 class Heads(torch.nn.Module):
@@ -154,7 +157,7 @@ class Heads(torch.nn.Module):
 
 
 def test_layers_that_read_one_tensor_are_one_product() -> None:
-    (one,) = timed(Heads(), 8, 32)
-    assert (one.shape["m"], one.shape["n"], one.shape["k"]) == (8, 64, 32)
-    assert one.data.m_as("byte") == 4 * (8 * 32 + 32 * 64 + 8 * 64)
-    assert one.parameters == 32 * 64 + 64
+    (attention,) = timed(Heads(), 8, 32)
+    assert (attention.shape["m"], attention.shape["n"], attention.shape["k"]) == (8, 64, 32)
+    assert attention.data.m_as("byte") == 4 * (8 * 32 + 32 * 64 + 8 * 64)
+    assert attention.parameters == 32 * 64 + 64

@@ -24,17 +24,17 @@ def graphs(draw: st.DrawFn, largest: int = 12) -> OperatorGraph:
     """Operators that read some of what was made before; each makes one value, or two."""
     number = draw(st.integers(1, largest))
     values = [Value("x", "input", draw(st.integers(0, 300)), consumers=(0,))]
-    for one in range(number):
+    for index in range(number):
         for part in range(draw(st.integers(1, 2))):
-            later = st.sets(st.integers(one + 1, number - 1), max_size=3) if one + 1 < number else st.just(set())
+            later = st.sets(st.integers(index + 1, number - 1), max_size=3) if index + 1 < number else st.just(set())
             values.append(
                 Value(
-                    f"v{one}.{part}",
+                    f"v{index}.{part}",
                     "made",
                     draw(st.integers(0, 300)),
                     (1,),
                     "int8",
-                    one,
+                    index,
                     tuple(sorted(draw(later))),
                     draw(st.booleans()),
                 )
@@ -50,9 +50,9 @@ def disjoint(plan: MemoryPlan) -> bool:
     """No two buffers in use at one step share a byte, tried byte by byte."""
     for step in range(len(plan.liveness.steps)):
         used: set[int] = set()
-        for one in plan.placements:
-            if one.first <= step <= one.last:
-                mine = set(range(one.offset, one.offset + one.bytes))
+        for buffer in plan.placements:
+            if buffer.first <= step <= buffer.last:
+                mine = set(range(buffer.offset, buffer.offset + buffer.bytes))
                 if used & mine:
                     return False
                 used |= mine
@@ -67,7 +67,9 @@ def test_the_peak_lies_between_the_fullest_step_and_the_sum(
     assert plan.liveness.largest_live <= plan.lower_bound <= plan.peak <= plan.sum
     assert plan.proved == (plan.peak == plan.lower_bound)
     assert disjoint(plan)
-    assert all(one.offset % alignment.magnitude == 0 == one.bytes % alignment.magnitude for one in plan.placements)
+    assert all(
+        buffer.offset % alignment.magnitude == 0 == buffer.bytes % alignment.magnitude for buffer in plan.placements
+    )
     again = plan_memory(graph, strategy=strategy, alignment=alignment, in_place=in_place, inputs=inputs)
     assert again == plan, "the same every time"
 
@@ -75,16 +77,16 @@ def test_the_peak_lies_between_the_fullest_step_and_the_sum(
 @given(graphs())
 def test_lifetimes_are_what_a_run_would_see(graph: OperatorGraph) -> None:
     """Reference counting, as an interpreter does it: free a value when its last reader is done."""
-    found = liveness(graph)
+    lifetimes = liveness(graph)
     held: dict[int, int] = {}
     for step in range(len(graph)):
-        for place in graph.outputs_of[step]:
-            held[place] = graph.values[place].bytes
-        assert found.live[step] == sum(held.values())
-        for place in list(held):
-            value = graph.values[place]
+        for value_index in graph.outputs_of[step]:
+            held[value_index] = graph.values[value_index].bytes
+        assert lifetimes.live[step] == sum(held.values())
+        for value_index in list(held):
+            value = graph.values[value_index]
             if not value.output and all(user <= step for user in value.consumers):
-                del held[place]
+                del held[value_index]
 
 
 @given(graphs(8), st.booleans())
@@ -104,11 +106,11 @@ def orders(graph: OperatorGraph) -> list[tuple[int, ...]]:
 
 @given(graphs(5))
 def test_the_lean_order_is_the_best_of_all(graph: OperatorGraph) -> None:
-    found = lean_order(graph)
-    assert found.proved
-    assert found.largest_live == min(liveness(graph, order=order).largest_live for order in orders(graph))
+    lean = lean_order(graph)
+    assert lean.proved
+    assert lean.largest_live == min(liveness(graph, order=order).largest_live for order in orders(graph))
     bounded = lean_order(graph, limit=1, width=2)
-    assert found.largest_live <= bounded.largest_live <= bounded.before
+    assert lean.largest_live <= bounded.largest_live <= bounded.before
     assert liveness(graph, order=bounded.order).largest_live == bounded.largest_live
 
 
@@ -118,26 +120,26 @@ times = st.lists(st.floats(0, 10), min_size=12, max_size=12)
 @given(graphs(), times, st.integers(1, 4))
 def test_schedules_keep_their_bounds(graph: OperatorGraph, drawn: list[float], streams: int) -> None:
     taken = drawn[: len(graph)]
-    found = schedule_streams(graph, Q_(taken, "s"), streams=streams)
-    span, work, path = (q.m_as("s") for q in (found.makespan, found.work, found.critical_path))
+    scheduled = schedule_streams(graph, Q_(taken, "s"), streams=streams)
+    span, work, path = (q.m_as("s") for q in (scheduled.makespan, scheduled.work, scheduled.critical_path))
     hair = 1e-9 * (1 + work)
     assert max(path, work / streams) <= span + hair
     assert span <= work / streams + (1 - 1 / streams) * path + hair, "Graham 1969"
     assert span <= work + hair
-    for one, task in enumerate(found.tasks):
-        assert task.end - task.start == pytest.approx(taken[one], abs=hair)
-        assert all(found.tasks[earlier].end <= task.start for earlier in graph.waits_for(one))
-    for a, b in itertools.combinations(found.tasks, 2):
+    for index, task in enumerate(scheduled.tasks):
+        assert task.end - task.start == pytest.approx(taken[index], abs=hair)
+        assert all(scheduled.tasks[earlier].end <= task.start for earlier in graph.waits_for(index))
+    for a, b in itertools.combinations(scheduled.tasks, 2):
         if a.stream == b.stream:
             assert a.end <= b.start or b.end <= a.start
-    assert sum(taken[one] for one in found.critical) == pytest.approx(path, abs=hair)
+    assert sum(taken[operator] for operator in scheduled.critical) == pytest.approx(path, abs=hair)
 
 
 @given(graphs(), strategies)
 def test_one_stream_in_the_order_of_the_graph_never_breaks_a_plan(graph: OperatorGraph, strategy: str) -> None:
     """A run-time pool that follows the plan never hands out memory that is still in use."""
     one_stream = schedule_streams(graph, Q_([1.0] * len(graph), "s"), streams=1)
-    order = sorted(range(len(graph)), key=lambda one: one_stream.tasks[one].start)
+    order = sorted(range(len(graph)), key=lambda operator: one_stream.tasks[operator].start)
     plan = plan_memory(graph, strategy=strategy, order=order, alignment=BYTE)
     assert conflicts(plan, one_stream) == ()
 

@@ -27,10 +27,10 @@ ROOM = 1 - 1e-9
 @pytest.fixture(scope="module")
 def rows() -> dict[str, list[Row]]:
     """Return the shipped rows, by the name of the machine that was measured."""
-    found: dict[str, list[Row]] = {}
+    by_device: dict[str, list[Row]] = {}
     for row in shipped_rows():
-        found.setdefault(row.device, []).append(row)
-    return found
+        by_device.setdefault(row.device, []).append(row)
+    return by_device
 
 
 def _twin(row: Row) -> str:

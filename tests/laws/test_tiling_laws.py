@@ -57,8 +57,8 @@ def test_a_tile_of_twice_the_edge_never_moves_more(shape: tuple, edge: int, orde
 def test_transposing_swaps_a_and_b(shape: tuple, tile: tuple, order: str) -> None:
     m, n, k = shape
     turned = order.translate(str.maketrans("mn", "nm"))
-    one, other = gemm_traffic(m, n, k, tile, order), gemm_traffic(n, m, k, (tile[1], tile[0], tile[2]), turned)
-    assert (one.reads["A"], one.reads["B"], one.by_operand["C"]) == (
+    straight, other = gemm_traffic(m, n, k, tile, order), gemm_traffic(n, m, k, (tile[1], tile[0], tile[2]), turned)
+    assert (straight.reads["A"], straight.reads["B"], straight.by_operand["C"]) == (
         *(other.reads["B"], other.reads["A"]),
         other.by_operand["C"],
     )
@@ -130,9 +130,9 @@ def test_what_is_written_back_was_fetched_and_written(where: list[int], writes: 
 def test_misses_depend_on_lines_not_on_where_the_trace_begins(passes: int, lines: int) -> None:
     cache = Cache(Q_(512, "byte"), Q_(16, "byte"), 4)
     where = np.tile(np.arange(lines * 4), passes) * 4
-    one, other = (simulate(trace_of(where + shift, WORD), cache).last.misses for shift in (0, 512 * 7))
-    assert one == other >= lines
-    assert one == lines if lines <= 32 else one > lines
+    here, other = (simulate(trace_of(where + shift, WORD), cache).last.misses for shift in (0, 512 * 7))
+    assert here == other >= lines
+    assert here == lines if lines <= 32 else here > lines
 
 
 @settings(max_examples=20)

@@ -52,27 +52,27 @@ def test_there_and_back_again(value: float, pair: tuple[str, str]) -> None:
 
 @given(numbers, numbers, pairs_within)
 def test_addition_does_not_care_for_units(a: float, b: float, pair: tuple[str, str]) -> None:
-    one, other = Q_(a, pair[0]), Q_(b, pair[1])
-    slack = 1e-14 * max(abs(one), abs(other))
-    assert abs((one + other) - (other + one)) <= slack
-    assert abs((one + other) - other - one) <= 4 * slack
+    first, other = Q_(a, pair[0]), Q_(b, pair[1])
+    slack = 1e-14 * max(abs(first), abs(other))
+    assert abs((first + other) - (other + first)) <= slack
+    assert abs((first + other) - other - first) <= 4 * slack
 
 
 @given(numbers, numbers, pairs_across)
 def test_across_kinds_nothing_adds_converts_or_compares(a: float, b: float, pair: tuple[str, str]) -> None:
-    one, other = Q_(a, pair[0]), Q_(b, pair[1])
-    for meeting in (lambda: one + other, lambda: one - other, lambda: one < other, lambda: one.to(other.units)):
+    first, other = Q_(a, pair[0]), Q_(b, pair[1])
+    for meeting in (lambda: first + other, lambda: first - other, lambda: first < other, lambda: first.to(other.units)):
         with pytest.raises(DimensionalityError):
             meeting()
-    assert one != other or (a == b == 0)
+    assert first != other or (a == b == 0)
 
 
 @given(numbers.filter(bool), units, numbers.filter(bool), units)
 def test_products_and_quotients_undo_each_other(a: float, u: str, b: float, v: str) -> None:
-    one, other = Q_(a, u), Q_(b, v)
-    assert_quantity_close(one * other / other, one, rtol=1e-14)
-    assert (one * other).dimensionality == one.dimensionality * other.dimensionality
-    assert (one / other).dimensionality == one.dimensionality / other.dimensionality
+    first, other = Q_(a, u), Q_(b, v)
+    assert_quantity_close(first * other / other, first, rtol=1e-14)
+    assert (first * other).dimensionality == first.dimensionality * other.dimensionality
+    assert (first / other).dimensionality == first.dimensionality / other.dimensionality
 
 
 @given(units)
@@ -128,5 +128,7 @@ def test_arrays_are_their_elements(values: list[float], peak: float, bandwidth: 
         Q_(np.array(values), "FLOP/byte"), Q_(peak, "FLOP/s"), Q_(bandwidth, "byte/s")
     )
     for value, element in zip(values, swept, strict=True):
-        one = formulas.attainable_performance(Q_(value, "FLOP/byte"), Q_(peak, "FLOP/s"), Q_(bandwidth, "byte/s"))
-        assert_quantity_close(element, one, rtol=1e-15)
+        attainable = formulas.attainable_performance(
+            Q_(value, "FLOP/byte"), Q_(peak, "FLOP/s"), Q_(bandwidth, "byte/s")
+        )
+        assert_quantity_close(element, attainable, rtol=1e-15)

@@ -72,7 +72,7 @@ def test_what_resnet50_saves_is_what_it_does_not_write_and_read() -> None:
     network = workload("resnet50")
     result = fuse(network)
     values = network.graph.values
-    swallowed = sum(values[place].bytes for group in result.groups for place in group.swallowed)
+    swallowed = sum(values[tensor].bytes for group in result.groups for tensor in group.swallowed)
     assert result.saved == Q_(2 * swallowed, "byte")
     assert result.activation_bytes == network.activation_bytes - Q_(swallowed, "byte")
 
@@ -338,7 +338,7 @@ def test_its_graph_is_that_of_the_kernels() -> None:
         assert sum(access.bytes for access in reads) == kernel.counts.read
         assert sum(access.bytes for access in writes) == kernel.counts.written
     assert sum(value.role == "made" for value in graph.values) == 56
-    assert sum(len(graph.consumers(place)) == 2 for place in range(len(graph))) == 16
+    assert sum(len(graph.consumers(index)) == 2 for index in range(len(graph))) == 16
 
 
 def test_other_sizes_are_fused_anew() -> None:

@@ -27,7 +27,7 @@ def addresses(tensor: torch.Tensor) -> tuple[int, set[int]]:
     reached = np.zeros(1, dtype=np.int64) + tensor.storage_offset()
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         reached = (reached[:, None] + stride * np.arange(size)).ravel()
-    return tensor.untyped_storage().data_ptr(), {int(place) * tensor.element_size() for place in reached}
+    return tensor.untyped_storage().data_ptr(), {int(element) * tensor.element_size() for element in reached}
 
 
 class Touched(dict[int, set[int]]):
@@ -76,8 +76,8 @@ class Machine:
                     if tensor.untyped_storage().data_ptr() not in own:
                         read.add(tensor)
             made = node.target(
-                *fx.node.map_arg(node.args, lambda one: self.fetch(one, local)),
-                **fx.node.map_arg(node.kwargs, lambda one: self.fetch(one, local)),
+                *fx.node.map_arg(node.args, lambda node_given: self.fetch(node_given, local)),
+                **fx.node.map_arg(node.kwargs, lambda node_given: self.fetch(node_given, local)),
             )
             local[node] = made
             own |= {tensor.untyped_storage().data_ptr() for tensor in tensors(made)}
@@ -96,7 +96,7 @@ class Machine:
             return self.memory[node]
         if node.name in self.operators:
             raise AssertionError(f"{node} is needed and was never written")
-        args = fx.node.map_arg(node.args, lambda one: self.fetch(one, local))
+        args = fx.node.map_arg(node.args, lambda node_given: self.fetch(node_given, local))
         return node.target(*args, **node.kwargs)
 
     def is_asked_for(self, node: fx.Node, inside: set[str]) -> bool:
@@ -119,8 +119,8 @@ def watched(network: Workload, module: nn.Module, *given: torch.Tensor) -> tuple
     module.eval().requires_grad_(False)
     fused = fuse(network)
     kernels = [[member.name for member in kernel.members] for kernel in fused]
-    expected = module(*(one.clone() for one in given))
-    moved, results = Machine(module, tuple(one.clone() for one in given), kernels).run()
+    expected = module(*(tensor.clone() for tensor in given))
+    moved, results = Machine(module, tuple(tensor.clone() for tensor in given), kernels).run()
     for result, wanted in zip(results, tensors(expected), strict=True):
         torch.testing.assert_close(result, wanted, rtol=0, atol=0, equal_nan=True)
     return fused, moved

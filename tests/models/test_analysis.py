@@ -39,62 +39,64 @@ def usual(device: str) -> str:
 
 
 @pytest.fixture(scope="module", params=[(name, device) for name in NETWORKS for device in DEVICES], ids="-".join)
-def found(request: pytest.FixtureRequest) -> Analysis:
+def analysis(request: pytest.FixtureRequest) -> Analysis:
     name, device = request.param
     return analyse(
         Hardware[device], network(name, **NETWORKS[name], precision="fp16"), precision=usual(device), stays=False
     )
 
 
-def test_the_parts_sum_to_the_whole(found: Analysis) -> None:
-    for parts in (found.operators, found.groups):
-        assert sum(part.estimate.m_as("s") for part in parts) == pytest.approx(found.estimate.m_as("s"))
+def test_the_parts_sum_to_the_whole(analysis: Analysis) -> None:
+    for parts in (analysis.operators, analysis.groups):
+        assert sum(part.estimate.m_as("s") for part in parts) == pytest.approx(analysis.estimate.m_as("s"))
         assert sum(part.share for part in parts) == pytest.approx(1)
-    assert sum(one.bound.m_as("s") for one in found.operators) == pytest.approx(found.bound.m_as("s"))
-    assert sum(group.operators for group in found.groups) == len(found.operators)
-    assert sum(map(found.share_held_by, ("compute", "memory", "launch"))) == pytest.approx(1)
-    assert sum(entry.share for entry in found.costliest(10**6)) == pytest.approx(1)
-    assert sum(one.utilisation * one.share for one in found.operators) == pytest.approx(found.utilisation)
+    assert sum(operator.bound.m_as("s") for operator in analysis.operators) == pytest.approx(analysis.bound.m_as("s"))
+    assert sum(group.operators for group in analysis.groups) == len(analysis.operators)
+    assert sum(map(analysis.share_held_by, ("compute", "memory", "launch"))) == pytest.approx(1)
+    assert sum(entry.share for entry in analysis.costliest(10**6)) == pytest.approx(1)
+    assert sum(operator.utilisation * operator.share for operator in analysis.operators) == pytest.approx(
+        analysis.utilisation
+    )
 
 
-def test_no_operator_beats_its_roofline_where_data_return_to_memory(found: Analysis) -> None:
-    for one in found.operators:
-        assert one.estimate.m_as("s") >= one.bound.m_as("s")
+def test_no_operator_beats_its_roofline_where_data_return_to_memory(analysis: Analysis) -> None:
+    for operator in analysis.operators:
+        assert operator.estimate.m_as("s") >= operator.bound.m_as("s")
 
 
-def test_no_change_gains_more_than_amdahl_allows(found: Analysis) -> None:
-    assert found.changes
-    for change in found.changes:
+def test_no_change_gains_more_than_amdahl_allows(analysis: Analysis) -> None:
+    assert analysis.changes
+    for change in analysis.changes:
         assert 1 <= change.speedup <= change.limit * (1 + 1e-9)
-        assert (change.time + change.saved).m_as("s") == pytest.approx(found.estimate.m_as("s"))
-        assert change.speedup == pytest.approx((found.estimate / change.time).m_as(""))
+        assert (change.time + change.saved).m_as("s") == pytest.approx(analysis.estimate.m_as("s"))
+        assert change.speedup == pytest.approx((analysis.estimate / change.time).m_as(""))
         if change.limit != float("inf"):
             assert change.limit == pytest.approx(amdahl_ceiling(change.share).m_as(""))
         if change.change == NO_TIME and change.limit != float("inf"):
             assert change.speedup == pytest.approx(change.limit)
         if change.change == TWICE_THE_BATCH:
             assert change.speedup <= 2
-    saved = [change.saved.magnitude for change in found.changes]
+    saved = [change.saved.magnitude for change in analysis.changes]
     assert saved == sorted(saved, reverse=True)
 
 
-def test_half_the_weights_and_the_compute_peak_gain_no_more_than_no_time_at_all(found: Analysis) -> None:
-    gone = {change.target: change for change in found.changes if change.change == NO_TIME}
-    for change in found.changes:
+def test_half_the_weights_and_the_compute_peak_gain_no_more_than_no_time_at_all(analysis: Analysis) -> None:
+    gone = {change.target: change for change in analysis.changes if change.change == NO_TIME}
+    for change in analysis.changes:
         if change.change in (AT_PEAK, HALF_WEIGHTS):
             assert change.saved <= gone[change.target].saved * (1 + 1e-9)
 
 
 def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> None:
     device, net = Hardware.Cloud.A100, network("resnet50", batch=16, precision="fp16")
-    found = analyse(device, net)
-    assert found.bound == roofline(device, net).time
-    assert found.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
+    analysis = analyse(device, net)
+    assert analysis.bound == roofline(device, net).time
+    assert analysis.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
     parameters = parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0].vectorised()
     work = kernels_of(net, None)
     times = kernel_times(Stack.of([(view(device, "fp16"), work, True)]), parameters)
     below = 0
-    for row, operator, child in zip(net.arrays.order, found.operators, found.roofline.children, strict=True):
+    for row, operator, child in zip(net.arrays.order, analysis.operators, analysis.roofline.children, strict=True):
         direct, least = times.seconds[row], child.time.m_as("s") + times.launch[row]
         below += direct < least
         assert operator.estimate.m_as("s") == pytest.approx(max(direct, least))
@@ -106,20 +108,22 @@ def test_an_estimate_is_never_below_its_bound_whatever_the_cache_holds() -> None
     for device, name in (("EdgeTPU", "mobilenet-v2"), ("L40S", "resnet50"), ("CloudAI100", "mobilenet-v2")):
         twin = Hardware[device]
         for batch in (1, 32):
-            found = analyse(twin, network(name, batch=batch, precision="fp16"), precision=twin.headline)
-            assert found.estimate >= found.bound
-            assert all(operator.estimate >= operator.bound for operator in found.operators)
+            analysis = analyse(twin, network(name, batch=batch, precision="fp16"), precision=twin.headline)
+            assert analysis.estimate >= analysis.bound
+            assert all(operator.estimate >= operator.bound for operator in analysis.operators)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_order_of_operators_changes_nothing(name: str) -> None:
     net = network(name, **NETWORKS[name], precision="fp16")
     shuffled = np.random.default_rng(1).permutation(len(net))
-    one = analyse(Hardware.Cloud.A100, net)
-    other = analyse(Hardware.Cloud.A100, Network(net.name, tuple(net.operators[place] for place in shuffled)))
-    assert other.estimate.m_as("s") == pytest.approx(one.estimate.m_as("s"))
-    assert [one.operators[place].share for place in shuffled] == pytest.approx([each.share for each in other.operators])
-    assert [str(change) for change in one.changes][:3] == [str(change) for change in other.changes][:3]
+    straight = analyse(Hardware.Cloud.A100, net)
+    other = analyse(Hardware.Cloud.A100, Network(net.name, tuple(net.operators[index] for index in shuffled)))
+    assert other.estimate.m_as("s") == pytest.approx(straight.estimate.m_as("s"))
+    assert [straight.operators[index].share for index in shuffled] == pytest.approx(
+        [each.share for each in other.operators]
+    )
+    assert [str(change) for change in straight.changes][:3] == [str(change) for change in other.changes][:3]
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, "gpt2", "efficientnet-b0", "vit-b16", "resnext50"])
@@ -169,18 +173,18 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
             gemm(1024, 1024, 1024, name="between: a launch takes longer than its data, not than its work"),
         ),
     )
-    found = analyse(Hardware.Cloud.A100, net)
-    assert [one.held_by for one in found.operators] == ["compute", "memory", "launch", "compute"]
-    assert found.costliest(1)[0].operator.name == "large"
-    launches = next(change for change in found.changes if change.change == NO_LAUNCH)
+    analysis = analyse(Hardware.Cloud.A100, net)
+    assert [operator.held_by for operator in analysis.operators] == ["compute", "memory", "launch", "compute"]
+    assert analysis.costliest(1)[0].operator.name == "large"
+    launches = next(change for change in analysis.changes if change.change == NO_LAUNCH)
     launch = parameters_of("compiled network on GPU", "A100_80GB")[0].launch
     assert launches.saved.m_as("s") == pytest.approx(4 * launch)
 
 
 def test_equal_layers_are_listed_once_with_their_number() -> None:
-    found = analyse(Hardware.Cloud.A100, network("bert-base", precision="fp16"))
-    assert {entry.times for entry in found.costliest(3)} == {12}
-    assert "and 14 more" in found.explain(4)
+    analysis = analyse(Hardware.Cloud.A100, network("bert-base", precision="fp16"))
+    assert {entry.times for entry in analysis.costliest(3)} == {12}
+    assert "and 14 more" in analysis.explain(4)
 
 
 def test_depthwise_convolutions_stand_by_themselves() -> None:
@@ -202,21 +206,21 @@ def test_a_captured_workload_counts_all_its_work() -> None:
     net = network("resnet50", fused=False, precision="fp16")
     workload = Workload.from_network(net)
     assert [operator.products for operator in workload] == [operator.products for operator in net]
-    found = analyse(Hardware.Cloud.A100, workload)
-    assert found.estimate.m_as("s") == pytest.approx(analyse(Hardware.Cloud.A100, net).estimate.m_as("s"))
-    assert found.flops == net.flops
+    analysis = analyse(Hardware.Cloud.A100, workload)
+    assert analysis.estimate.m_as("s") == pytest.approx(analyse(Hardware.Cloud.A100, net).estimate.m_as("s"))
+    assert analysis.flops == net.flops
 
 
 def test_the_rate_counts_samples_and_nothing_else_does() -> None:
     net = network("resnet50", batch=8, precision="fp16")
-    one, eight = (analyse(Hardware.Cloud.A100, net, samples=samples) for samples in (1, 8))
+    single, eight = (analyse(Hardware.Cloud.A100, net, samples=samples) for samples in (1, 8))
     assert eight.rate.m_as("1/s") == pytest.approx(8 / eight.estimate.m_as("s"))
-    assert one.estimate == eight.estimate
+    assert single.estimate == eight.estimate
 
 
 def test_parameters_of_another_machine_are_named() -> None:
-    found = analyse(Hardware["STM32H743"], network("resnet8", precision="int8"))
-    assert found.setting == "microcontroller runtime on MCU"
+    analysis = analyse(Hardware["STM32H743"], network("resnet8", precision="int8"))
+    assert analysis.setting == "microcontroller runtime on MCU"
     eager = analyse(Hardware.Cloud.A100, network("resnet50", precision="fp16"), setting="eager network on GPU")
     assert eager.calibration == "eager network on GPU"
     assert eager.estimate != analyse(Hardware.Cloud.A100, network("resnet50", precision="fp16")).estimate
@@ -224,8 +228,8 @@ def test_parameters_of_another_machine_are_named() -> None:
 
 def test_recurrent_layers_say_how_they_are_timed() -> None:
     layer = replace(gemm(8, 64, 64), kind="recurrent")
-    found = analyse(Hardware.Cloud.A100, Network("recurrent", (layer,)))
-    assert any(text.startswith("recurrent layers are timed on the vector units") for text in found.assumptions)
+    analysis = analyse(Hardware.Cloud.A100, Network("recurrent", (layer,)))
+    assert any(text.startswith("recurrent layers are timed on the vector units") for text in analysis.assumptions)
 
 
 def test_the_text_says_what_counts() -> None:
@@ -277,7 +281,7 @@ def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
 def test_a_network_on_one_device_leans_on_no_link() -> None:
     """What is sent nowhere is not named, and a link of half the speed changes nothing."""
     device, net = Hardware.Cloud.A100, network("resnet50", batch=2, precision="fp16")
-    found = analyse(device, net)
-    assert not [fact.name for fact in found.facts if "/links/" in fact.name]
+    analysis = analyse(device, net)
+    assert not [fact.name for fact in analysis.facts if "/links/" in fact.name]
     with perturbed("A100_80GB/links/NVLink/per_direction", 0.5):
-        assert analyse(device, net).estimate.magnitude == found.estimate.magnitude
+        assert analyse(device, net).estimate.magnitude == analysis.estimate.magnitude

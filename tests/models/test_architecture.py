@@ -85,8 +85,8 @@ class TestTilesOfTheLiterature:
         layers = dense(batch, 128, 256, "fp32"), relu(batch * 256, "fp32"), dense(batch, 256, 64, "fp32")
         mlp = Network("MLP", layers)
         assert mlp.flops.m_as("FLOP") == 2 * batch * (128 * 256 + 256 * 64) + batch * 256 == 3_153_920
-        found = architecture(GENERIC.CPU, mlp)
-        first, _, second = (child.plan for child in found.children)  # type: ignore[attr-defined]
+        result = architecture(GENERIC.CPU, mlp)
+        first, _, second = (child.plan for child in result.children)  # type: ignore[attr-defined]
         # Double-buffered, all of either product fits the 512 KiB of a core: one tile, of the layer's own shape.
         assert (first.tile, second.tile) == ((32, 256, 128), (32, 64, 256))
         assert first.buffer.m_as("byte") == 2 * 4 * (32 * 128 + 128 * 256 + 32 * 256) < 512 * 1024
@@ -108,16 +108,16 @@ class TestTilesOfTheLiterature:
         convs = conv2d(32, 64, 128, 56, 3), conv2d(32, 128, 128, 56, 3), conv2d(32, 64, 128, 56, 1)
         block = Network("block", tuple(convs))
         assert block.flops.m_as("GFLOP") == pytest.approx(14.80 + 29.60 + 1.64, abs=0.01)
-        found = architecture(Hardware.Cloud.V100, block)
-        assert sum(child.figures["attained"] * child.time for child in found.children).m_as("GFLOP") == pytest.approx(
+        result = architecture(Hardware.Cloud.V100, block)
+        assert sum(child.figures["attained"] * child.time for child in result.children).m_as("GFLOP") == pytest.approx(
             block.flops.m_as("GFLOP")
         )
 
     def test_the_customary_profile_of_a_gpu_would_draw_kilowatts(self) -> None:
         customary = Q_(5e-10, "J/FLOP") * GENERIC.GPU.peak("fp32")
         assert_quantity_close(customary.to("W"), Q_(5000, "W"))
-        found = architecture(GENERIC.GPU, gemm(4096, 4096, 4096, "fp32"))
-        assert found.power < GENERIC.GPU.tdp < customary / 10
+        result = architecture(GENERIC.GPU, gemm(4096, 4096, 4096, "fp32"))
+        assert result.power < GENERIC.GPU.tdp < customary / 10
 
 
 class TestBlocks:
@@ -146,13 +146,13 @@ class TestBlocks:
                 for order in ("mnk", "nmk")
                 if 2 * (bm * bk + bk * bn + bm * bn) <= words
             ]
-            found = fewest_words(product_of(m, n, k), words, steps)
+            block = fewest_words(product_of(m, n, k), words, steps)
             if not fitting:
-                assert found is None
+                assert block is None
                 continue
-            assert found is not None
-            assert footprint(found.m, found.n, found.k) <= words
-            assert m * k + k * n + m * n + found.words == min(fitting)
+            assert block is not None
+            assert footprint(block.m, block.n, block.k) <= words
+            assert m * k + k * n + m * n + block.words == min(fitting)
 
     def test_the_chosen_block_is_the_best_of_those_that_are_large_enough(self) -> None:
         for m, n, k, words in self.shapes():
@@ -163,11 +163,11 @@ class TestBlocks:
                 for order in ("mnk", "nmk")
                 if 2 * (bm * bk + bk * bn + bm * bn) <= words
             ]
-            found = fewest_words(product_of(m, n, k), words, (4,), at_least=(5, 3))
-            assert (found is None) == (not fitting)
-            if found is not None:
-                assert found.m >= min(5, m) and found.n >= min(3, n)
-                assert m * k + k * n + m * n + found.words == min(fitting)
+            block = fewest_words(product_of(m, n, k), words, (4,), at_least=(5, 3))
+            assert (block is None) == (not fitting)
+            if block is not None:
+                assert block.m >= min(5, m) and block.n >= min(3, n)
+                assert m * k + k * n + m * n + block.words == min(fitting)
 
     def test_the_chosen_cube_is_the_best_of_all(self) -> None:
         for m, n, k, words in self.shapes():
@@ -177,10 +177,10 @@ class TestBlocks:
                 for order in ("mnk", "nmk")
                 if footprint(min(edge, m), min(edge, n), min(edge, k)) <= words
             ]
-            found = cubes(product_of(m, n, k), words)
-            assert (found is None) == (not fitting) == (cube_edge(m, n, k, words) == 0)
-            if found is not None:
-                assert m * k + k * n + m * n + found.words == min(fitting)
+            block = cubes(product_of(m, n, k), words)
+            assert (block is None) == (not fitting) == (cube_edge(m, n, k, words) == 0)
+            if block is not None:
+                assert m * k + k * n + m * n + block.words == min(fitting)
 
     def test_a_pass_over_a_picture_reads_pixels_not_the_matrix_made_of_them(self) -> None:
         conv = conv2d(1, 64, 64, size=56, kernel=3, precision="fp32")
@@ -316,15 +316,15 @@ class TestAttention:
 class TestEnergy:
     def test_parts_of_a_product_that_stays_on_the_chip(self) -> None:
         operator = gemm(64, 64, 64, "fp32")
-        found = architecture(GENERIC.KPU, operator)
-        assert found.energy["compute"].m_as("pJ") == pytest.approx(64**3 * 1.69)  # 7 nm assumed
-        assert found.energy["off-chip"].m_as("pJ") == pytest.approx(3 * 64 * 64 * 640)
-        assert tuple(found.energy) == ENERGY_PARTS
-        assert sum(found.energy.values()).m_as("J") == pytest.approx(found.spent.m_as("J"))
+        result = architecture(GENERIC.KPU, operator)
+        assert result.energy["compute"].m_as("pJ") == pytest.approx(64**3 * 1.69)  # 7 nm assumed
+        assert result.energy["off-chip"].m_as("pJ") == pytest.approx(3 * 64 * 64 * 640)
+        assert tuple(result.energy) == ENERGY_PARTS
+        assert sum(result.energy.values()).m_as("J") == pytest.approx(result.spent.m_as("J"))
 
     def test_memory_in_stacks_costs_what_hbm_costs(self) -> None:
-        found = architecture(GENERIC.TPU, relu(10**6, "bf16"))
-        assert found.energy["off-chip"].m_as("pJ") == pytest.approx(4e6 * 8 * 3.92)
+        result = architecture(GENERIC.TPU, relu(10**6, "bf16"))
+        assert result.energy["off-chip"].m_as("pJ") == pytest.approx(4e6 * 8 * 3.92)
 
     def test_the_range_of_the_prices_is_the_range_of_the_energy(self) -> None:
         operator = gemm(512, 512, 512, "fp32")
@@ -336,15 +336,15 @@ class TestEnergy:
 
     def test_idle_power_is_spent_for_the_whole_time(self) -> None:
         tpu = Hardware.Cloud.TPUv4
-        found = architecture(tpu, gemm(4096, 4096, 4096, "bf16"))
-        assert found.energy["static"].m_as("J") == pytest.approx((tpu.idle_power * found.time).m_as("J"))
+        result = architecture(tpu, gemm(4096, 4096, 4096, "bf16"))
+        assert result.energy["static"].m_as("J") == pytest.approx((tpu.idle_power * result.time).m_as("J"))
         assert architecture(GENERIC.TPU, gemm(64, 64, 64, "bf16")).energy["static"].magnitude == 0
 
     def test_time_is_stretched_to_the_design_power(self) -> None:
-        found = architecture(GENERIC.KPU, relu(10**7, "fp32"))
-        assert found.bound_by == "power"
-        assert found.power.m_as("W") == pytest.approx(GENERIC.KPU.tdp.m_as("W"))
-        assert found.parts["power limit"].magnitude > 0
+        result = architecture(GENERIC.KPU, relu(10**7, "fp32"))
+        assert result.bound_by == "power"
+        assert result.power.m_as("W") == pytest.approx(GENERIC.KPU.tdp.m_as("W"))
+        assert result.parts["power limit"].magnitude > 0
 
     def test_formats_without_a_published_energy_lie_between_their_neighbours(self) -> None:
         eight, wide, half = (
@@ -354,8 +354,8 @@ class TestEnergy:
         assert eight < wide < half
         assert architecture(Hardware.Cloud.A100, gemm(64, 64, 64, "fp64")).energy["compute"].magnitude > 0
         own = Energies.at(45, mac={"fp64": Q_(20, "pJ")})
-        found = architecture(Hardware.Cloud.A100, gemm(64, 64, 64, "fp64"), energies=own)
-        assert found.energy["compute"].m_as("pJ") == pytest.approx(64**3 * 20)
+        result = architecture(Hardware.Cloud.A100, gemm(64, 64, 64, "fp64"), energies=own)
+        assert result.energy["compute"].m_as("pJ") == pytest.approx(64**3 * 20)
 
     def test_a_chip_of_a_finer_process_spends_less_on_arithmetic(self) -> None:
         a100, h100 = (
@@ -372,18 +372,18 @@ class TestRun:
         network = zoo.network("mobilenet_v2", precision="fp32", fused=False)
         for device in GENERIC:
             network = zoo.network("mobilenet_v2", precision=device.headline, fused=False)
-            found = architecture(device, network)
-            assert tuple(found.parts) == PARTS
-            assert len(found.children) == len(network)
-            assert [child.workload for child in found.children] == [operator.name for operator in network]
-            assert sum(found.parts.values()).m_as("s") == pytest.approx(found.time.m_as("s"), rel=1e-12)
+            result = architecture(device, network)
+            assert tuple(result.parts) == PARTS
+            assert len(result.children) == len(network)
+            assert [child.workload for child in result.children] == [operator.name for operator in network]
+            assert sum(result.parts.values()).m_as("s") == pytest.approx(result.time.m_as("s"), rel=1e-12)
             for figure in ("energy", "moved"):
-                whole = sum(child.figures[figure].magnitude for child in found.children)
-                assert whole == pytest.approx(found.figures[figure].magnitude, rel=1e-12)
-            for name, moved in found.moved.items():
-                whole = sum(child.moved[name].magnitude for child in found.children)  # type: ignore[attr-defined]
+                whole = sum(child.figures[figure].magnitude for child in result.children)
+                assert whole == pytest.approx(result.figures[figure].magnitude, rel=1e-12)
+            for name, moved in result.moved.items():
+                whole = sum(child.moved[name].magnitude for child in result.children)  # type: ignore[attr-defined]
                 assert whole == pytest.approx(moved.magnitude, rel=1e-12)
-            shares = [found.figures[name].magnitude for name in found.figures if name.startswith("bound by")]
+            shares = [result.figures[name].magnitude for name in result.figures if name.startswith("bound by")]
             assert sum(shares) == pytest.approx(1)
 
     def test_a_launch_is_added_for_each_kernel_and_no_share_of_anything(self) -> None:
@@ -397,10 +397,10 @@ class TestRun:
 
     def test_without_overlap_blocks_are_moved_first(self) -> None:
         operator = gemm(512, 512, 512, "fp32")
-        found = architecture(GENERIC.CPU, operator, Mapping(overlap=False))
-        moving = found.moved["DRAM"] / GENERIC.CPU.memory_bw
-        assert found.parts["exposed memory"].m_as("s") == pytest.approx(moving.m_as("s"))
-        assert found.time > architecture(GENERIC.CPU, operator).time
+        result = architecture(GENERIC.CPU, operator, Mapping(overlap=False))
+        moving = result.moved["DRAM"] / GENERIC.CPU.memory_bw
+        assert result.parts["exposed memory"].m_as("s") == pytest.approx(moving.m_as("s"))
+        assert result.time > architecture(GENERIC.CPU, operator).time
 
     def test_fewer_bytes_and_kernels_of_a_fused_network(self) -> None:
         for device in GENERIC:
@@ -437,10 +437,10 @@ class TestRun:
             assert part in text
 
     def test_equal_operators_share_their_plan(self) -> None:
-        operators = tuple(gemm(64, 64, 64, "fp32", name=f"layer {place}") for place in range(3))
-        found = architecture(GENERIC.CPU, Network("three", operators))
-        assert len({id(child.plan) for child in found.children}) == 1  # type: ignore[attr-defined]
-        assert [child.workload for child in found.children] == ["layer 0", "layer 1", "layer 2"]
+        operators = tuple(gemm(64, 64, 64, "fp32", name=f"layer {index}") for index in range(3))
+        result = architecture(GENERIC.CPU, Network("three", operators))
+        assert len({id(child.plan) for child in result.children}) == 1  # type: ignore[attr-defined]
+        assert [child.workload for child in result.children] == ["layer 0", "layer 1", "layer 2"]
 
 
 class TestCatalogue:
@@ -461,7 +461,7 @@ class TestCatalogue:
                 ),
             )
             try:
-                found = architecture(device, network)
+                result = architecture(device, network)
             except ArgumentError as error:
                 told = {"CpuTiling": "with a capacity inside its", "GpuTiling": "shared memory of one multiprocessor"}
                 wanted = told.get(str(error).partition("(")[0], "array of multipliers")
@@ -470,7 +470,7 @@ class TestCatalogue:
                 refused.append(device.id)
                 continue
             tiled.append(device.id)
-            for operator, child in zip(network, found.children, strict=True):
+            for operator, child in zip(network, result.children, strict=True):
                 plan = child.plan  # type: ignore[attr-defined]
                 assert plan.buffer <= plan.capacity * (1 + 1e-12), device.id
                 assert child.time >= roofline(device, operator).time * (1 - 1e-12), device.id
@@ -485,10 +485,10 @@ class TestCatalogue:
             if device._tdp is None:
                 continue
             try:
-                found = architecture(device, zoo.network("resnet50", batch=8, precision=device.headline))
+                result = architecture(device, zoo.network("resnet50", batch=8, precision=device.headline))
             except ArgumentError:
                 continue
-            assert found.power <= device.tdp * (1 + 1e-9), device.id
+            assert result.power <= device.tdp * (1 + 1e-9), device.id
 
 
 MICROCONTROLLERS = [device for device in Hardware.Tiny if device.kind == "MCU"]
@@ -509,10 +509,10 @@ class TestMicrocontrollers:
                 dense(1, 64, 10, precision),
             ),
         )
-        found = architecture(device, network)
-        assert found.energy["off-chip"].magnitude == 0
-        assert found.energy["on-chip"].magnitude > 0
-        for operator, child in zip(network, found.children, strict=True):
+        result = architecture(device, network)
+        assert result.energy["off-chip"].magnitude == 0
+        assert result.energy["on-chip"].magnitude > 0
+        for operator, child in zip(network, result.children, strict=True):
             assert child.time >= roofline(device, operator).time * (1 - 1e-12)
             assert child.plan.buffer <= child.plan.capacity  # type: ignore[attr-defined]
 

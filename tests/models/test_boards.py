@@ -41,36 +41,36 @@ def test_keyword_spotting_takes_what_boards_were_metered_to_take(device: str, ke
         if row.metric == "energy per inference" and row.device.startswith(device) and row.model == "KWS DS-CNN"
     ]
     assert (min(published), max(published)) == PUBLISHED[device]
-    found = analyse(Hardware[device], keyword_spotting, precision="int8").energy
-    low, high = (one.m_as("uJ") for one in found.range)
-    assert min(published) < found.energy.m_as("uJ") < 1.1 * max(published)
+    energy = analyse(Hardware[device], keyword_spotting, precision="int8").energy
+    low, high = (end.m_as("uJ") for end in energy.range)
+    assert min(published) < energy.energy.m_as("uJ") < 1.1 * max(published)
     assert any(low <= value <= high for value in published), (low, high, published)
 
 
 def test_energy_is_power_times_time() -> None:
     board = Hardware.Edge.RaspberryPi4
-    one, two = (inference_energy(board, Q_(each, "ms")) for each in (10, 20))
-    assert one.energy.m_as("J") == pytest.approx(board.active_power.m_as("W") * 0.01)
-    assert one.static.m_as("J") == pytest.approx(board.idle_power.m_as("W") * 0.01)
-    assert (one.static + one.dynamic).m_as("J") == pytest.approx(one.energy.m_as("J"))
-    assert two.energy.m_as("J") == pytest.approx(2 * one.energy.m_as("J"))
-    assert one.range[0] < one.energy < one.range[1]
+    short, two = (inference_energy(board, Q_(each, "ms")) for each in (10, 20))
+    assert short.energy.m_as("J") == pytest.approx(board.active_power.m_as("W") * 0.01)
+    assert short.static.m_as("J") == pytest.approx(board.idle_power.m_as("W") * 0.01)
+    assert (short.static + short.dynamic).m_as("J") == pytest.approx(short.energy.m_as("J"))
+    assert two.energy.m_as("J") == pytest.approx(2 * short.energy.m_as("J"))
+    assert short.range[0] < short.energy < short.range[1]
     wide = inference_energy(board, Q_(10, "ms"), about=(0.5, 2.0))
-    assert wide.range[0] < one.range[0]
-    assert wide.range[1] > one.range[1]
-    assert wide.range[0].m_as("J") < 0.5 * one.energy.m_as("J")
+    assert wide.range[0] < short.range[0]
+    assert wide.range[1] > short.range[1]
+    assert wide.range[0].m_as("J") < 0.5 * short.energy.m_as("J")
 
 
 def test_a_device_without_a_power_on_record_takes_that_of_its_class() -> None:
     """Watts for each cycle: of two microcontrollers the one of twice the clock draws twice as much."""
     slow, fast = Hardware.Tiny.STM32F746, Hardware.Tiny.STM32H743
-    found = {device: work_power(device) for device in (slow, fast)}
-    assert {one.basis for one in found.values()} == {"class"}
-    ratio = float((found[fast].power / found[slow].power).m_as(""))
+    powers = {device: work_power(device) for device in (slow, fast)}
+    assert {power.basis for power in powers.values()} == {"class"}
+    ratio = float((powers[fast].power / powers[slow].power).m_as(""))
     assert ratio == pytest.approx(float((fast.chip("clock") / slow.chip("clock")).m_as("")))
-    assert all(one.low < 1 < one.high for one in found.values())
+    assert all(power.low < 1 < power.high for power in powers.values())
     recorded = work_power(Hardware.Tiny.STM32H7A3)
-    assert recorded.high / recorded.low < found[slow].high / found[slow].low
+    assert recorded.high / recorded.low < powers[slow].high / powers[slow].low
 
 
 def test_where_nothing_is_known_there_is_no_energy() -> None:
@@ -94,7 +94,7 @@ def test_the_laws_on_record_are_those_of_the_rows() -> None:
 
 def test_a_row_states_its_power_only_of_one_run() -> None:
     """ST on the NUCLEO-L4R5ZI, v0.7: 4,635.681 uJ, 47.5 mW over the time of its run (10.2 inferences a second)."""
-    stated = next(one for one in measured_powers() if one.row.value == 4635.681)
+    stated = next(metered for metered in measured_powers() if metered.row.value == 4635.681)
     assert stated.watts == pytest.approx(4635.681 / 97.6467 * 1e-3, rel=0.02)
     latency = next(row for row in shipped_rows() if row.metric == "latency")
     assert power_of(latency) is None
@@ -119,7 +119,7 @@ def test_a_machine_left_out_does_not_speak_of_itself() -> None:
 def test_every_class_is_checked_on_machines_left_out() -> None:
     checks = energy_checks()
     for kind, machines in (("MCU", 4), ("edge SoC", 2)):
-        own = [one for one in checks if one.row.device_class == kind]
-        assert len({one.twin for one in own}) >= machines
-        half = sorted(one.error("unseen") for one in own)[len(own) // 2]
+        own = [check for check in checks if check.row.device_class == kind]
+        assert len({check.twin for check in own}) >= machines
+        half = sorted(check.error("unseen") for check in own)[len(own) // 2]
         assert half < 0.475, "worse than the fit of energies alone, off by that much with the device left out"

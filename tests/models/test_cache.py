@@ -106,9 +106,9 @@ def random_trace(accesses: int, span: int) -> Trace:
 
 def same(trace: Trace, *caches: Cache) -> None:
     for slow, level in zip(slowly(trace, *caches), simulate(trace, *caches).levels, strict=True):
-        for place, name in enumerate(trace.names):
-            assert level.read_misses[name] == slow.misses.get(2 * place, 0)
-            assert level.write_misses[name] == slow.misses.get(2 * place + 1, 0)
+        for index, name in enumerate(trace.names):
+            assert level.read_misses[name] == slow.misses.get(2 * index, 0)
+            assert level.write_misses[name] == slow.misses.get(2 * index + 1, 0)
         assert (level.accesses, level.write_backs) == (slow.asked, slow.backs)
         assert level.hits == slow.asked - sum(slow.misses.values())
 
@@ -138,10 +138,10 @@ def test_products_by_plain_loops(order: str) -> None:
     expected = []
     bases = {"A": 0, "B": 4096, "C": 8192}
     for starts in itertools.product(*(range(0, sizes[d], edge) for d in order)):
-        for place in itertools.product(
+        for corner in itertools.product(
             *(range(s, min(s + edge, sizes[d])) for s, d in zip(starts, order, strict=True))
         ):
-            at = dict(zip(order, place, strict=True))
+            at = dict(zip(order, corner, strict=True))
             c = bases["C"] + 4 * (at["m"] * 5 + at["n"])
             expected += [
                 (bases["A"] + 4 * (at["m"] * 7 + at["k"]), 0),
@@ -154,9 +154,9 @@ def test_products_by_plain_loops(order: str) -> None:
     kept = {"m": "B", "n": "A", "k": "C"}[order[-1]]
     lean = gemm_trace(6, 5, 7, WORD, edge, order, registers=True)
     other = [step for step in expected if "ABC"[step[1] // 2] != kept]
-    found = list(zip(lean.addresses.tolist(), lean.kinds.tolist(), strict=True))
-    assert [step for step in found if "ABC"[step[1] // 2] != kept] == other
-    assert len(found) < len(expected) and lean.footprint == trace.footprint
+    accesses = list(zip(lean.addresses.tolist(), lean.kinds.tolist(), strict=True))
+    assert [step for step in accesses if "ABC"[step[1] // 2] != kept] == other
+    assert len(accesses) < len(expected) and lean.footprint == trace.footprint
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
@@ -182,8 +182,8 @@ def test_convolutions_touch_what_a_convolution_needs(layout: str, tile: ConvTile
             total += factor * memory[address]
         else:
             memory[address] = total
-    found = memory[2 * 1024 : 2 * 1024 + wanted.numel()]
-    assert found.tolist() == wanted.permute(turn).reshape(-1).tolist()
+    read_back = memory[2 * 1024 : 2 * 1024 + wanted.numel()]
+    assert read_back.tolist() == wanted.permute(turn).reshape(-1).tolist()
 
 
 # --- numbers known beforehand ------------------------------------------------------------

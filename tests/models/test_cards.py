@@ -37,14 +37,14 @@ def test_an_operation_is_half_a_multiply_accumulate_of_the_list() -> None:
 
 
 def test_the_energy_of_a_pass_is_static_and_dynamic_and_under_the_limit() -> None:
-    found = analyse(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="bf16")
-    assert found.energy is not None
-    joules, seconds = found.energy.energy.m_as("J"), found.estimate.m_as("s")
+    analysis = analyse(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="bf16")
+    assert analysis.energy is not None
+    joules, seconds = analysis.energy.energy.m_as("J"), analysis.estimate.m_as("s")
     assert 0.2 * 400 < joules / seconds <= 400
-    assert (found.energy.static + found.energy.dynamic).m_as("J") == pytest.approx(joules)
-    low, high = (each.m_as("J") for each in found.energy.range)
+    assert (analysis.energy.static + analysis.energy.dynamic).m_as("J") == pytest.approx(joules)
+    low, high = (each.m_as("J") for each in analysis.energy.range)
     assert low < joules < high
-    assert any(fact.name.endswith("tdp") for fact in found.energy.energy.facts)
+    assert any(fact.name.endswith("tdp") for fact in analysis.energy.energy.facts)
 
 
 def test_what_is_no_card_has_no_power_of_a_card() -> None:
@@ -68,8 +68,8 @@ def test_rows_are_of_an_open_set_and_say_what_was_metered() -> None:
 
 def test_energy_a_token_published_is_power_over_rate() -> None:
     """Llama 3.1 8B on one B200, eight sequences: the set publishes 639.4 W, 1637.3 token/s and 0.3905 J a token."""
-    (row,) = (one for one in card_rows() if "8B" in one.model and "Llama" in one.model and one.batch == "8"
-              and one.device == "NVIDIA B200")  # fmt: skip
+    (row,) = (row for row in card_rows() if "8B" in row.model and "Llama" in row.model and row.batch == "8"
+              and row.device == "NVIDIA B200")  # fmt: skip
     rate = float(row.note.partition("achieved ")[2].split()[0])
     assert row.value / rate == pytest.approx(0.3905, rel=1e-3)
 

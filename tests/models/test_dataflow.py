@@ -68,9 +68,9 @@ def test_nine_weight_registers_or_thirty_six_sums_do_as_well() -> None:
     space = conv_space(1, 1, 16, 6, 6, 3, 3)
     weights = TileLevel("weights", {"k": 1, "r": 3, "s": 3, "p": 1, "q": 1}, ("k", "p", "q"), ("weight",))
     sums = TileLevel("sums", {"k": 1, "r": 1, "s": 1, "p": 6, "q": 6}, ("k", "r", "s"), ("output",))
-    one = dict.fromkeys("kpqrs", 1)
-    with_weights = LoopNest((weights, TileLevel("registers", one, ("r", "s"), ("input", "output"))))
-    with_sums = LoopNest((sums, TileLevel("registers", one, ("p", "q"), ("input", "weight"))))
+    ones = dict.fromkeys("kpqrs", 1)
+    with_weights = LoopNest((weights, TileLevel("registers", ones, ("r", "s"), ("input", "output"))))
+    with_sums = LoopNest((sums, TileLevel("registers", ones, ("p", "q"), ("input", "weight"))))
     for nest in (with_weights, with_sums):
         assert sum(item.words for item in movements(space, nest)) == 5_904
 
@@ -117,8 +117,8 @@ def test_a_what_if_of_two_acts_once_and_not_as_four(name: str, figure: str) -> N
     space, nest = gemm_space(512, 512, 512), LoopNest(tuple(tiles))
 
     def figures() -> dict[str, float]:
-        found = nest_cost(hierarchy(Hardware.Cloud.A100, "fp16"), space, nest, overlap=False)
-        return {key: value.magnitude for key, value in {**found.figures, **found.parts}.items()}
+        cost = nest_cost(hierarchy(Hardware.Cloud.A100, "fp16"), space, nest, overlap=False)
+        return {key: value.magnitude for key, value in {**cost.figures, **cost.parts}.items()}
 
     with perturbed(name, 2):
         doubled = figures()

@@ -21,16 +21,16 @@ def nests(draw: st.DrawFn, space: IterationSpace, levels: int, largest_unroll: i
     names = [operand.name for operand in space.operands]
     array = draw(st.integers(0, levels - 1))
     tile = {dim: draw(st.integers(1, 3)) for dim in space.sizes}
-    found: list[TileLevel] = []
+    nest_levels: list[TileLevel] = []
     for number in reversed(range(levels)):
         unroll = {}
         if number == array:
             unroll = {dim: draw(st.integers(1, largest_unroll)) for dim in draw(st.permutations(list(space.sizes)))[:2]}
         keeps = names if number == 0 else draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
         order = tuple(draw(st.permutations(list(space.sizes))))
-        found.insert(0, TileLevel(f"L{number}", FrozenDict(tile), order, tuple(keeps), FrozenDict(unroll)))
+        nest_levels.insert(0, TileLevel(f"L{number}", FrozenDict(tile), order, tuple(keeps), FrozenDict(unroll)))
         tile = {dim: size * unroll.get(dim, 1) * draw(st.integers(1, 2)) for dim, size in tile.items()}
-    return LoopNest(tuple(found))
+    return LoopNest(tuple(nest_levels))
 
 
 @st.composite

@@ -105,9 +105,9 @@ def _decoded(words: str) -> Iterator[tuple[Row, Case]]:
 
 def test_cards_of_llm_perf_bench_talk_over_pcie() -> None:
     """README of mlc-ai/llm-perf-bench: all its numbers are on PCIe, not NVLink; PCIe 4.0 moves 31.5 GB/s one way."""
-    found = list(_decoded("Oct 2023"))
-    assert len(found) >= 20
-    for row, case in found:
+    steps = list(_decoded("Oct 2023"))
+    assert len(steps) >= 20
+    for row, case in steps:
         assert case.engine.link == pytest.approx(31.5e9), row.id
         assert case.twin in ("A100_80GB_PCIe", "RTX_4090")
 
@@ -169,16 +169,16 @@ def test_experts_are_products_of_their_own_with_the_same_work() -> None:
 def test_a_recurrent_layer_stored_in_fp16_on_a_p100_takes_longer_than_in_fp32() -> None:
     """DeepBench's own two rows of one shape are the opinion: 212 ms and 92 ms."""
     shape = "hidden=1536,batch=32,timesteps=375"
-    found = {}
+    factors = {}
     for row in shipped_rows():
         if "P100" in row.device and row.seq_or_shape.startswith(shape):
             case = interpret(row)
             stack = Stack.of([(case.engine, case.work, case.stays)])
-            found[row.precision.split()[0]] = (
+            factors[row.precision.split()[0]] = (
                 case.seconds,
                 float(stack.total(kernel_times(stack, Parameters().vectorised()).seconds)[0]),
             )
-    (measured, predicted), (plain, wide) = found["pseudo-fp16"], found["fp32"]
+    (measured, predicted), (plain, wide) = factors["pseudo-fp16"], factors["fp32"]
     assert measured > 2 * plain
     assert 1.4 < predicted / wide < measured / plain * 1.2
 

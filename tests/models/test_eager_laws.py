@@ -40,8 +40,8 @@ def test_bytes_of_an_eager_language_model_are_those_of_its_operators(gpt2: Work)
 
 def test_operators_one_by_one_are_more_kernels_with_the_same_products(gpt2: Work) -> None:
     fused = kernels_of(zoo.network("gpt2", batch=BATCH, precision="fp16", sequence=TOKENS), SINGLE)
-    for one in (gpt2, fused):
-        assert not (one["kind"] == ATTENTION).any()
+    for work in (gpt2, fused):
+        assert not (work["kind"] == ATTENTION).any()
     size = [
         float((w["m"] * w["n"] * w["k"] * w["batch"] * w["count"])[w["kind"] == MATMUL].sum()) for w in (gpt2, fused)
     ]

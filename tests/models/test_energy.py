@@ -75,18 +75,18 @@ def test_every_price_lies_in_its_range_and_the_ends_can_be_taken(node: float, na
 
 
 @given(nodes, nodes, formats, sizes)
-def test_a_finer_process_never_costs_more(one: float, other: float, name: str, size: float) -> None:
-    fine, coarse = Energies.at(min(one, other)), Energies.at(max(one, other))
+def test_a_finer_process_never_costs_more(first_node: float, other: float, name: str, size: float) -> None:
+    fine, coarse = Energies.at(min(first_node, other)), Energies.at(max(first_node, other))
     assert pj(fine.mac(name)) <= pj(coarse.mac(name)) * (1 + 1e-9)
     assert pj(fine.sram(size)) <= pj(coarse.sram(size)) * (1 + 1e-9)
     assert pj(fine.register()) <= pj(coarse.register()) * (1 + 1e-9)
 
 
 @given(nodes, sizes, sizes)
-def test_a_larger_memory_never_costs_less(node: float, one: float, other: float) -> None:
+def test_a_larger_memory_never_costs_less(node: float, first_size: float, other: float) -> None:
     energies = Energies.at(node)
-    assert pj(energies.sram(min(one, other))) <= pj(energies.sram(max(one, other))) * (1 + 1e-9)
-    assert pj(energies.register()) <= pj(energies.sram(one)) * (1 + 1e-9)
+    assert pj(energies.sram(min(first_size, other))) <= pj(energies.sram(max(first_size, other))) * (1 + 1e-9)
+    assert pj(energies.register()) <= pj(energies.sram(first_size)) * (1 + 1e-9)
 
 
 @given(nodes)

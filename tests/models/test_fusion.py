@@ -28,13 +28,13 @@ class Counted:
     def __init__(self, array: np.ndarray) -> None:
         self.array, self.words = array, 0
 
-    def __getitem__(self, place: slice) -> np.ndarray:
-        self.words += self.array[place].size
-        return self.array[place].copy()
+    def __getitem__(self, indices: slice) -> np.ndarray:
+        self.words += self.array[indices].size
+        return self.array[indices].copy()
 
-    def __setitem__(self, place: slice, values: np.ndarray) -> None:
-        self.array[place] = values
-        self.words += self.array[place].size
+    def __setitem__(self, indices: slice, values: np.ndarray) -> None:
+        self.array[indices] = values
+        self.words += self.array[indices].size
 
 
 def flash(q: np.ndarray, k: np.ndarray, v: np.ndarray, room: int) -> tuple[np.ndarray, int]:
@@ -57,7 +57,7 @@ def flash(q: np.ndarray, k: np.ndarray, v: np.ndarray, room: int) -> tuple[np.nd
             sums = old + weights.sum(1)
             out[here] = (old[:, None] * oi + weights @ vj) / sums[:, None]
             total[here], largest[here] = sums, new
-    return out.array, sum(one.words for one in slow)
+    return out.array, sum(memory.words for memory in slow)
 
 
 def apart(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, int]:
@@ -71,7 +71,7 @@ def apart(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, int]
     taken = np.exp(scores[:] - scores.array.max(1, keepdims=True))
     weights[:] = taken / taken.sum(1, keepdims=True)
     out[:] = weights[:] @ values[:]
-    return out.array, sum(one.words for one in slow)
+    return out.array, sum(memory.words for memory in slow)
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_a_lone_prompt_takes_as_long_as_one_block_takes_to_start() -> None:
     works = [
         Work.of([Kernel(ATTENTION, 4.0 * 16 * 16 * 64, 1.0, m=16, n=16, k=64, batch=heads)]) for heads in (1.0, 96.0)
     ]
-    one, many = (float(_times(engine, work).seconds[0]) for work in works)
-    assert one == pytest.approx(BLOCK_LATENCY, rel=0.1) and many == pytest.approx(one)
+    few, many = (float(_times(engine, work).seconds[0]) for work in works)
+    assert few == pytest.approx(BLOCK_LATENCY, rel=0.1) and many == pytest.approx(few)
 
 
 def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: int) -> tuple[int, int]:
@@ -128,8 +128,8 @@ def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: 
         part = source.random()
         loads.append(((high ** (1 - skew) - low ** (1 - skew)) * part + low ** (1 - skew)) ** (1 / (1 - skew)))
     whole = [round(load / sum(loads) * tokens * top) for load in loads]
-    for place in sorted(range(count), key=lambda expert: -loads[expert]):
-        whole[place] += sum(whole) < tokens * top
+    for busiest in sorted(range(count), key=lambda expert: -loads[expert]):
+        whole[busiest] += sum(whole) < tokens * top
     share = count // parallel
     machines = [whole[start : start + share] for start in range(0, count, share)]
     busiest = max(machines, key=sum)
@@ -225,8 +225,8 @@ def test_old_libraries_have_no_narrow_tile() -> None:
     narrow, wide = (_of_deepbench("NVIDIA M40", "fp32", M=6144, N=columns, K=2048)[0] for columns in (16, 32))
     assert narrow.seconds == wide.seconds
     assert {narrow.setting, wide.setting} == {"CUDA 7 library gemm, vector units on GPU"}
-    one, other = (_times(case.engine, case.work).working.sum() for case in (narrow, wide))
-    assert one == pytest.approx(other)
+    narrow_time, other = (_times(case.engine, case.work).working.sum() for case in (narrow, wide))
+    assert narrow_time == pytest.approx(other)
     few, more = (_of_deepbench("NVIDIA P100 PCIe", "fp32", M=3072, N=columns, K=1024)[0] for columns in (16, 32))
     assert few.seconds > more.seconds
     assert _times(few.engine, few.work).working.sum() > _times(more.engine, more.work).working.sum()
@@ -255,10 +255,10 @@ def test_a_kernel_that_splits_no_sum_takes_time_in_proportion_to_depth() -> None
         if case.setting.startswith("TensorRT-LLM fp4") and case.work["m"][-1] < 10 and case.work["k"][-1] > 50_000
     ]
     assert len(deep) == 2
-    one, six = ((case.seconds - 1e-5) / case.work["k"][-1] for case in deep)
-    assert one == pytest.approx(six, rel=0.05)
-    found = parameters_of("TensorRT-LLM fp4 gemm on GPU")[0]
-    assert found.splits < 2, "blocks idle beside one that sums"
+    single, six = ((case.seconds - 1e-5) / case.work["k"][-1] for case in deep)
+    assert single == pytest.approx(six, rel=0.05)
+    fitted = parameters_of("TensorRT-LLM fp4 gemm on GPU")[0]
+    assert fitted.splits < 2, "blocks idle beside one that sums"
     engine = snapshot(view(Hardware["B200"], "fp4")).changed(**WIDE).settled()
     works = [_product(8, 128, depth) for depth in (20_000, 40_000)]
 
@@ -275,8 +275,8 @@ def test_layers_that_take_turns_push_each_other_out_of_the_cache() -> None:
     """Arithmetic: one layer of 20 MB fits an H100's 50 MB; of six, none is found there again."""
     engine = snapshot(view(Hardware["H100"], "fp8"))
     kernel = Kernel(MATMUL, 2.0 * 16 * 4096 * 5000, 20.48e6 + 1e5, weights=20.48e6, m=16, n=4096, k=5000)
-    one, six = (Stack.of([(engine, Work.of([kernel]), copies)]) for copies in (1, 6))
-    assert (one.main[0], six.main[0]) == (0.0, 20.48e6)
+    single, six = (Stack.of([(engine, Work.of([kernel]), copies)]) for copies in (1, 6))
+    assert (single.main[0], six.main[0]) == (0.0, 20.48e6)
     assert six.near[0] == pytest.approx(1e5), "the activations are found all the same"
 
 

@@ -66,8 +66,8 @@ def test_utilisation_while_streaming_through_128_by_128(m: int, percent: float) 
 
 def test_one_column_too_many() -> None:
     """Width 129 on 128 places: half of the array idles, three quarters if both sides are."""
-    one, both = (count_systolic(4096, 129, k, 128, 128) for k in (128, 129))
-    assert 100 * one.mapping_efficiency == pytest.approx(50.4, abs=0.05)
+    single, both = (count_systolic(4096, 129, k, 128, 128) for k in (128, 129))
+    assert 100 * single.mapping_efficiency == pytest.approx(50.4, abs=0.05)
     assert 100 * both.mapping_efficiency == pytest.approx(25.4, abs=0.05)
 
 
@@ -106,22 +106,22 @@ def test_many_cases_at_once_are_the_cases_one_by_one(dataflow: str, convention: 
     rest = {"convention": convention, "ifmap_words": 3000, "filter_words": 3000, "ofmap_words": 3000}
     many = count_systolic(*sizes, dataflow, **rest)
     for at, case in enumerate(zip(*sizes, strict=True)):
-        one = count_systolic(*case, dataflow, **rest)
-        assert (many.cycles[at], many.macs[at]) == (one.cycles, one.macs)
+        counts = count_systolic(*case, dataflow, **rest)
+        assert (many.cycles[at], many.macs[at]) == (counts.cycles, counts.macs)
         for level in ("sram", "dram"):
             for field in ("ifmap_reads", "filter_reads", "ofmap_writes", "ofmap_reads"):
-                assert getattr(getattr(many, level), field)[at] == getattr(getattr(one, level), field), (case, field)
-        assert many.utilisation[at] == pytest.approx(one.utilisation, rel=1e-12)
+                assert getattr(getattr(many, level), field)[at] == getattr(getattr(counts, level), field), (case, field)
+        assert many.utilisation[at] == pytest.approx(counts.utilisation, rel=1e-12)
 
 
 @pytest.mark.parametrize("dataflow", ["ws", "os", "is"])
 def test_a_million_a_side_does_not_overflow(dataflow: str) -> None:
     size = 10**6
-    one = count_systolic(size, size, size, 1, 1, dataflow)  # Python integers: exact at any size
+    counts = count_systolic(size, size, size, 1, 1, dataflow)  # Python integers: exact at any size
     many = count_systolic(np.array([size]), size, size, 1, 1, dataflow)
-    assert one.cycles == size**2 * (size + 1)
-    assert many.cycles.dtype == np.int64 and int(many.cycles[0]) == one.cycles
-    assert int(many.register_writes[0]) == one.register_writes > 2**60
+    assert counts.cycles == size**2 * (size + 1)
+    assert many.cycles.dtype == np.int64 and int(many.cycles[0]) == counts.cycles
+    assert int(many.register_writes[0]) == counts.register_writes > 2**60
 
 
 def test_beyond_64_bits_counts_stay_exact() -> None:
@@ -138,7 +138,7 @@ def test_beyond_64_bits_counts_stay_exact() -> None:
 def test_energy_of_the_four_baselines() -> None:
     """The customary sum: 640 pJ for a word of DRAM (Han et al. 2015), 1 pJ for a multiply-accumulate."""
     straw, accumulator, blocked, array = energy_baselines(mac=ONE)
-    assert [one.name for one in (straw, accumulator, blocked, array)] == list(BASELINES)
+    assert [machine.name for machine in (straw, accumulator, blocked, array)] == list(BASELINES)
     assert_quantity_close(straw.total, Q_(4 * 640 + 1, "pJ"))
     assert_quantity_close(array.total, Q_(2 / 128 * 640 + 1, "pJ"))
     assert (straw.total / array.total).m_as("") == pytest.approx(232.8, abs=0.05)
@@ -155,10 +155,12 @@ def test_energy_with_fp32_arithmetic() -> None:
 
 
 def test_counting_every_level_costs_the_array_part_of_its_lead() -> None:
-    customary, every = ([one.total for one in energy_baselines(levels=levels)] for levels in ("customary", "all"))
+    customary, every = (
+        [machine.total for machine in energy_baselines(levels=levels)] for levels in ("customary", "all")
+    )
     assert all(more >= less for less, more in zip(customary, every, strict=True))
     assert every[0] / every[-1] < customary[0] / customary[-1]
-    names = [list(one.parts) for one in energy_baselines(levels="all")]
+    names = [list(machine.parts) for machine in energy_baselines(levels="all")]
     assert names == [["DRAM", "SRAM", "registers", "arithmetic"]] * 4
 
 
@@ -281,11 +283,11 @@ def test_scalesim_counts_through_the_model() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -3, 2.5, True, float("nan"), "8", None])
-@pytest.mark.parametrize("place", range(5))
-def test_sizes_that_are_no_sizes(size: object, place: int) -> None:
+@pytest.mark.parametrize("position", range(5))
+def test_sizes_that_are_no_sizes(size: object, position: int) -> None:
     sizes: list[object] = [8] * 5
-    sizes[place] = size
-    name = ("m", "n", "k", "rows", "columns")[place]
+    sizes[position] = size
+    name = ("m", "n", "k", "rows", "columns")[position]
     with pytest.raises(ArgumentError, match=f"count_systolic\\(\\): `{name}` must be a whole number >= 1, got"):
         count_systolic(*sizes)
 

@@ -95,7 +95,9 @@ def test_the_compiled_machine_is_the_readable_one() -> None:
         moved = dram_accesses(slow, *sizes.values())
         assert moved == dram_accesses(fast, *sizes.values()), (case, sizes)
         asked = (slow.trace.ifmap, slow.trace.filter, slow.trace.ofmap)
-        ifmap, weights, written = (misses_of_lru(one, words) for one, words in zip(asked, sizes.values(), strict=True))
+        ifmap, weights, written = (
+            misses_of_lru(addresses, words) for addresses, words in zip(asked, sizes.values(), strict=True)
+        )
         assert (moved.ifmap_reads, moved.filter_reads, moved.ofmap_writes) == (ifmap, weights, written), (case, sizes)
         assert_closed_forms(slow, case, moved, sizes)
 

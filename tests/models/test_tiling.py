@@ -84,11 +84,11 @@ def test_products_by_walking_the_tiles(order: str, shape: tuple[int, ...], tile:
     reads, writes = dict.fromkeys("ABC", 0), dict.fromkeys("ABC", 0)
     index = {"A": "mk", "B": "kn", "C": "mn"}
 
-    def area(name: str, place: tuple[int, ...]) -> int:
+    def area(name: str, coordinates: tuple[int, ...]) -> int:
         return len(
             list(
                 itertools.product(
-                    *(range(p, min(p + edge[d], size[d])) for p, d in zip(place, index[name], strict=True))
+                    *(range(p, min(p + edge[d], size[d])) for p, d in zip(coordinates, index[name], strict=True))
                 )
             )
         )
@@ -96,17 +96,17 @@ def test_products_by_walking_the_tiles(order: str, shape: tuple[int, ...], tile:
     for starts in itertools.product(*(range(0, size[d], edge[d]) for d in order)):
         at = dict(zip(order, starts, strict=True))
         for name, dims in index.items():
-            place = tuple(at[d] for d in dims)
-            if held.get(name) == place:
+            coordinates = tuple(at[d] for d in dims)
+            if held.get(name) == coordinates:
                 continue
             if name == "C":
                 if "C" in held:
                     writes["C"] += area("C", held["C"])
-                reads["C"] += area("C", place) if place in seen else 0
-                seen.add(place)
+                reads["C"] += area("C", coordinates) if coordinates in seen else 0
+                seen.add(coordinates)
             else:
-                reads[name] += area(name, place)
-            held[name] = place
+                reads[name] += area(name, coordinates)
+            held[name] = coordinates
     writes["C"] += area("C", held["C"])
     traffic = gemm_traffic(*shape, tile, order)  # type: ignore[arg-type]
     assert dict(traffic.reads) == reads
@@ -124,8 +124,8 @@ def test_the_best_schedules_of_a_recorded_search(row: dict[str, str]) -> None:
     m, n, k, room = (int(row[name]) for name in ("M", "N", "K", "S"))
     tile = tuple(int(edge) for edge in row["tile"].split(","))
     traffic = gemm_traffic(m, n, k, tile, row["order"])  # type: ignore[arg-type]
-    found = traffic.reads["A"], traffic.reads["B"], traffic.reads["C"], traffic.writes["C"]
-    assert found == tuple(int(row[name]) for name in ("A", "B", "C_reads", "C_writes"))
+    words = traffic.reads["A"], traffic.reads["B"], traffic.reads["C"], traffic.writes["C"]
+    assert words == tuple(int(row[name]) for name in ("A", "B", "C_reads", "C_writes"))
     assert traffic.words == int(row["best_words"]) >= gemm_lower_bound(m, n, k, room)
 
 

@@ -22,13 +22,13 @@ class Counted:
         self.values = values
         self.touched: set[tuple[int, ...]] = set()
 
-    def __getitem__(self, place: tuple[int, ...]) -> float:
-        self.touched.add(place)
-        return self.values[place]
+    def __getitem__(self, indices: tuple[int, ...]) -> float:
+        self.touched.add(indices)
+        return self.values[indices]
 
-    def add(self, place: tuple[int, ...], value: float) -> None:
-        self.touched.add(place)
-        self.values[place] += value
+    def add(self, indices: tuple[int, ...], value: float) -> None:
+        self.touched.add(indices)
+        self.values[indices] += value
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (2, 3, 4), (5, 1, 7), (4, 4, 4)])

@@ -132,11 +132,11 @@ def test_misses_are_those_of_cachegrind(program: Path, levels: str) -> None:
     assert set(theirs) == set(NESTS)
     for name, (tile, order) in NESTS.items():
         trace = gemm_trace(N, N, N, Q_(4, "byte"), tile, order, registers=True)
-        ours, found = simulate(trace, first, last), theirs[name]
+        ours, theirs_here = simulate(trace, first, last), theirs[name]
         near, far = ours.levels
         reads, writes = int((trace.kinds % 2 == 0).sum()), int((trace.kinds % 2).sum())
-        assert 0 <= found["Dr"] - reads <= FRAME, "the program reads what the trace reads"
-        assert 0 <= found["Dw"] - writes <= FRAME
+        assert 0 <= theirs_here["Dr"] - reads <= FRAME, "the program reads what the trace reads"
+        assert 0 <= theirs_here["Dw"] - writes <= FRAME
         pairs = {
             "D1mr": near.read_misses,
             "D1mw": near.write_misses,
@@ -144,4 +144,4 @@ def test_misses_are_those_of_cachegrind(program: Path, levels: str) -> None:
             "DLmw": far.write_misses,
         }
         for event, misses in pairs.items():
-            assert 0 <= found[event] - sum(misses.values()) <= FRAME, f"{event} of {name}"
+            assert 0 <= theirs_here[event] - sum(misses.values()) <= FRAME, f"{event} of {name}"

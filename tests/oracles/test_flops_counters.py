@@ -200,7 +200,9 @@ def test_bytes_of_every_layer_are_what_torch_holds(name: str = "resnet50") -> No
     captured = Workload.from_torch(module, image)
     operators = {op.path: op.counts for op in captured if op.kind in ("conv2d", "normalisation", "gemm")}
     module(image)
-    ours = {label: (one.read - one.weights, one.weights, one.written) for label, one in operators.items()}
+    ours = {
+        label: (counts.read - counts.weights, counts.weights, counts.written) for label, counts in operators.items()
+    }
     assert ours == seen
     assert len(ours) == 53 + 53 + 1
 

@@ -68,7 +68,7 @@ def test_every_recorded_number_of_the_large_runs(row: dict[str, str]) -> None:
 
 
 def test_every_recorded_number_of_the_small_runs() -> None:
-    wrong = {row["name"]: found for row in SMALL if (found := differences(row, counted(row)))}
+    wrong = {row["name"]: wrong for row in SMALL if (wrong := differences(row, counted(row)))}
     assert wrong == {}
 
 

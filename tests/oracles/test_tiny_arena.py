@@ -22,11 +22,11 @@ HELD_OUT = ("resnet8_wide", "streaming_wake_word")  # nothing was fitted to them
 
 @pytest.fixture(scope="module")
 def networks() -> list[tuple[Recorded, Workload, ArenaEstimate]]:
-    found = []
-    for one in recorded():
-        work = load(one.network)
-        found.append((one, work, arena(work)))
-    return found
+    planned = []
+    for record in recorded():
+        work = load(record.network)
+        planned.append((record, work, arena(work)))
+    return planned
 
 
 def off(ours: float, theirs: float) -> float:
@@ -38,37 +38,37 @@ def test_activations_are_those_of_the_runtime_to_the_byte(
 ) -> None:
     """TFLM's head: inputs and activations as its greedy planner lays them out, on all six networks."""
     assert len(networks) == 6
-    for one, _, found in networks:
-        assert found.activations.m_as("byte") == one.head, one.network
-        assert found.least.m_as("byte") <= one.head
+    for record, _, memory in networks:
+        assert memory.activations.m_as("byte") == record.head, record.network
+        assert memory.least.m_as("byte") <= record.head
 
 
 def test_a_better_plan_needs_a_quarter_less_for_visual_wake_words(
     networks: list[tuple[Recorded, Workload, ArenaEstimate]],
 ) -> None:
     """The fullest step is the first pointwise layer: 48 × 48 × 8 in, 48 × 48 × 16 out; the greedy plan leaves gaps."""
-    found = next(found for one, _, found in networks if "vww" in one.network)
-    assert found.least.m_as("byte") == 48 * 48 * (8 + 16)
-    assert found.activations.m_as("byte") == 73_728
+    memory = next(memory for record, _, memory in networks if "vww" in record.network)
+    assert memory.least.m_as("byte") == 48 * 48 * (8 + 16)
+    assert memory.activations.m_as("byte") == 73_728
 
 
 def test_ram_and_flash_beside_the_records(networks: list[tuple[Recorded, Workload, ArenaEstimate]]) -> None:
-    for one, _, found in networks:
-        assert off(found.total.m_as("byte"), one.head + one.tail) < 0.04, one.network
-        assert off(found.persistent.m_as("byte"), one.tail) < 0.06, one.network
-        assert off(found.flash.m_as("byte"), one.file_bytes) < 0.13, one.network
-        if one.declared_arena is not None:
-            assert found.total.m_as("byte") < one.declared_arena, "what the reference sets aside suffices"
-    assert median(off(found.flash.m_as("byte"), one.file_bytes) for one, _, found in networks) < 0.07
+    for record, _, memory in networks:
+        assert off(memory.total.m_as("byte"), record.head + record.tail) < 0.04, record.network
+        assert off(memory.persistent.m_as("byte"), record.tail) < 0.06, record.network
+        assert off(memory.flash.m_as("byte"), record.file_bytes) < 0.13, record.network
+        if record.declared_arena is not None:
+            assert memory.total.m_as("byte") < record.declared_arena, "what the reference sets aside suffices"
+    assert median(off(memory.flash.m_as("byte"), record.file_bytes) for record, _, memory in networks) < 0.07
 
 
 @pytest.mark.parametrize("macs", [128, 256])
 def test_cycles_and_sram_beside_vela(networks: list[tuple[Recorded, Workload, ArenaEstimate]], macs: int) -> None:
     cycles, sram = {}, {}
-    for one, work, _ in networks:
-        found = ethos_u55(work, macs, weight_ratio=one.weight_ratio)
-        cycles[one.network] = off(found.cycles, one.cycles[macs])
-        sram[one.network] = off(found.sram_bytes, one.sram[macs])
+    for record, work, _ in networks:
+        memory = ethos_u55(work, macs, weight_ratio=record.weight_ratio)
+        cycles[record.network] = off(memory.cycles, record.cycles[macs])
+        sram[record.network] = off(memory.sram_bytes, record.sram[macs])
     assert max(cycles.values()) < 0.15, cycles
     assert median(cycles.values()) < 0.07
     assert median(sram.values()) < 0.02, sram
@@ -86,9 +86,9 @@ def test_totals_of_vela_are_the_sums_of_its_layers() -> None:
             assert int(row["cycles"]) >= longest
             sums[row["network"], int(row["configuration"].rpartition("-")[2])] += int(row["cycles"])
     assert len(sums) == 12
-    for one in recorded():
+    for record in recorded():
         for macs in (128, 256):
-            assert sums[one.network, macs] == pytest.approx(one.cycles[macs], rel=0.01)
+            assert sums[record.network, macs] == pytest.approx(record.cycles[macs], rel=0.01)
 
 
 def test_more_multipliers_never_take_longer_and_heavier_weights_never_less() -> None:

@@ -91,11 +91,11 @@ def test_the_front_is_what_brute_force_leaves(tiny: Hierarchy) -> None:
         )
     }
     front = pareto_front(tiny, space)
-    found = {
+    drawn = {
         (round((e - tiny.multiplying * 36) * 1e12, 6), round(t * 1e9, 6))
         for e, t in zip(front.energies, front.times, strict=True)
     }
-    assert found == best
+    assert drawn == best
 
 
 def test_the_ends_of_the_front_are_the_best_at_energy_and_time(tiny: Hierarchy) -> None:

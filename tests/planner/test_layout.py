@@ -128,7 +128,7 @@ def test_exact_methods_agree_with_all_choices(seed: int, layouts: tuple[str, ...
     for plan in plans:
         assert plan.moved.m_as("byte") == pytest.approx(plans[0].moved.m_as("byte"), abs=1e-6), plan.method
         assert plan.moved.m_as("byte") == pytest.approx(recounted(plan, graph), abs=1e-6)
-        assert all(plan.moved <= one * (1 + 1e-12) for one in plan.uniform.values())
+        assert all(plan.moved <= moved * (1 + 1e-12) for moved in plan.uniform.values())
     auto = choose_layouts(graph, BANDWIDTH, layouts=layouts, traffic=preference)
     assert auto.moved.m_as("byte") == pytest.approx(plans[0].moved.m_as("byte"), abs=1e-6)
 
@@ -151,7 +151,7 @@ def test_convolutions_on_matrix_units_prefer_nhwc() -> None:
     assert plan.method == "solver"
     assert {layout for layout in plan.layouts if layout} == {"NHWC"}
     image = 32 * 3 * 224 * 224 * 2
-    assert [(one.value, one.moved.m_as("byte")) for one in plan.transposes] == [("input", 2 * image)]
+    assert [(transpose.value, transpose.moved.m_as("byte")) for transpose in plan.transposes] == [("input", 2 * image)]
     assert plan.uniform["NCHW"] > 100 * plan.moved
     assert "resnet50: 173 operators in NHWC" in plan.explain() and "All in NCHW: 2.787 GB" in plan.explain()
 

@@ -52,8 +52,8 @@ def _assumed(name: str, size: int) -> Quantity:
 
 def test_each_objective_is_best_at_its_own() -> None:
     machine, space = small_machine(), gemm_space(96, 80, 70)
-    found = {name: best_mapping(machine, space, name) for name in ("traffic", "energy", "latency", "edp")}
-    assert all(item.proven for item in found.values())
+    best = {name: best_mapping(machine, space, name) for name in ("traffic", "energy", "latency", "edp")}
+    assert all(item.proven for item in best.values())
     figures = {
         name: (
             item.words[0],
@@ -61,10 +61,10 @@ def test_each_objective_is_best_at_its_own() -> None:
             item.result.time.m_as("s"),
             item.result.figures["energy-delay product"].m_as("J*s"),
         )
-        for name, item in found.items()
+        for name, item in best.items()
     }
-    for place, name in enumerate(figures):
-        assert figures[name][place] == pytest.approx(min(values[place] for values in figures.values()), rel=1e-12)
+    for index, name in enumerate(figures):
+        assert figures[name][index] == pytest.approx(min(values[index] for values in figures.values()), rel=1e-12)
 
 
 def test_result_and_words_are_those_of_the_nest() -> None:

@@ -163,9 +163,9 @@ def test_cases_where_every_rule_fails_and_the_solver_does_not(
 
 
 def no_overlap(plan: MemoryPlan) -> bool:
-    for one, two in itertools.combinations(plan.placements, 2):
-        together = one.first <= two.last and two.first <= one.last
-        apart = one.offset + one.bytes <= two.offset or two.offset + two.bytes <= one.offset
+    for first, two in itertools.combinations(plan.placements, 2):
+        together = first.first <= two.last and two.first <= first.last
+        apart = first.offset + first.bytes <= two.offset or two.offset + two.bytes <= first.offset
         if together and not apart:
             return False
     return True
@@ -173,8 +173,8 @@ def no_overlap(plan: MemoryPlan) -> bool:
 
 def test_alignment_pads_and_places() -> None:
     plan = plan_memory(chain(100, 10, 65), alignment=Q_(64, "byte"))
-    assert [one.bytes for one in plan.placements] == [128, 64, 128]
-    assert all(one.offset % 64 == 0 for one in plan.placements)
+    assert [buffer.bytes for buffer in plan.placements] == [128, 64, 128]
+    assert all(buffer.offset % 64 == 0 for buffer in plan.placements)
     tight = plan_memory(chain(100, 10, 65), alignment=BYTE)
     assert tight.peak.magnitude == 110 < plan.peak.magnitude == 192
 
@@ -195,16 +195,16 @@ def test_lifetimes_end_with_the_last_reader_and_outputs_with_the_run() -> None:
     d = Value("d", "made", 80, producer=3, output=True)
     x = Value("x", "input", 160, consumers=(0, 2))
     w = Value("w", "weight", 320, consumers=(0,))
-    found = liveness(OperatorGraph("four", (relu(8),) * 4, (a, b, c, d, x, w)))
-    assert [(one.name, one.first, one.last) for one in found.buffers] == [
+    lifetimes = liveness(OperatorGraph("four", (relu(8),) * 4, (a, b, c, d, x, w)))
+    assert [(buffer.name, buffer.first, buffer.last) for buffer in lifetimes.buffers] == [
         ("a", 0, 3),
         ("b", 1, 3),
         ("c", 2, 2),
         ("d", 3, 3),
     ]
-    assert found.live == (10, 30, 70, 110)
-    assert (found.weight_bytes, found.input_bytes) == (320, 160)
-    assert [one.name for one in found.alive_at(2)] == ["c", "b", "a"]
+    assert lifetimes.live == (10, 30, 70, 110)
+    assert (lifetimes.weight_bytes, lifetimes.input_bytes) == (320, 160)
+    assert [buffer.name for buffer in lifetimes.alive_at(2)] == ["c", "b", "a"]
     planned = liveness(OperatorGraph("four", (relu(8),) * 4, (a, b, c, d, x, w)), inputs=True)
     assert planned.live == (170, 190, 230, 110) and planned.input_bytes == 0
     assert planned.fullest_step == 2
@@ -227,7 +227,7 @@ def test_in_place_needs_a_last_reader_of_the_same_shape_that_works_element_by_el
         if 2 in x.consumers:
             readers[2] = (Access(0, x.bytes), Access(1, 64))
         graph = OperatorGraph("g", (relu(64), second, replace(relu(64), kind="gemm")), (x, y, z), tuple(readers))
-        return any(one.values == ("x", "y") for one in liveness(graph, in_place=True).buffers)
+        return any(buffer.values == ("x", "y") for buffer in liveness(graph, in_place=True).buffers)
 
     assert joined()
     assert joined(kind="activation")
@@ -253,7 +253,7 @@ def test_what_the_network_writes_in_place_shares_memory_without_being_asked() ->
 
 def test_on_streams_nobody_may_still_be_reading_what_is_overwritten() -> None:
     x = Value("x", "made", 64, (64,), "int8", 0, (1, 2))
-    y, z = (Value(name, "made", 64, (64,), "int8", one, (), True) for one, name in ((1, "y"), (2, "z")))
+    y, z = (Value(name, "made", 64, (64,), "int8", producer, (), True) for producer, name in ((1, "y"), (2, "z")))
     graph = OperatorGraph("fork", (relu(64),) * 3, (x, y, z))
     both = schedule_streams(graph, Q_([1.0, 1.0, 1.0], "s"), streams=2)
     assert plan_memory(graph, in_place=True).sum.magnitude == 2 * 64
@@ -294,20 +294,20 @@ class InOneBlock(torch.fx.Interpreter):
     def __init__(self, module: torch.fx.GraphModule, plan: MemoryPlan) -> None:
         super().__init__(module)
         self.block = torch.full((int(plan.peak.magnitude),), 255, dtype=torch.uint8)  # NaN, wherever it is read
-        self.places = {name: one for one in plan.placements for name in one.values}
+        self.places = {name: buffer for buffer in plan.placements for name in buffer.values}
         self.placed = 0
 
     def run_node(self, node: torch.fx.Node) -> object:
-        place = self.places.get(node.name)
-        before = None if place is None or node.name != place.name else self.block[place.offset :][: place.bytes]
+        value = self.places.get(node.name)
+        before = None if value is None or node.name != value.name else self.block[value.offset :][: value.bytes]
         if before is not None:
             before.fill_(255)  # before it runs: its inputs must lie elsewhere
         made = super().run_node(node)
-        if place is None or not isinstance(made, torch.Tensor):
+        if value is None or not isinstance(made, torch.Tensor):
             return made
         if made.untyped_storage().data_ptr() == self.block.untyped_storage().data_ptr():
             return made  # written in place by the network itself
-        raw = self.block[place.offset :][: made.numel() * made.element_size()]
+        raw = self.block[value.offset :][: made.numel() * made.element_size()]
         there = raw.view(made.dtype).as_strided(made.shape, made.stride())
         there.copy_(made)
         self.placed += 1
@@ -322,8 +322,8 @@ def test_a_network_runs_in_the_planned_block(strategy: str, in_place: bool) -> N
     plan = plan_memory(Workload.from_torch(model, x), strategy=strategy, in_place=in_place)
     outputs, replay = replayed(model, x, plan)
     assert replay.placed >= 10
-    for expected, found in zip(model(x), outputs, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    for expected, output in zip(model(x), outputs, strict=True):
+        torch.testing.assert_close(output, expected, rtol=0, atol=0)
 
 
 def test_the_replay_sees_a_wrong_plan() -> None:
@@ -333,11 +333,11 @@ def test_the_replay_sees_a_wrong_plan() -> None:
     from dataclasses import replace
 
     wrong = []
-    for k, one in enumerate(plan.placements):
-        moved = replace(plan, placements=(*plan.placements[:k], replace(one, offset=0), *plan.placements[k + 1 :]))
+    for k, buffer in enumerate(plan.placements):
+        moved = replace(plan, placements=(*plan.placements[:k], replace(buffer, offset=0), *plan.placements[k + 1 :]))
         outputs, _ = replayed(model, x, moved)
         same = all(torch.equal(a, b) for a, b in zip(model(x), outputs, strict=True))
-        assert same == no_overlap(moved), one.name
+        assert same == no_overlap(moved), buffer.name
         wrong.append(not same)
     assert sum(wrong) >= 4
 
@@ -355,7 +355,7 @@ def replayed(model: nn.Module, x: torch.Tensor, plan: MemoryPlan) -> tuple[list[
     names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     with torch.no_grad():
         outputs = replay.run(*(held[inputs[name]] if name in inputs else x for name in names))
-    return [one.clone() for one in outputs], replay
+    return [output.clone() for output in outputs], replay
 
 
 # --- order, fit, streams -----------------------------------------------------------
@@ -370,11 +370,11 @@ def fork() -> OperatorGraph:
 
 
 def test_a_lean_order_is_proved_and_can_be_planned() -> None:
-    found = lean_order(fork())
-    assert found.proved and found.largest_live.magnitude == 11_000 < found.before.magnitude == 19_000
-    assert plan_memory(fork(), order=found.order, alignment=BYTE).peak == found.largest_live
+    order = lean_order(fork())
+    assert order.proved and order.largest_live.magnitude == 11_000 < order.before.magnitude == 19_000
+    assert plan_memory(fork(), order=order.order, alignment=BYTE).peak == order.largest_live
     bounded = lean_order(fork(), limit=1)
-    assert not bounded.proved and bounded.largest_live == found.largest_live
+    assert not bounded.proved and bounded.largest_live == order.largest_live
 
 
 def test_the_solver_closes_the_gap_that_rules_leave_in_densenet() -> None:
@@ -415,10 +415,10 @@ def test_a_plan_for_one_stream_may_fail_on_two() -> None:
 def test_a_plan_for_the_streams_holds_and_needs_more() -> None:
     fused = fuse(workload("resnet50", batch=32, precision="fp16"))
     schedule = schedule_streams(fused, roofline(Hardware.Cloud.A100, fused), streams=2)
-    one, two = plan_memory(fused), plan_memory(fused, schedule=schedule)
-    assert len(conflicts(one, schedule)) == 4
+    serial, two = plan_memory(fused), plan_memory(fused, schedule=schedule)
+    assert len(conflicts(serial, schedule)) == 4
     assert conflicts(two, schedule) == ()
-    assert two.peak >= one.peak and two.lower_bound <= two.peak <= two.sum == one.sum
+    assert two.peak >= serial.peak and two.lower_bound <= two.peak <= two.sum == serial.sum
     with pytest.raises(ArgumentError, match="stands instead of `order`"):
         plan_memory(fused, schedule=schedule, order=range(56))
     with pytest.raises(ArgumentError, match="got one of 'resnet50' for 'fork'"):

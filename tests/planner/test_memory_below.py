@@ -20,12 +20,12 @@ def overlaps(buffers: FixedBuffers, offsets: np.ndarray) -> bool:
 
 def settled(buffers: FixedBuffers, capacity: int = PUBLISHED_CAPACITY) -> bool:
     """Whether they fit, by a search that is stopped by no clock."""
-    found = plan_below(buffers, capacity, seconds=36_000)
-    assert found.proved
-    if found.offsets is not None:
-        assert not overlaps(buffers, found.offsets)
-        assert int(found.offsets.min()) >= 0 and int((found.offsets + buffers.size).max()) <= capacity
-    return found.fits
+    packing = plan_below(buffers, capacity, seconds=36_000)
+    assert packing.proved
+    if packing.offsets is not None:
+        assert not overlaps(buffers, packing.offsets)
+        assert int(packing.offsets.min()) >= 0 and int((packing.offsets + buffers.size).max()) <= capacity
+    return packing.fits
 
 
 # google/minimalloc@9f5cf810fec4, Apache-2.0. All fit, by the solver of that repository; of five of them some step is
@@ -51,14 +51,16 @@ def cut(rng: np.random.Generator, pieces: int, steps: int, capacity: int) -> Fix
     """Cut a block in two, and the parts again: nothing is left over, so they fit to the last byte."""
     parts = [(0, steps, 0, capacity)]
     while len(parts) < pieces:
-        one = int(rng.choice(len(parts), p=np.array([(b - a) * (d - c) for a, b, c, d in parts]) / (steps * capacity)))
-        begin, end, low, high = parts[one]
+        largest = int(
+            rng.choice(len(parts), p=np.array([(b - a) * (d - c) for a, b, c, d in parts]) / (steps * capacity))
+        )
+        begin, end, low, high = parts[largest]
         if rng.random() < 0.5 and end - begin > 1:
             at = int(rng.integers(begin + 1, end))
-            parts[one : one + 1] = [(begin, at, low, high), (at, end, low, high)]
+            parts[largest : largest + 1] = [(begin, at, low, high), (at, end, low, high)]
         elif high - low > 1:
             at = int(rng.integers(low + 1, high))
-            parts[one : one + 1] = [(begin, end, low, at), (begin, end, at, high)]
+            parts[largest : largest + 1] = [(begin, end, low, at), (begin, end, at, high)]
     return buffers_of([(begin, end, high - low) for begin, end, low, high in parts])
 
 
@@ -122,15 +124,15 @@ def test_fits_and_proofs_equal_enumeration() -> None:
 
 def test_the_same_seed_gives_the_same_offsets() -> None:
     buffers = published_buffers()["E"]
-    one, two = (plan_below(buffers, PUBLISHED_CAPACITY, seconds=36_000, seed=3) for _ in range(2))
-    assert one.offsets is not None and two.offsets is not None
-    assert one.offsets.tolist() == two.offsets.tolist()
+    first, two = (plan_below(buffers, PUBLISHED_CAPACITY, seconds=36_000, seed=3) for _ in range(2))
+    assert first.offsets is not None and two.offsets is not None
+    assert first.offsets.tolist() == two.offsets.tolist()
 
 
 def test_a_search_that_the_clock_stops_says_that_it_does_not_know() -> None:
     buffers = published_buffers()["A"]
-    found = plan_below(buffers, PUBLISHED_CAPACITY, seconds=0.0)
-    assert not found.proved and not found.fits and found.offsets is None
+    packing = plan_below(buffers, PUBLISHED_CAPACITY, seconds=0.0)
+    assert not packing.proved and not packing.fits and packing.offsets is None
 
 
 # From, to and size of buffers that never need more than the capacity at once, and yet do not fit: memory fragments
@@ -151,8 +153,8 @@ def test_fragmented_memory_is_proved_too_small(name: str) -> None:
     buffers = buffers_of([(int(word[0]), int(word[1]), int(word[3:])) for word in text.split()])
     assert buffers.largest_live == capacity
     assert not fits_by_enumeration(buffers, capacity)
-    found = plan_below(buffers, capacity)
-    assert found.proved and not found.fits and found.offsets is None
+    packing = plan_below(buffers, capacity)
+    assert packing.proved and not packing.fits and packing.offsets is None
     more = plan_below(buffers, capacity + 1)
     assert more.proved and more.fits and more.offsets is not None
     assert fits_by_enumeration(buffers, capacity + 1) and not overlaps(buffers, more.offsets)

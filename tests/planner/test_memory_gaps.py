@@ -24,7 +24,7 @@ NEEDED: dict[str, tuple[int, list[int], Rows, int, int]] = {
 
 def completions(capacity: int, floors: list[int], rows: Rows) -> list[tuple[int, ...]]:
     """Try every offset of every buffer; keep those in which nothing can be pushed down."""
-    found = []
+    packings = []
     for offsets in itertools.product(*(range(capacity - size + 1) for _, _, size in rows)):
         lying = [(low, low + size, begin, end) for low, (begin, end, size) in zip(offsets, rows, strict=True)]
         below = [max(floors[begin:end]) for begin, end, _ in rows]
@@ -34,9 +34,9 @@ def completions(capacity: int, floors: list[int], rows: Rows) -> list[tuple[int,
         if any(a[0] < b[1] and b[0] < a[1] for a, b in pairs):
             continue
         carried = {b for a, b in pairs if a[1] == b[0]}
-        if all(one[0] == floor or one in carried for one, floor in zip(lying, below, strict=True)):
-            found.append(offsets)
-    return found
+        if all(span[0] == floor or span in carried for span, floor in zip(lying, below, strict=True)):
+            packings.append(offsets)
+    return packings
 
 
 def offered(capacity: int, floors: list[int], rows: Rows, step: int) -> tuple[list[int], int, int]:
@@ -45,7 +45,7 @@ def offered(capacity: int, floors: list[int], rows: Rows, step: int) -> tuple[li
     number, steps = len(rows), len(floors)
     floor, left, rank = np.array(floors), np.ones(number, np.bool_), np.arange(number)
     slack, reach, niche, choices, above, lift = np.zeros((6, steps), np.int64)
-    least, listed, found = np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(number + 1, np.int64)
+    least, listed, resting = np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(number + 1, np.int64)
     start = np.searchsorted(first, np.arange(steps + 1))
     overflow, _ = niches.raise_floors(0, steps, first, last, size, start, capacity, left, floor, least, slack, reach)
     assert overflow < 0
@@ -55,18 +55,18 @@ def offered(capacity: int, floors: list[int], rows: Rows, step: int) -> tuple[li
         listed, 0, steps, first, last, size, floor, least, slack, weight, niche, choices, above, lift
     )  # fmt: skip
     assert niche[step] >= 0
-    count, end = niches.branches(listed, step, first, last, size, rank, floor, least, slack, niche, found)
-    return found[:count].tolist(), int(end), int(floor[step])
+    count, end = niches.branches(listed, step, first, last, size, rank, floor, least, slack, niche, resting)
+    return resting[:count].tolist(), int(end), int(floor[step])
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_a_gap_is_left_where_only_a_gap_leads_to_a_packing(name: str) -> None:
     capacity, floors, rows, step, ways = NEEDED[name]
     assert rows == sorted(rows, key=lambda row: row[0])
-    found = completions(capacity, floors, rows)
-    assert len(found) == ways
+    packings = completions(capacity, floors, rows)
+    assert len(packings) == ways
     tried, end, floor = offered(capacity, floors, rows, step)
-    there = [place for place, (begin, until, _) in enumerate(rows) if begin <= step < until]
-    lowest = min(offsets[place] for offsets in found for place in there)
+    there = [index for index, (begin, until, _) in enumerate(rows) if begin <= step < until]
+    lowest = min(offsets[index] for offsets in packings for index in there)
     assert floor < lowest  # nothing rests on the floor of the step
     assert tried[-1] == -1 and floor < end <= lowest

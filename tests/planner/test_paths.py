@@ -33,14 +33,14 @@ def sequences(space: IterationSpace) -> Iterator[tuple[tuple[str, int], ...]]:
     """Yield every list of loops, innermost first, as (loop, tile after it)."""
 
     def chains(size: int) -> list[list[int]]:
-        found = [[]] if size == 1 else []
+        paths = [[]] if size == 1 else []
         for length in range(1, size + 1):
             for chain in itertools.product(range(2, size + 1), repeat=length):
                 tiles = [1, *chain]
                 steps = itertools.pairwise(tiles)
                 if tiles[-1] == size and all(b > a and (b % a == 0 or b == size) for a, b in steps):
-                    found.append(list(chain))
-        return found
+                    paths.append(list(chain))
+        return paths
 
     moving = [dim for dim, size in space.sizes.items() if size > 1]
     for picks in itertools.product(*(chains(space.sizes[dim]) for dim in moving)):

@@ -26,22 +26,22 @@ def enumerate_all(data: dict[str, Any]) -> list[tuple[Fraction, Fraction, int, t
     links = {(link["from"], link["to"]): link for link in data["links"]}
     budgets = {device["name"]: dec(device["memory_mb"]) for device in data["devices"]}
     caps = data.get("constraints", {})
-    found = []
+    allowed = []
     for devices in itertools.product(*(sorted(stage["profiles"]) for stage in data["stages"])):
         latency = energy = Fraction(0)
         switches, held, bad = 0, dict.fromkeys(budgets, Fraction(0)), False
-        for place, (device, stage) in enumerate(zip(devices, data["stages"], strict=True)):
+        for index, (device, stage) in enumerate(zip(devices, data["stages"], strict=True)):
             profile = stage["profiles"][device]
             latency += dec(profile["latency_ms"])
             energy += dec(profile["energy_mj"])
             more = dec(profile["memory_mb"])
             held[device] = max(held[device], more) if data.get("memory") == "peak" else held[device] + more
-            if place and devices[place - 1] != device:
-                link = links.get((devices[place - 1], device))
+            if index and devices[index - 1] != device:
+                link = links.get((devices[index - 1], device))
                 if link is None:
                     bad = True
                     break
-                size = dec(data["stages"][place - 1]["output_mb"])
+                size = dec(data["stages"][index - 1]["output_mb"])
                 latency += dec(link["latency_ms"]) + size / dec(link["bandwidth_gb_s"])
                 energy += size * dec(link["energy_mj_per_mb"])
                 switches += 1
@@ -49,8 +49,8 @@ def enumerate_all(data: dict[str, Any]) -> list[tuple[Fraction, Fraction, int, t
         bad = bad or ("latency_ms" in caps and latency > dec(caps["latency_ms"]))
         bad = bad or ("energy_mj" in caps and energy > dec(caps["energy_mj"]))
         if not bad:
-            found.append((latency, energy, switches, devices))
-    return found
+            allowed.append((latency, energy, switches, devices))
+    return allowed
 
 
 def chain(rng: random.Random, stages: int, devices: int) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def chain(rng: random.Random, stages: int, devices: int) -> dict[str, Any]:
         ],
         "stages": [
             {
-                "name": f"s{place}",
+                "name": f"s{index}",
                 "output_mb": number(0, 9),
                 "profiles": {
                     name: {"latency_ms": number(1, 9), "energy_mj": number(1, 9), "memory_mb": number(0, 9)}
@@ -84,7 +84,7 @@ def chain(rng: random.Random, stages: int, devices: int) -> dict[str, Any]:
                 }
                 or {names[0]: {"latency_ms": 1, "energy_mj": 1, "memory_mb": 1}},
             }
-            for place in range(stages)
+            for index in range(stages)
         ],
         "constraints": {},
     }
@@ -101,13 +101,13 @@ def ranking(data: dict[str, Any], goal: str) -> list[tuple[Fraction, int, tuple[
     allowed = enumerate_all(data)
     if not allowed:
         return []
-    quickest, thriftiest = min(one[0] for one in allowed), min(one[1] for one in allowed)
+    quickest, thriftiest = min(costs[0] for costs in allowed), min(costs[1] for costs in allowed)
     score = {
-        "latency": lambda one: one[0],
-        "efficiency": lambda one: one[1],
-        "balanced": lambda one: (one[0] / quickest + one[1] / thriftiest) / 2,
+        "latency": lambda costs: costs[0],
+        "efficiency": lambda costs: costs[1],
+        "balanced": lambda costs: (costs[0] / quickest + costs[1] / thriftiest) / 2,
     }[goal]
-    return sorted((score(one), one[2], one[3]) for one in allowed)
+    return sorted((score(costs), costs[2], costs[3]) for costs in allowed)
 
 
 @pytest.mark.exhaustive
@@ -119,14 +119,16 @@ def test_every_ranking_equals_enumeration(block: int) -> None:
         goal = rng.choice(["latency", "efficiency", "balanced"])
         top = rng.choice([1, 3, 10])
         truth = ranking(data, goal)[:top]
-        found = plan(data, goal, top=top)  # type: ignore[arg-type]
-        assert found.optimal
-        assert [tuple(device for device, _ in one.placed.key) for one in found.placements] == [one[2] for one in truth]
-        assert [one.score for one in found.placements] == [float(one[0]) for one in truth]
-        assert [one.placed.switches for one in found.placements] == [one[1] for one in truth]
-        assert bool(found.binding) == (not truth)
+        result = plan(data, goal, top=top)  # type: ignore[arg-type]
+        assert result.optimal
+        assert [tuple(device for device, _ in ranked.placed.key) for ranked in result.placements] == [
+            ranked[2] for ranked in truth
+        ]
+        assert [ranked.score for ranked in result.placements] == [float(ranked[0]) for ranked in truth]
+        assert [ranked.placed.switches for ranked in result.placements] == [ranked[1] for ranked in truth]
+        assert bool(result.binding) == (not truth)
         if goal == "balanced" and truth:
-            assert found.placements[0].score >= 1
+            assert result.placements[0].score >= 1
 
 
 def test_beam_is_never_better_and_seldom_worse() -> None:
@@ -148,27 +150,27 @@ def test_beam_is_never_better_and_seldom_worse() -> None:
 
 
 def test_example_is_the_published_table() -> None:
-    found = plan(example(), top=3)
-    best = found.best
-    assert found.optimal and found.strategy == "exact"
+    result = plan(example(), top=3)
+    best = result.best
+    assert result.optimal and result.strategy == "exact"
     assert (float(best.latency), float(best.energy), best.switches) == (27.97, 32.18, 2)
     assert {name: float(held) for name, held in best.memory.items()} == {"gpu": 1030, "npu": 2576}
     hops = [(stage.stage, float(stage.transfer_latency), float(stage.transfer_energy)) for stage in best.stages]
     assert [hop for hop in hops if hop[1]] == [("backbone", 1.08, 0.72), ("overlay", 0.09, 0.06)]
-    assert len({one.placed.key for one in found.placements}) == 3
+    assert len({ranked.placed.key for ranked in result.placements}) == 3
 
 
 @pytest.mark.parametrize(
-    ("place", "key", "exactly"), [("latency_ms", "latency", 27.97), ("energy_mj", "energy", 32.18)]
+    ("limit", "key", "exactly"), [("latency_ms", "latency", 27.97), ("energy_mj", "energy", 32.18)]
 )
-def test_a_cap_exactly_met_passes_and_one_unit_less_fails(place: str, key: str, exactly: float) -> None:
+def test_a_cap_exactly_met_passes_and_one_unit_less_fails(limit: str, key: str, exactly: float) -> None:
     data = example()
-    data["constraints"] = {place: exactly}
+    data["constraints"] = {limit: exactly}
     assert float(getattr(plan(data).best, key)) == exactly
-    data["constraints"] = {place: exactly - 0.01}
-    found = plan(data)
-    assert not found.placements and found.optimal
-    assert f"constraints.{place}: at most {exactly - 0.01:g}" in found.binding[0]
+    data["constraints"] = {limit: exactly - 0.01}
+    result = plan(data)
+    assert not result.placements and result.optimal
+    assert f"constraints.{limit}: at most {exactly - 0.01:g}" in result.binding[0]
 
 
 def test_a_memory_budget_exactly_met_passes_and_one_unit_less_fails() -> None:
@@ -176,8 +178,8 @@ def test_a_memory_budget_exactly_met_passes_and_one_unit_less_fails() -> None:
     for stage in data["stages"]:
         stage["profiles"] = {name: cost for name, cost in stage["profiles"].items() if name != "cpu"}
     data["stages"][2]["profiles"] = {"npu": data["stages"][2]["profiles"]["npu"]}
-    for place in (3, 4, 5):
-        del data["stages"][place]["profiles"]["gpu"]
+    for index in (3, 4, 5):
+        del data["stages"][index]["profiles"]["gpu"]
     data["devices"][2]["memory_mb"] = 2576
     data["devices"][1]["memory_mb"] = 1030
     assert plan(data).best.switches == 2
@@ -245,25 +247,25 @@ def test_sixty_stages_are_proven_with_tight_caps() -> None:
     data.pop("memory", None)
     for device in data["devices"]:
         device["memory_mb"] = 90
-    found = plan(data)
-    assert found.optimal
-    assert all(held <= 90 for held in found.best.memory.values())
+    result = plan(data)
+    assert result.optimal
+    assert all(held <= 90 for held in result.best.memory.values())
 
 
 def test_formats_under_a_floor_of_accuracy() -> None:
     data = example()
     data["accuracy"] = 76.0
-    for place in (2, 3, 4):
-        costs = data["stages"][place]["profiles"]["npu"]
+    for stage in (2, 3, 4):
+        costs = data["stages"][stage]["profiles"]["npu"]
         costs["formats"] = {
-            "int8": {key: value / 2 for key, value in costs.items()} | {"accuracy_loss": (place - 1) / 10}
+            "int8": {key: value / 2 for key, value in costs.items()} | {"accuracy_loss": (stage - 1) / 10}
         }
     best = {}
     for floor in (76.0, 75.9, 75.7, 75.6, 75.4, 70.0):
         data["constraints"] = {"accuracy": floor}
-        found = plan(data)
-        assert float(found.best.loss) <= 76.0 - floor + 1e-12
-        best[floor] = float(found.best.latency)
+        result = plan(data)
+        assert float(result.best.loss) <= 76.0 - floor + 1e-12
+        best[floor] = float(result.best.latency)
     # gains: backbone 3.7 ms for 0.1 points, neck 2.35 ms for 0.2, head 3.1 ms for 0.3: the best subsets by hand
     assert best == pytest.approx({76.0: 27.97, 75.9: 24.27, 75.7: 21.92, 75.6: 21.17, 75.4: 18.82, 70.0: 18.82})
 
@@ -277,18 +279,18 @@ def test_throughput_equals_enumeration() -> None:
         truth = None
         for *_, devices in enumerate_all(data):
             busy: dict[str, float] = {}
-            for place, device in enumerate(devices):
-                time = data["stages"][place]["profiles"][device]["latency_ms"]
-                if place and devices[place - 1] != device:
-                    link = links[devices[place - 1], device]
-                    time += link["latency_ms"] + data["stages"][place - 1]["output_mb"] / link["bandwidth_gb_s"]
+            for index, device in enumerate(devices):
+                time = data["stages"][index]["profiles"][device]["latency_ms"]
+                if index and devices[index - 1] != device:
+                    link = links[devices[index - 1], device]
+                    time += link["latency_ms"] + data["stages"][index - 1]["output_mb"] / link["bandwidth_gb_s"]
                 busy[device] = busy.get(device, 0) + time
             truth = min(max(busy.values()), truth if truth is not None else float("inf"))
-        found = plan(data, "throughput")
+        result = plan(data, "throughput")
         if truth is None:
-            assert not found.placements
+            assert not result.placements
         else:
-            assert found.placements[0].score == pytest.approx(truth, rel=1e-8)
+            assert result.placements[0].score == pytest.approx(truth, rel=1e-8)
 
 
 def test_options_are_checked() -> None:

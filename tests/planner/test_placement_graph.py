@@ -30,35 +30,39 @@ def graph(rng: random.Random, stages: int, devices: int) -> dict[str, Any]:
         ],
         "stages": [
             {
-                "name": f"s{place}",
+                "name": f"s{index}",
                 "output_mb": number(0, 9),
-                "after": sorted({f"s{rng.randrange(place)}" for _ in range(rng.choice([1, 1, 2]))})
-                if place and rng.random() < 0.9
+                "after": sorted({f"s{rng.randrange(index)}" for _ in range(rng.choice([1, 1, 2]))})
+                if index and rng.random() < 0.9
                 else [],
                 "profiles": {
                     name: {"latency_ms": number(1, 9), "energy_mj": number(1, 9), "memory_mb": 1} for name in names
                 },
             }
-            for place in range(stages)
+            for index in range(stages)
         ],
     }
 
 
 def shortest(scenario: Scenario) -> Fraction | None:
     stages = scenario.stages
-    place = {stage.name: number for number, stage in enumerate(stages)}
+    position = {stage.name: number for number, stage in enumerate(stages)}
     orders = [
         order
         for order in itertools.permutations(range(len(stages)))
-        if all(order.index(place[name]) < order.index(one) for one, stage in enumerate(stages) for name in stage.after)
+        if all(
+            order.index(position[name]) < order.index(index)
+            for index, stage in enumerate(stages)
+            for name in stage.after
+        )
     ]
     best = None
     for choices in itertools.product(*(stage.choices for stage in stages)):
         for order in orders:
-            found = schedule(scenario, choices, order)
-            if found is None:
+            scheduled = schedule(scenario, choices, order)
+            if scheduled is None:
                 break
-            best = found.latency if best is None else min(best, found.latency)
+            best = scheduled.latency if best is None else min(best, scheduled.latency)
     return best
 
 
@@ -66,11 +70,11 @@ def test_every_makespan_equals_enumeration() -> None:
     rng = random.Random(1)
     for _ in range(15):
         scenario = Scenario(graph(rng, rng.randint(2, 5), 2))
-        truth, found = shortest(scenario), plan(scenario)
-        assert found.optimal
-        assert (truth is None) == (not found.placements)
+        truth, result = shortest(scenario), plan(scenario)
+        assert result.optimal
+        assert (truth is None) == (not result.placements)
         if truth is not None:
-            assert found.best.latency == truth
+            assert result.best.latency == truth
             assert truth >= critical_path(scenario)
 
 
@@ -78,17 +82,17 @@ def test_ten_stages_on_three_devices_are_proven() -> None:
     rng = random.Random(4)
     for _ in range(4):
         scenario = Scenario(graph(rng, 10, 3))
-        found = plan(scenario)
-        assert found.optimal
-        assert found.best.latency >= critical_path(scenario)
+        result = plan(scenario)
+        assert result.optimal
+        assert result.best.latency >= critical_path(scenario)
         for device in scenario.devices:  # never more at once than there are streams
             runs = [
                 (end - stage.choice.latency, end)
-                for stage, (_, end) in zip(found.best.stages, found.best.spans, strict=True)
+                for stage, (_, end) in zip(result.best.stages, result.best.spans, strict=True)
                 if stage.choice.device == device.name
             ]
             for start, _ in runs:
-                assert sum(one <= start < end for one, end in runs) <= device.streams
+                assert sum(begin <= start < end for begin, end in runs) <= device.streams
 
 
 def test_a_second_stream_helps_a_fork() -> None:
@@ -142,7 +146,7 @@ def test_a_rate_for_ever_is_a_cap() -> None:
     data["constraints"] = {"rate_hz": rate * 0.999}
     assert plan(data).best.key == plan(scenario).best.key
     data["constraints"] = {"rate_hz": rate * 1.5}
-    found = plan(data)
-    assert not found.placements or found.best.key != plan(scenario).best.key
+    result = plan(data)
+    assert not result.placements or result.best.key != plan(scenario).best.key
     data["constraints"] = {"rate_hz": 1e6}
     assert "rate_hz" in plan(data).binding[0] or "thermal limit" in plan(data).binding[0]

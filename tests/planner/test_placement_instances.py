@@ -78,12 +78,12 @@ def test_bounds_by_hand() -> None:
 )
 def test_published_instances(name: str, published: float) -> None:
     instance = Instance.load(DATA / f"{name}.json")
-    found = solve(instance, rounds=1)
-    assert found.placement is not None
-    score = evaluate(instance, found.placement)
+    solution = solve(instance, rounds=1)
+    assert solution.placement is not None
+    score = evaluate(instance, solution.placement)
     assert not score.broken
-    assert score.value_ms == found.objective_ms <= published * (1 + 1e-6)
-    assert found.lower_bound_ms <= found.objective_ms
+    assert score.value_ms == solution.objective_ms <= published * (1 + 1e-6)
+    assert solution.lower_bound_ms <= solution.objective_ms
 
 
 def test_the_same_seed_gives_the_same_placement() -> None:
@@ -96,14 +96,14 @@ def random_instance(rng: random.Random, objective: str, nodes: int) -> Instance:
     fee = [rng.randint(0, 4) for _ in range(nodes)]
     rows = [
         [
-            one,
+            index,
             rng.randint(1, 30),
             rng.randint(1, 9),
             rng.randint(0, 5),
             int(rng.random() < 0.9),
-            rng.choice([None, None, one % 3]),
+            rng.choice([None, None, index % 3]),
         ]
-        for one in range(nodes)
+        for index in range(nodes)
     ]
     return Instance.from_data(small(objective, nodes=rows, edges=[[a, b, fee[a]] for a, b, _ in edges]))
 
@@ -114,9 +114,9 @@ def test_exhaustion_equals_enumeration(objective: str) -> None:
     for number in drawn(range(40), 6, f"placements of least {objective}"):
         instance = random_instance(random.Random(number), objective, 6)
         best = least_by_enumeration(instance)
-        found = solve(instance)
-        assert found.proven == (best is not None)
-        assert found.placement is None if best is None else found.objective_ms == best
+        solution = solve(instance)
+        assert solution.proven == (best is not None)
+        assert solution.placement is None if best is None else solution.objective_ms == best
 
 
 @pytest.mark.exhaustive
@@ -144,7 +144,7 @@ def tight_instance(rng: random.Random) -> Instance:
     edges = [(a, b) for a in range(5) for b in range(a + 1, 5) if rng.random() < 0.4]
     fee = [rng.choice([0, 0, 1, 3]) for _ in range(5)]
     slow, fast = rng.choice([([0, 1, 5, 20, 1e-300, 1e15], [0, 1, 2, 9, 1e14]), ([3, 4, 5, 9], [0, 0.1])])
-    node = [[one, rng.choice(slow), rng.choice(fast), rng.randint(0, 9)] for one in range(5)]
+    node = [[index, rng.choice(slow), rng.choice(fast), rng.randint(0, 9)] for index in range(5)]
     rows = [[*row, int(rng.random() < 0.9), rng.choice([None, None, "x"])] for row in node]
     devices = [
         {"class": "accelerator", "count": rng.randint(0, 2), "memory_bytes": rng.choice([0, 4, 7, 10, 15, 25])},
@@ -162,9 +162,9 @@ def test_bounds_and_proofs_under_tight_caps_equal_enumeration() -> None:
         instance = tight_instance(random.Random(number))
         best = least_by_enumeration(instance)
         bound = lower_bound(Grouped(instance))
-        found = solve(instance)
-        assert found.impossible == (best is None) and found.proven == (best is not None)
-        assert found.record()["objective_ms"] == best
+        solution = solve(instance)
+        assert solution.impossible == (best is None) and solution.proven == (best is not None)
+        assert solution.record()["objective_ms"] == best
         if best is None:
             seen["impossible"] += 1
             continue
@@ -178,7 +178,7 @@ def test_what_the_accelerators_have_no_room_for_bounds_by_enumeration() -> None:
     close = 0
     for number in range(40):
         rng = random.Random(number)
-        rows = [[one, rng.randint(3, 9), 0.1, rng.randint(2, 9), 1, None] for one in range(5)]
+        rows = [[index, rng.randint(3, 9), 0.1, rng.randint(2, 9), 1, None] for index in range(5)]
         devices = [{"class": "accelerator", "count": 1, "memory_bytes": 14}, {"class": "cpu", "count": 1}]
         instance = Instance.from_data(small("max_load", nodes=rows, edges=[], devices=devices))
         best, bound = least_by_enumeration(instance), lower_bound(Grouped(instance))
@@ -194,10 +194,10 @@ def test_searches_under_tight_caps_prove_nothing_false() -> None:
     for number in range(12):
         instance = tight_instance(random.Random(number))
         best = least_by_enumeration(instance)
-        found = solve(instance, rounds=1)
-        assert best is None or not found.impossible
-        assert not found.proven or (best is not None and found.objective_ms <= best * (1 + 1e-9))
-        assert found.placement is None or not evaluate(instance, found.placement).broken
+        solution = solve(instance, rounds=1)
+        assert best is None or not solution.impossible
+        assert not solution.proven or (best is not None and solution.objective_ms <= best * (1 + 1e-9))
+        assert solution.placement is None or not evaluate(instance, solution.placement).broken
 
 
 def test_what_fits_no_accelerator_bounds_by_its_time_on_the_cpu() -> None:
@@ -209,8 +209,8 @@ def test_what_fits_no_accelerator_bounds_by_its_time_on_the_cpu() -> None:
     data["devices"][0]["memory_bytes"] = 0
     assert lower_bound(Grouped(Instance.from_data(data))) == pytest.approx(60, rel=1e-9)
     data["devices"][1]["count"] = 0
-    found = solve(Instance.from_data(data))
-    assert found.impossible and found.record()["lower_bound_ms"] is None and found.gap == float("inf")
+    solution = solve(Instance.from_data(data))
+    assert solution.impossible and solution.record()["lower_bound_ms"] is None and solution.gap == float("inf")
 
 
 def test_faults_of_an_instance_are_told_in_one_pass() -> None:

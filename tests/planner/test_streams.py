@@ -35,7 +35,7 @@ def shortest(edges: set[tuple[int, int]], times: list[int], streams: int) -> int
     def rest(done: int, running: tuple[tuple[int, int], ...]) -> int:
         if done == (1 << number) - 1:
             return 0
-        busy = {one for one, _ in running}
+        busy = {operator for operator, _ in running}
         best = 10**9
         ready = [i for i in range(number) if not done >> i & 1 and i not in busy and not before[i] & ~done]
         if len(running) < streams:
@@ -43,21 +43,21 @@ def shortest(edges: set[tuple[int, int]], times: list[int], streams: int) -> int
                 best = min(best, rest(done, tuple(sorted((*running, (i, times[i]))))))
         if running:
             step = min(left for _, left in running)
-            finished = sum(1 << one for one, left in running if left == step)
-            later = tuple((one, left - step) for one, left in running if left > step)
+            finished = sum(1 << operator for operator, left in running if left == step)
+            later = tuple((operator, left - step) for operator, left in running if left > step)
             best = min(best, step + rest(done | finished, later))
         return best
 
     return rest(0, ())
 
 
-def respects(found: Schedule) -> bool:
+def respects(schedule: Schedule) -> bool:
     """Nothing starts before what it waits for has ended, and a stream runs one operator at a time."""
-    for one, task in enumerate(found.tasks):
-        if any(found.tasks[earlier].end > task.start for earlier in found.graph.waits_for(one)):
+    for index, task in enumerate(schedule.tasks):
+        if any(schedule.tasks[earlier].end > task.start for earlier in schedule.graph.waits_for(index)):
             return False
-    for stream in range(found.streams):
-        mine = sorted((task.start, task.end) for task in found.tasks if task.stream == stream)
+    for stream in range(schedule.streams):
+        mine = sorted((task.start, task.end) for task in schedule.tasks if task.stream == stream)
         if any(a[1] > b[0] for a, b in itertools.pairwise(mine)):
             return False
     return True
@@ -69,43 +69,43 @@ def test_schedules_are_near_the_best_of_all(seed: int) -> None:
     number, streams = int(rng.integers(3, 7)), int(rng.integers(1, 4))
     edges = {(a, b) for a in range(number) for b in range(a + 1, number) if rng.random() < 0.35}
     times = [int(t) for t in rng.integers(1, 8, number)]
-    found = schedule_streams(graph_with(edges, number), Q_([float(t) for t in times], "s"), streams=streams)
+    scheduled = schedule_streams(graph_with(edges, number), Q_([float(t) for t in times], "s"), streams=streams)
     best = shortest(edges, times, streams)
-    assert respects(found)
-    assert found.lower_bound.m_as("s") <= best <= found.makespan.m_as("s")
-    assert found.makespan.m_as("s") <= (2 - 1 / streams) * best + 1e-9, "Graham 1969"
+    assert respects(scheduled)
+    assert scheduled.lower_bound.m_as("s") <= best <= scheduled.makespan.m_as("s")
+    assert scheduled.makespan.m_as("s") <= (2 - 1 / streams) * best + 1e-9, "Graham 1969"
 
 
 def test_the_longest_chain_goes_first() -> None:
     """Three short ones and a chain: whoever starts with the short ones loses."""
     edges, times = {(3, 4), (4, 5)}, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
-    found = schedule_streams(graph_with(edges, 6), Q_(times, "s"), streams=2)
-    assert found.makespan.m_as("s") == 3 == found.lower_bound.m_as("s")
-    assert found.critical == (3, 4, 5)
-    assert found.speedup == 2.0
+    scheduled = schedule_streams(graph_with(edges, 6), Q_(times, "s"), streams=2)
+    assert scheduled.makespan.m_as("s") == 3 == scheduled.lower_bound.m_as("s")
+    assert scheduled.critical == (3, 4, 5)
+    assert scheduled.speedup == 2.0
 
 
 def test_a_schedule_that_greed_makes_longer_than_the_best() -> None:
     """No stream may idle by choice, which costs here: the best schedule waits for the long chain."""
     edges, times = {(0, 2)}, [1, 4, 9, 4]
-    found = schedule_streams(graph_with(edges, 4), Q_([float(t) for t in times], "s"), streams=2)
-    assert found.makespan.m_as("s") >= shortest(edges, times, 2)
+    scheduled = schedule_streams(graph_with(edges, 4), Q_([float(t) for t in times], "s"), streams=2)
+    assert scheduled.makespan.m_as("s") >= shortest(edges, times, 2)
 
 
 def test_work_in_place_waits_for_the_readers_of_what_it_overwrites() -> None:
     a = Value("a", "made", 8, producer=0, consumers=(1, 2))
     b = Value("b", "made", 8, producer=1)
     c = Value("c", "made", 8, producer=2, overwrites=0)
-    found = schedule_streams(OperatorGraph("g", (relu(8),) * 3, (a, b, c)), Q_([1.0, 5.0, 1.0], "s"), streams=2)
-    assert found.tasks[2].start == found.tasks[1].end == 6
+    scheduled = schedule_streams(OperatorGraph("g", (relu(8),) * 3, (a, b, c)), Q_([1.0, 5.0, 1.0], "s"), streams=2)
+    assert scheduled.tasks[2].start == scheduled.tasks[1].end == 6
 
 
 def test_times_of_a_model_and_a_real_network() -> None:
     squeezed = load("squeezenet-1.0", batch=32, precision="fp16")
     result = roofline(Hardware.Cloud.A100, squeezed)
-    one, two, many = (schedule_streams(squeezed, result, streams=streams) for streams in (1, 2, 8))
-    assert one.makespan.m_as("s") == pytest.approx(result.time.m_as("s"), rel=1e-12)
-    assert one.work.m_as("s") == pytest.approx(result.time.m_as("s"), rel=1e-12)
+    single, two, many = (schedule_streams(squeezed, result, streams=streams) for streams in (1, 2, 8))
+    assert single.makespan.m_as("s") == pytest.approx(result.time.m_as("s"), rel=1e-12)
+    assert single.work.m_as("s") == pytest.approx(result.time.m_as("s"), rel=1e-12)
     assert two.makespan.m_as("s") == pytest.approx(two.critical_path.m_as("s"), rel=1e-12)
     assert many.makespan.m_as("s") == pytest.approx(two.makespan.m_as("s"), rel=1e-12), "two branches, two streams"
     assert 1.1 < two.speedup < 1.3
@@ -115,8 +115,8 @@ def test_times_of_a_model_and_a_real_network() -> None:
 
 
 def test_operators_that_take_no_time() -> None:
-    found = schedule_streams(graph_with({(0, 1), (1, 2)}, 3), Q_([0.0, 0.0, 0.0], "s"))
-    assert found.makespan.magnitude == 0 and found.speedup == 1.0 and found.critical == (0, 1, 2)
+    scheduled = schedule_streams(graph_with({(0, 1), (1, 2)}, 3), Q_([0.0, 0.0, 0.0], "s"))
+    assert scheduled.makespan.magnitude == 0 and scheduled.speedup == 1.0 and scheduled.critical == (0, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_every_batch_is_as_if_it_were_made(name: str, fewer: int) -> None:
     asked = []
     across = AcrossBatches(lambda batch: asked.append(batch) or made[batch])
     for batch in LADDER:
-        found = across.at(batch, LADDER)
-        assert found.is_like(made[batch]) and np.array_equal(found.columns, made[batch].columns), batch
+        kernels = across.at(batch, LADDER)
+        assert kernels.is_like(made[batch]) and np.array_equal(kernels.columns, made[batch].columns), batch
     assert len(asked) == len(set(asked)) <= fewer
 
 
@@ -52,8 +52,8 @@ def of_columns(batch: int, *numbers: float, names: tuple[str, ...] = ("only",)) 
 def test_what_is_no_line_is_made_at_each_batch(made: object, batches: tuple[int, ...]) -> None:
     across = AcrossBatches(made)
     for batch in batches:
-        found = across.at(batch, batches)
-        assert found.is_like(made(batch)) and np.array_equal(found.columns, made(batch).columns), batch
+        kernels = across.at(batch, batches)
+        assert kernels.is_like(made(batch)) and np.array_equal(kernels.columns, made(batch).columns), batch
 
 
 def test_a_batch_that_is_refused_is_refused_alone() -> None:

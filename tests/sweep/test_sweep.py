@@ -23,8 +23,8 @@ from sampled import drawn
 SMALL = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
 
 
-def close(one: float, other: float) -> bool:
-    return abs(one - other) <= 1e-12 * abs(other)
+def close(first: float, other: float) -> bool:
+    return abs(first - other) <= 1e-12 * abs(other)
 
 
 # What may be asked
@@ -120,9 +120,9 @@ def test_points_are_in_order_with_content_ids_of_their_own() -> None:
     first, again = enumerate_points(SMALL), enumerate_points(SMALL)
     assert [point.id for point in first] == [point.id for point in again]
     assert len({point.id for point in first}) == SMALL.points == 8
-    found = [(point.case.precision, point.case.batch, point.target.device) for point in first]
+    points = [(point.case.precision, point.case.batch, point.target.device) for point in first]
     devices = ("A100_80GB", "T4")
-    assert found == [(p, b, d) for p in ("fp16", "fp8") for b in (1, 32) for d in devices]
+    assert points == [(p, b, d) for p in ("fp16", "fp8") for b in (1, 32) for d in devices]
 
 
 def test_an_id_follows_facts_settings_and_files(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_an_id_follows_facts_settings_and_files(tmp_path: Path) -> None:
     for name, value in changes.items():
         assert replace(target, timing=replace(timing, **{name: value})).digest != target.digest
     assert replace(target).digest == target.digest
-    place = tmp_path / "nets_for_sweep.py"
-    place.write_text("net = None\n")
+    path = tmp_path / "nets_for_sweep.py"
+    path.write_text("net = None\n")
     spec = SweepSpec(models=["lenet5", "json:dumps"], devices=["A100"], batches=[1])
     before = [point.id for point in enumerate_points(spec)]
     eager = SweepSpec(models=["lenet5", "json:dumps"], devices=["A100"], batches=[1], settings=["eager network"])
@@ -190,16 +190,20 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
     for point, row in drawn(answered, 24, "points of a sweep"):
         case = point.case
         network = networks.setdefault(case, network_of(case.variant, case.batch, case.precision))
-        found = analyse(Hardware[row.device], network, precision=case.precision, samples=case.batch)
-        assert close(row.estimate_seconds, found.estimate.m_as("s"))
-        assert close(row.bound_seconds, found.bound.m_as("s"))
-        assert all(map(close, (row.low_seconds, row.high_seconds), (end.m_as("s") for end in found.range)))
-        assert close(row.flops, found.flops.m_as("FLOP")) and close(row.bytes, found.data.m_as("byte"))
-        assert close(row.weight_bytes, found.weights.m_as("byte"))
-        assert close(row.samples_per_second, found.rate.m_as("1/s"))
-        assert close(row.utilisation, found.utilisation)
-        assert (row.bound_by, row.held_by) == (found.roofline.bound_by, found.held_by)
-        assert (row.setting, row.calibration, row.operators) == (found.setting, found.calibration, len(found.operators))
+        analysis = analyse(Hardware[row.device], network, precision=case.precision, samples=case.batch)
+        assert close(row.estimate_seconds, analysis.estimate.m_as("s"))
+        assert close(row.bound_seconds, analysis.bound.m_as("s"))
+        assert all(map(close, (row.low_seconds, row.high_seconds), (end.m_as("s") for end in analysis.range)))
+        assert close(row.flops, analysis.flops.m_as("FLOP")) and close(row.bytes, analysis.data.m_as("byte"))
+        assert close(row.weight_bytes, analysis.weights.m_as("byte"))
+        assert close(row.samples_per_second, analysis.rate.m_as("1/s"))
+        assert close(row.utilisation, analysis.utilisation)
+        assert (row.bound_by, row.held_by) == (analysis.roofline.bound_by, analysis.held_by)
+        assert (row.setting, row.calibration, row.operators) == (
+            analysis.setting,
+            analysis.calibration,
+            len(analysis.operators),
+        )
 
 
 def test_a_point_of_the_catalogue_equals_the_roofline_of_the_same_network() -> None:
@@ -264,9 +268,9 @@ def test_design_energy_is_power_times_time_and_unknown_where_the_power_is(mixed:
 
 def test_best_and_pareto_against_brute_force() -> None:
     spec = SweepSpec(models=["vgg16", "bert-base"], devices=["all"], batches=[1, 16, 256], precisions=["fp16", "int8"])
-    found = sweep(spec)
-    usable = [row for row in found if row.error is None and row.fits is not False]
-    for best in found.best():
+    table = sweep(spec)
+    usable = [row for row in table if row.error is None and row.fits is not False]
+    for best in table.best():
         assert best.samples_per_second == max(row.samples_per_second for row in usable if row.model == best.model)
     for against, cost in (
         ("energy", lambda row: row.design_energy_joules and row.design_energy_joules / row.batch),
@@ -282,21 +286,21 @@ def test_best_and_pareto_against_brute_force() -> None:
             for name, (time, price) in points.items()
             if not any(t <= time and p <= price and (t, p) != (time, price) for t, p in points.values())
         }
-        assert {row.id for row in found.pareto("vgg16", against)} == front
+        assert {row.id for row in table.pareto("vgg16", against)} == front
 
 
 def test_columns_have_units_and_missing_numbers_are_nan() -> None:
-    found = sweep(SMALL)
-    assert found.quantity("estimate_seconds").check("[time]")
-    assert np.isnan(found.column("estimate_seconds")[[4, 5, 6, 7]]).all()
-    assert len(found.answered) == 4
+    table = sweep(SMALL)
+    assert table.quantity("estimate_seconds").check("[time]")
+    assert np.isnan(table.column("estimate_seconds")[[4, 5, 6, 7]]).all()
+    assert len(table.answered) == 4
     with pytest.raises(UnknownNameError, match=r"no column 'flop'\. Did you mean 'flops'\?"):
-        found.column("flop")
+        table.column("flop")
     with pytest.raises(UnknownNameError, match=r"no model 'vgg' in this sweep"):
-        found.pareto("vgg")
+        table.pareto("vgg")
     with pytest.raises(ValueError, match="`name` must be a column of numbers, got 'model'"):
-        found.quantity("model")
-    assert "4 answered" in found.explain() and "2 × NVIDIA T4 has no fp8 peak" in found.explain()
+        table.quantity("model")
+    assert "4 answered" in table.explain() and "2 × NVIDIA T4 has no fp8 peak" in table.explain()
 
 
 def test_parquet_and_csv_say_the_same_with_units_and_origin(tmp_path: Path) -> None:
@@ -304,19 +308,19 @@ def test_parquet_and_csv_say_the_same_with_units_and_origin(tmp_path: Path) -> N
 
     import pyarrow.parquet as pq
 
-    found = sweep(SMALL, tmp_path / "out")
+    swept = sweep(SMALL, tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "results.parquet")
-    assert table.num_rows == len(found) == 8
+    assert table.num_rows == len(swept) == 8
     for column in COLUMNS:
         assert table.schema.field(column.name).metadata == {b"unit": column.unit.encode()}
-        assert tuple(table.column(column.name).to_pylist()) == found.columns[column.name]
+        assert tuple(table.column(column.name).to_pylist()) == swept.columns[column.name]
     origin = {key.decode() for key in table.schema.metadata}
     assert {"mlsys.version", "mlsys.date", "mlsys.catalogue", "mlsys.code", "mlsys.specification"} <= origin
     with (tmp_path / "out" / "results.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    for row, line in zip(found, rows, strict=True):
+    for row, line in zip(swept, rows, strict=True):
         assert {name: "" if value is None else str(value) for name, value in row._asdict().items()} == line
-    assert load_results(tmp_path / "out").columns == found.columns
+    assert load_results(tmp_path / "out").columns == swept.columns
 
 
 def test_processes_are_started_for_many_points_and_for_networks_of_ones_own(monkeypatch, tmp_path: Path) -> None:
@@ -333,9 +337,9 @@ def test_processes_are_started_for_many_points_and_for_networks_of_ones_own(monk
 
 def test_what_is_best_is_told_with_its_range() -> None:
     """Three times a line, read back from the text: the estimate, and both ends of its range."""
-    found = sweep(SweepSpec(models=["vgg16", "gpt2"], devices=["A100", "T4"], batches=[1, 8]), jobs=1)
-    told = found.explain().split("Neither faster")[0]
-    for row in found.best():
+    table = sweep(SweepSpec(models=["vgg16", "gpt2"], devices=["A100", "T4"], batches=[1, 8]), jobs=1)
+    told = table.explain().split("Neither faster")[0]
+    for row in table.best():
         (line,) = (line for line in told.splitlines() if line.split()[:1] == [row.model])
         times = [Q_(float(number), f"{prefix}s") for number, prefix in re.findall(r"([\d.]+) ([mµn]?)s\b", line)]
         expected = (row.estimate_seconds, row.low_seconds, row.high_seconds, row.bound_seconds)

@@ -85,18 +85,18 @@ def killer(victim: subprocess.Popen[str]) -> Callable[[int, int], None]:
 def test_dead_workers_and_a_dead_scheduler_lose_nothing_and_are_told(tmp_path: Path) -> None:
     """The process is dead before the next answer is asked for: nothing here depends on which of two is quicker."""
     alone = sweep(SPEC, jobs=1)
-    one, other = tmp_path / "one", tmp_path / "other"
+    first, other = tmp_path / "one", tmp_path / "other"
     with running("scheduler") as (scheduler, address), running("worker", address) as (worker, _):
         with running("worker", address) as (victim, _):
-            found = sweep(SPEC, tmp_path / "whole", scheduler=address, progress=killer(victim))
+            table = sweep(SPEC, tmp_path / "whole", scheduler=address, progress=killer(victim))
             assert victim.returncode == -signal.SIGKILL
-            assert found.columns == alone.columns
-            assert len(set(found.columns["id"])) == len(found)
+            assert table.columns == alone.columns
+            assert len(set(table.columns["id"])) == len(table)
         with pytest.raises(ArgumentError, match="has had no worker for 1 s"):
-            sweep(SPEC, one, scheduler=address, patience=1, progress=killer(worker))
+            sweep(SPEC, first, scheduler=address, patience=1, progress=killer(worker))
         with running("worker", address), pytest.raises(ArgumentError, match="is gone; what was finished is kept"):
             sweep(SPEC, other, scheduler=address, patience=30, progress=killer(scheduler))
-    for folder in (one, other):
+    for folder in (first, other):
         assert list((folder / "pieces").glob("*.parquet"))
         assert sweep(SPEC, folder, jobs=1).columns == alone.columns
 

@@ -72,13 +72,13 @@ def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Pa
         load_results(folder)
     told: list[str] = []
     seen: list[tuple[int, int]] = []
-    found = sweep(SPEC, folder, jobs=1, note=told.append, progress=lambda *counts: seen.append(counts))
-    assert found.columns == uninterrupted.columns == load_results(folder).columns
-    assert told == [f"going on: {len(kept):,} of {len(found):,} points are there"]
-    assert seen[0] == (len(kept), len(found)) and seen[-1] == (len(found), len(found))
+    table = sweep(SPEC, folder, jobs=1, note=told.append, progress=lambda *counts: seen.append(counts))
+    assert table.columns == uninterrupted.columns == load_results(folder).columns
+    assert told == [f"going on: {len(kept):,} of {len(table):,} points are there"]
+    assert seen[0] == (len(kept), len(table)) and seen[-1] == (len(table), len(table))
     assert len(seen) == 1 + len(list((folder / "pieces").iterdir())) - kept_pieces  # nothing is made twice
     stored = ids_of_pieces(folder)
-    assert sorted(stored) == sorted(found.columns["id"]) and len(set(stored)) == len(stored)
+    assert sorted(stored) == sorted(table.columns["id"]) and len(set(stored)) == len(stored)
     assert not list(folder.rglob("*.part"))
 
 
@@ -148,8 +148,8 @@ def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
 def test_another_version_of_the_code_uses_nothing_of_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = SweepSpec(models=["vgg16"], devices=["A100"])
     sweep(small, tmp_path)
-    for place in ("points", "run"):
-        monkeypatch.setattr(f"mlsys.sweep.{place}.code_digest", lambda: "other")
+    for module in ("points", "run"):
+        monkeypatch.setattr(f"mlsys.sweep.{module}.code_digest", lambda: "other")
     told: list[str] = []
     sweep(small, tmp_path, note=told.append)
     assert told == [
@@ -204,8 +204,8 @@ def test_no_bit_of_a_stored_sweep_flips_unnoticed(tmp_path: Path) -> None:
             with contextlib.suppress(ArgumentError):
                 silent += load_results(tmp_path).columns != right
         else:
-            found, _, damaged = kept.rows(right["id"])
-            silent += damaged != [path.name] or any(row != tuple(_row(right, row[0])) for row in found.values())
+            rows, _, damaged = kept.rows(right["id"])
+            silent += damaged != [path.name] or any(row != tuple(_row(right, row[0])) for row in rows.values())
             (tmp_path / "damaged" / path.name).unlink()
         path.write_bytes(whole[path])
     assert silent == 0
@@ -215,8 +215,8 @@ def test_no_bit_of_a_stored_sweep_flips_unnoticed(tmp_path: Path) -> None:
 
 
 def _row(columns: Mapping[str, tuple[object, ...]], name: object) -> list[object]:
-    place = columns["id"].index(name)
-    return [values[place] for values in columns.values()]
+    index = columns["id"].index(name)
+    return [values[index] for values in columns.values()]
 
 
 def test_a_second_sweep_in_the_folder_of_the_first_is_refused(tmp_path: Path) -> None:

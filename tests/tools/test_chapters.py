@@ -12,7 +12,9 @@ from pageparse import Directive, Page, parse
 from pages import ROOT
 
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-CHAPTERS = [ROOT / f"{one['file']}.md" for part in TOC["parts"] if part.get("numbered") for one in part["chapters"]]
+CHAPTERS = [
+    ROOT / f"{chapter['file']}.md" for part in TOC["parts"] if part.get("numbered") for chapter in part["chapters"]
+]
 
 
 def read(path: Path) -> Page:
@@ -53,16 +55,16 @@ def test_it_closes_with_a_summary_of_three_sentences(page: Page) -> None:
 
 
 def test_it_has_at_least_six_exercises_of_rising_difficulty(page: Page) -> None:
-    stars = [re.match(r"★{1,3}(?= \S)", one.argument) for one in exercises(page)]
+    stars = [re.match(r"★{1,3}(?= \S)", exercise.argument) for exercise in exercises(page)]
     assert all(stars), "each is marked with one to three stars and has a title"
     marks = [len(mark[0]) for mark in stars if mark]
     assert len(marks) >= 6 and marks == sorted(marks) and {1, 2, 3} == set(marks)
 
 
 def test_two_of_them_are_to_design_or_to_code_and_one_to_find_an_error(page: Page) -> None:
-    titles = [one.argument for one in exercises(page)]
+    titles = [exercise.argument for exercise in exercises(page)]
     assert sum(bool(re.match(r"★+ (Code|Design): ", title)) for title in titles) >= 2
-    assert any("*Find the error.*" in one.source for one in exercises(page))
+    assert any("*Find the error.*" in exercise.source for exercise in exercises(page))
 
 
 def test_prose_carries_and_code_supports(page: Page) -> None:
@@ -75,6 +77,6 @@ def test_prose_carries_and_code_supports(page: Page) -> None:
 
 
 def test_every_exercise_has_its_solution(page: Page) -> None:
-    asked = [one.options["label"] for one in exercises(page)]
-    solved = [one.argument for one in page.directives if one.name in ("solution", "solution-start")]
+    asked = [exercise.options["label"] for exercise in exercises(page)]
+    solved = [directive.argument for directive in page.directives if directive.name in ("solution", "solution-start")]
     assert solved == asked, "in the same order"

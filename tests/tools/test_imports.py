@@ -26,7 +26,7 @@ def loaded_by(module: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-MODULES = [f"mlsys.{found.name}" for found in pkgutil.iter_modules(mlsys.__path__)]
+MODULES = [f"mlsys.{module.name}" for module in pkgutil.iter_modules(mlsys.__path__)]
 
 
 @pytest.mark.exhaustive

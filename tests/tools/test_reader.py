@@ -28,14 +28,14 @@ def plain(text: str, values: dict[str, str] | None = None) -> str:
 def test_no_role_or_directive_is_left(source: Path) -> None:
     prose = [cell.source for cell in read_notebook(source.with_suffix(".ipynb")).cells if cell.cell_type == "markdown"]
     assert len(prose) >= 2
-    assert [found[0] for text in prose for found in RAW.finditer(FENCED.sub("", text))] == []
+    assert [match[0] for text in prose for match in RAW.finditer(FENCED.sub("", text))] == []
 
 
 @pytest.mark.notebooks
 @pytest.mark.parametrize("source", notebook_files(), ids=lambda path: path.stem)
 def test_every_link_to_a_file_leads_somewhere(source: Path) -> None:
     prose = [cell.source for cell in read_notebook(source.with_suffix(".ipynb")).cells if cell.cell_type == "markdown"]
-    links = [found for text in prose for found in re.findall(r"\]\(([^)#:\s]+)\)", text)]
+    links = [target for text in prose for target in re.findall(r"\]\(([^)#:\s]+)\)", text)]
     assert [link for link in links if not (source.parent / link).exists()] == []
 
 

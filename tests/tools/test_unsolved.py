@@ -66,7 +66,7 @@ def printed(text: str) -> tuple[list[str], list[str]]:
         "facts": [{"name": name} for name in facts],
     }
     left = without_solutions(parse(ROOT / "book" / "imagined.md", text), text, record)
-    return [one["name"] for one in left["claims"]], [one["name"] for one in left["facts"]]
+    return [entry["name"] for entry in left["claims"]], [entry["name"] for entry in left["facts"]]
 
 
 def test_what_only_solutions_state_is_left_out() -> None:
@@ -80,9 +80,9 @@ def test_a_page_without_solutions_keeps_all() -> None:
     assert claims == list(NAMES) and len(facts) == 5
 
 
-@pytest.mark.parametrize("path", [one for one in notebook_files() if one.stem == "amdahl"], ids=["amdahl"])
+@pytest.mark.parametrize("path", [page for page in notebook_files() if page.stem == "amdahl"], ids=["amdahl"])
 def test_a_real_page_hides_its_answers(path) -> None:  # type: ignore[no-untyped-def]
     text = path.read_text("utf-8")
     record = {"claims": [{"name": name, "facts": []} for name in ("moved", "corrected", "more_code")], "facts": []}
     left = without_solutions(parse(path, text), text, record)
-    assert [one["name"] for one in left["claims"]] == ["moved"]
+    assert [claim["name"] for claim in left["claims"]] == ["moved"]

@@ -57,22 +57,22 @@ DATA = st.recursive(
 @given(st.text(max_size=30) | st.from_regex(r"[-+0-9.,eE ]{0,12} ?(TB/s|GB|FLOP/s|[a-z*/()0-9]{0,12})", fullmatch=True))
 def test_a_number_with_a_unit_is_what_is_written_or_is_refused(text: str) -> None:
     try:
-        found = amount(text, "byte/s")
+        quantity = amount(text, "byte/s")
     except ValueError as error:
         assert str(error)
         return
     figures = text.strip().partition(" ")[0].replace(",", "")
-    assert found.magnitude == pytest.approx(float(figures)) and found.magnitude > 0
+    assert quantity.magnitude == pytest.approx(float(figures)) and quantity.magnitude > 0
 
 
 @FUZZ
 @given(st.from_regex(r"[+-]?[0-9]{0,4}[.,]?[0-9]{0,4}([eE][+-]?[0-9]{1,2})?", fullmatch=True))
 def test_a_comma_never_vanishes(text: str) -> None:
     try:
-        found = parsed_number(text)
+        number = parsed_number(text)
     except ValueError:
         return
-    assert found == float(text.replace(",", ""))
+    assert number == float(text.replace(",", ""))
     assert "," not in text or len(text.partition(",")[2].split("e")[0].split("E")[0].split(".")[0]) == 3
 
 
@@ -132,7 +132,7 @@ def test_logs_of_explain(tmp_path: Path, source: st.DataObject) -> None:
     """One line of a log in the place of another, or with one place of it anything; what is read can be told."""
     data = changed("log.jsonl", source)
     records = data if isinstance(data, list) else [data]
-    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
+    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
     try:
         log = read_log(tmp_path / "x.jsonl")
     except LogFileError as error:
@@ -203,11 +203,11 @@ def test_onnx_bytes(tmp_path: Path, source: st.DataObject) -> None:
         raw[source.draw(st.integers(0, len(raw) - 1))] = source.draw(st.integers(0, 255))
     (tmp_path / "x.onnx").write_bytes(raw)
     try:
-        found = load_network(tmp_path / "x.onnx")
+        network = load_network(tmp_path / "x.onnx")
     except (ArgumentError, UnknownNameError) as error:
         assert str(error)
     else:
-        assert found.flops.magnitude >= 0 and found.data.magnitude > 0
+        assert network.flops.magnitude >= 0 and network.data.magnitude > 0
 
 
 @pytest.fixture(scope="module")
@@ -227,9 +227,9 @@ def test_pieces_of_sweeps(kept: Path, source: st.DataObject) -> None:
     raw = raw[:cut] + source.draw(st.binary(max_size=8)) + raw[cut + source.draw(st.integers(0, 8)) :]
     piece.write_bytes(raw)
     try:
-        found, others, damaged = Folder(kept).rows(whole.columns["id"])
+        rows, others, damaged = Folder(kept).rows(whole.columns["id"])
         assert others == 0 and (raw == before or damaged == [piece.name])
-        assert all(row in set(map(tuple, whole)) for row in found.values())
+        assert all(row in set(map(tuple, whole)) for row in rows.values())
     finally:
         (kept / "damaged" / piece.name).unlink(missing_ok=True)
         piece.write_bytes(before)

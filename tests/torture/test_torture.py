@@ -30,7 +30,7 @@ def test_every_command_and_every_option_has_a_bad_case(cases: list[Case]) -> Non
     for words, command in commands():
         own = [case for case in cases if case.words[: len(words)] == words]
         lacking += [] if own else [" ".join(words)]
-        for option in (one for one in command.params if isinstance(one, click.Option)):
+        for option in (param for param in command.params if isinstance(param, click.Option)):
             given = {word for case in own for word in case.words}
             lacking += [
                 f"{' '.join(words)} {name}" for name in (*option.opts, *option.secondary_opts) if name not in given
@@ -45,22 +45,22 @@ def test_every_command_and_every_option_has_a_bad_case(cases: list[Case]) -> Non
 def test_every_option_that_is_a_number_reads_it_as_the_package_does() -> None:
     """``int`` and ``float`` would read 1_0 as 10, other digits than ours, and nan."""
     loose = (click.types.IntParamType, click.types.FloatParamType, click.types.IntRange, click.types.FloatRange)
-    found = [
+    plain = [
         f"{' '.join(words)} {param.name}"
         for words, command in commands()
         for param in command.params
         if type(param.type) in loose
     ]
-    assert not found
+    assert not plain
 
 
 def test_a_few_bad_inputs_are_refused_in_one_line(cases: list[Case]) -> None:
     chosen = drawn(cases, FEW, "torture")
     good = Case(id="a right question", words=("flops", "lenet5"))
     crash = Case(id="a crash", call="1 / 0")
-    found, peak = run([good, crash, *chosen])
-    accepted, crashed = found.pop(0), found.pop(0)
+    verdicts, peak = run([good, crash, *chosen])
+    accepted, crashed = verdicts.pop(0), verdicts.pop(0)
     assert "wrongly accepted" in accepted.fault, "the judge lets everything pass"
     assert "ZeroDivisionError" in crashed.fault, "the judge lets everything pass"
-    assert [f"{one.case.id!r}: {one.fault}" for one in found if one.fault] == []
+    assert [f"{verdict.case.id!r}: {verdict.fault}" for verdict in verdicts if verdict.fault] == []
     assert peak < 2_000_000_000

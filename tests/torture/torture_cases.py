@@ -47,9 +47,9 @@ def read(name: str) -> Any:
 
 def corpus() -> list[Case]:
     """Return every case, each id once."""
-    found = [*_options(), *_walked(), *_arguments(), *_kept(), *_readers(), *_calls(), *_forged(), *_formulas()]
-    assert len({case.id for case in found}) == len(found), "a case is there twice"
-    return found
+    cases = [*_options(), *_walked(), *_arguments(), *_kept(), *_readers(), *_calls(), *_forged(), *_formulas()]
+    assert len({case.id for case in cases}) == len(cases), "a case is there twice"
+    return cases
 
 
 @cache
@@ -78,8 +78,8 @@ def _options() -> Iterator[Case]:
 def _walked() -> Iterator[Case]:
     from torture_walk import walked
 
-    for one in walked(_grammar(), _pool):
-        yield Case(id=_id(("walked", *one["words"])), out=True, **one)
+    for drawn in walked(_grammar(), _pool):
+        yield Case(id=_id(("walked", *drawn["words"])), out=True, **drawn)
 
 
 def _arguments() -> Iterator[Case]:
@@ -120,12 +120,12 @@ def _readers() -> Iterator[Case]:
             yield case(f"flipped {number}", f"flip:{right}:{number}", None)
             yield case(f"cut {number}", f"cut:{right}:{number}", None)
         if reader.get("numbers"):
-            for place in number_places(right):
+            for keys in number_places(right):
                 for value in grammar["numbers"]:
                     if value is None and right in ("scenario.json", "edge.yaml"):
                         continue  # some numbers may be left open so
                     yield case(
-                        f"{place} = {value!r}", "set:" + json.dumps([right, place, value]), _wrong(right, place, value)
+                        f"{keys} = {value!r}", "set:" + json.dumps([right, keys, value]), _wrong(right, keys, value)
                     )
         for column in reader.get("cells", ()):
             for value in grammar["cells"]:
@@ -133,9 +133,9 @@ def _readers() -> Iterator[Case]:
                     f"{column} = {value!r}", "cell:" + json.dumps([right, column, value]), _cell(right, column, value)
                 )
         if reader.get("amounts"):
-            for place in text_places(right):
+            for keys in text_places(right):
                 for value in grammar["amounts"]:
-                    yield case(f"{place} = {value!r}", "set:" + json.dumps([right, place, value]))
+                    yield case(f"{keys} = {value!r}", "set:" + json.dumps([right, keys, value]))
 
 
 def _codes_of_whole(whole: str, right: str) -> tuple[int, ...] | None:
@@ -143,12 +143,12 @@ def _codes_of_whole(whole: str, right: str) -> tuple[int, ...] | None:
     return None if whole == "folder" and right == "page.ipynb" else (1, 2)
 
 
-def _wrong(right: str, place: list[Any], value: Any) -> tuple[int, ...] | None:
+def _wrong(right: str, keys: list[Any], value: Any) -> tuple[int, ...] | None:
     """Return the codes of a number that was replaced; None where the new one may be right too."""
     if right == "config.json":  # null asks for what is usual; some numbers of a configuration play no part
         return (
             None
-            if value is None or place[-1] not in ("n_layer", "n_embd", "n_head", "vocab_size", "n_positions")
+            if value is None or keys[-1] not in ("n_layer", "n_embd", "n_head", "vocab_size", "n_positions")
             else (1, 2)
         )
     may_be_open = right in ("log.jsonl", "instance.json")
@@ -177,31 +177,31 @@ def number_places(name: str) -> list[list[Any]]:
     data = data_of(name)
     if name.endswith(".jsonl"):  # of each kind of line the first
         first = {record["kind"]: number for number, record in reversed(list(enumerate(data)))}
-        found = [([number, *place], value) for number in first.values() for place, value in leaves(data[number])
-                 if place[0] not in ("environment", "output")]  # fmt: skip
+        entries = [([number, *keys], value) for number in first.values() for keys, value in leaves(data[number])
+                 if keys[0] not in ("environment", "output")]  # fmt: skip
     else:
-        found = list(leaves(data))
-    return [place for place, value in found if isinstance(value, (int, float)) and not isinstance(value, bool)]
+        entries = list(leaves(data))
+    return [keys for keys, value in entries if isinstance(value, (int, float)) and not isinstance(value, bool)]
 
 
 def text_places(name: str) -> list[list[Any]]:
     """The places of amounts: texts that begin with a digit and have a unit."""
     return [
-        place for place, value in leaves(data_of(name))
-        if isinstance(value, str) and value[:1].isdigit() and " " in value and place[-1] not in ("meaning", "title", "read", "date", "note")
+        keys for keys, value in leaves(data_of(name))
+        if isinstance(value, str) and value[:1].isdigit() and " " in value and keys[-1] not in ("meaning", "title", "read", "date", "note")
     ]  # fmt: skip
 
 
-def leaves(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[list[Any], Any]]:
+def leaves(data: Any, keys: tuple[Any, ...] = ()) -> Iterator[tuple[list[Any], Any]]:
     """Yield every leaf with its place; of long lists the first and the last."""
     if isinstance(data, dict):
         for key, value in data.items():
-            yield from leaves(value, (*place, key))
+            yield from leaves(value, (*keys, key))
     elif isinstance(data, list):
         for index in sorted({0, len(data) - 1} if data else ()):
-            yield from leaves(data[index], (*place, index))
+            yield from leaves(data[index], (*keys, index))
     else:
-        yield list(place), data
+        yield list(keys), data
 
 
 @cache
@@ -229,9 +229,9 @@ def right(name: str) -> bytes:
 
         import mlsys.validation
 
-        place = next((Path(mlsys.validation.__file__).parent / "data").glob("measured.csv*"))
-        raw = place.read_bytes()
-        lines = (gzip.decompress(raw) if place.suffix == ".gz" else raw).decode().splitlines(keepends=True)
+        path = next((Path(mlsys.validation.__file__).parent / "data").glob("measured.csv*"))
+        raw = path.read_bytes()
+        lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines(keepends=True)
         same = [line for line in lines[1:] if "A100" in line.split(",")[1]]
         return "".join([lines[0], *same[:12]]).encode()
     raise KeyError(name)
@@ -245,8 +245,8 @@ def _log() -> bytes:
 
     log = stored_logs()["ds-cnn int8 litert"]
     few = replace(
-        log, samples=tuple(one for one in log.samples if one.iteration < 2),
-        layers=tuple(one for one in log.layers if one.iteration < 1),
+        log, samples=tuple(sample for sample in log.samples if sample.iteration < 2),
+        layers=tuple(layer for layer in log.layers if layer.iteration < 1),
     )  # fmt: skip
     return "".join(f"{line}\n" for line in few.lines()).encode()
 
@@ -298,12 +298,12 @@ def content(recipe: str) -> bytes:
             raw[source.randrange(len(raw))] ^= 1 << source.randrange(8)
         return bytes(raw)
     if kind == "set":
-        name, place, value = json.loads(rest)
+        name, keys, value = json.loads(rest)
         data = data_of(name)
         inner = data
-        for key in place[:-1]:
+        for key in keys[:-1]:
             inner = inner[key]
-        inner[place[-1]] = "@1e999@" if value == "1e999" else value
+        inner[keys[-1]] = "@1e999@" if value == "1e999" else value
         if name.endswith(".jsonl"):
             text = "".join(f"{json.dumps(record)}\n" for record in data)
         else:

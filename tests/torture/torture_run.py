@@ -49,16 +49,16 @@ class Verdict:
 def run(cases: Iterable[Case], tick: Any = lambda verdict: None) -> tuple[list[Verdict], int]:
     """Return the verdict of each case, and the most bytes that the process held."""
     worker = _Worker()
-    found, peak = [], 0
+    verdicts, peak = [], 0
     try:
         for case in cases:
             verdict = worker.judge(case)
             peak = max(peak, worker.peak)
-            found.append(verdict)
+            verdicts.append(verdict)
             tick(verdict)
     finally:
         worker.stop()
-    return found, peak
+    return verdicts, peak
 
 
 class _Worker:
@@ -285,9 +285,9 @@ def _space() -> dict[str, Any]:
     net = space["load"]("lenet5", precision="fp16")
 
     def formula(name: str, argument: str, value: Any) -> Any:
-        found = getattr(mlsys.formulas, name)
-        given = {other: _usual(spec, quantity) for other, spec in found.specs.items()}
-        return found(**{**given, argument: value})
+        function = getattr(mlsys.formulas, name)
+        given = {other: _usual(spec, quantity) for other, spec in function.specs.items()}
+        return function(**{**given, argument: value})
 
     def like(fact: Any, value: float) -> Any:
         other = fact.__class__(value, fact.units)
@@ -315,16 +315,16 @@ def _usual(spec: Any, quantity: Any) -> Any:
     return quantity(value, spec.unit) if spec.unit else value
 
 
-def table(found: list[Verdict], peak: int) -> str:
+def table(verdicts: list[Verdict], peak: int) -> str:
     """Return the results by command, as Markdown."""
     groups: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in found:
+    for verdict in verdicts:
         groups[verdict.case.group].append(verdict)
     lines = [
         "| Command | Inputs | Tracebacks | Wrongly accepted | Too late or too large | Other | Slowest, s |",
         "|---|---|---|---|---|---|---|",
     ]
-    rows = [*sorted(groups.items()), ("all", found)]
+    rows = [*sorted(groups.items()), ("all", verdicts)]
     for name, own in rows:
         kinds = Counter(_kind(verdict.fault) for verdict in own)
         slowest = max((verdict.seconds for verdict in own), default=0.0)
@@ -361,20 +361,20 @@ def _main() -> Iterator[str]:
         open(given.report or os.devnull, "w", encoding="utf-8") as report,
     ):
 
-        def tick(one: Verdict) -> None:
+        def tick(verdict: Verdict) -> None:
             bar.update(1)
             told = {
-                "id": one.case.id,
-                "group": one.case.group,
-                "fault": one.fault,
-                "seconds": one.seconds,
-                "said": one.said,
+                "id": verdict.case.id,
+                "group": verdict.case.group,
+                "fault": verdict.fault,
+                "seconds": verdict.seconds,
+                "said": verdict.said,
             }
             print(json.dumps(told), file=report, flush=True)
 
-        found, peak = run(cases, tick)
-    yield from (f"{one.case.group}: {one.case.id!r}: {one.fault}" for one in found if one.fault)
-    print(table(found, peak))
+        verdicts, peak = run(cases, tick)
+    yield from (f"{verdict.case.group}: {verdict.case.id!r}: {verdict.fault}" for verdict in verdicts if verdict.fault)
+    print(table(verdicts, peak))
 
 
 if __name__ == "__main__":

@@ -28,15 +28,15 @@ WAYS = ("kill", "kill with workers", "a worker dies", "full disk", "full disk wi
 
 def children(pid: int) -> list[int]:
     """The processes that a process has started, and theirs."""
-    found = []
+    faults = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             continue
         if parent == pid:
-            found += [int(path.parent.name), *children(int(path.parent.name))]
-    return found
+            faults += [int(path.parent.name), *children(int(path.parent.name))]
+    return faults
 
 
 def alive(pid: int) -> bool:

@@ -31,8 +31,8 @@ def option_pool(grammar: dict[str, Any], words: tuple[str, ...], option: click.O
     from mlsys.cli.common import Finite, Output, OutputFolder, QuantityType, Whole
 
     name, kind, types = option.opts[0], option.type, grammar["types"]
-    if (place := " ".join((*words, name))) in grammar["places"]:
-        return str(grammar["places"][place])
+    if (path := " ".join((*words, name))) in grammar["places"]:
+        return str(grammar["places"][path])
     if isinstance(kind, QuantityType):
         return f"amount {kind.unit}"
     if isinstance(kind, click.Choice):
@@ -43,9 +43,9 @@ def option_pool(grammar: dict[str, Any], words: tuple[str, ...], option: click.O
         return str(types["read"])
     if isinstance(kind, (Whole, Finite)):
         return str(types["whole" if isinstance(kind, Whole) else "number"])
-    found: dict[str, str] = grammar["texts"]
-    assert name in found, f"no pool of bad values for {name}: give it one in tests/torture/commands.yaml"
-    return found[name]
+    texts: dict[str, str] = grammar["texts"]
+    assert name in texts, f"no pool of bad values for {name}: give it one in tests/torture/commands.yaml"
+    return texts[name]
 
 
 def limits(option: click.Option) -> Iterator[str]:
@@ -77,7 +77,7 @@ def walked(grammar: dict[str, Any], pool: Any) -> Iterator[dict[str, Any]]:
         asked = grammar["walked"][" ".join(words)]
         right, wrong, files = (*words, *asked["right"]), (*words, *asked["wrong"]), asked.get("files", {})
         yield {"words": (*right, "--no-such-option"), "files": files}
-        for option in (one for one in command.params if isinstance(one, click.Option)):
+        for option in (param for param in command.params if isinstance(param, click.Option)):
             if option.is_flag:
                 for switch in (*option.opts, *option.secondary_opts):
                     yield {"words": (*wrong, switch)}
@@ -95,5 +95,5 @@ def _without(words: tuple[str, ...], name: str) -> tuple[str, ...]:
     """Return the words without an option that is given once already."""
     if name not in words or name == "--point":
         return words
-    place = words.index(name)
-    return (*words[:place], *words[place + 2 :])
+    position = words.index(name)
+    return (*words[:position], *words[position + 2 :])

@@ -10,9 +10,9 @@ from mlsys.validation.architecture import architecture_checks, median_ratio
 
 def test_a_systolic_array_is_near_its_published_times_and_never_beaten_by_the_model() -> None:
     checks = architecture_checks("compiled network on TPU")
-    assert {one.row.model for one in checks} == {"ResNet-50 v1.5"}
+    assert {check.row.model for check in checks} == {"ResNet-50 v1.5"}
     assert 0.8 < median_ratio(checks) < 1
-    assert all(one.ratio == (one.result.time / one.measured).m_as("") < 1 for one in checks)
+    assert all(check.ratio == (check.result.time / check.measured).m_as("") < 1 for check in checks)
 
 
 def test_nothing_to_compare_is_said() -> None:

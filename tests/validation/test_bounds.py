@@ -34,8 +34,8 @@ def test_a_cache_explains_what_it_holds_and_no_more(normal: Case, faster: float,
 def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated() -> None:
     rows = [row for row in shipped_rows() if "Cloud AI" in row.software and "Offline" in row.workload]
     row = next(row for row in rows if row.model == "BERT-Large" and not row.batch)
-    found = interpret(row)
-    case = replace(found, engine=replace(found.engine, cache=0.0))
+    interpreted = interpret(row)
+    case = replace(interpreted, engine=replace(interpreted.engine, cache=0.0))
     parameters = case.work.weights / case.engine.bandwidth
     assert "batch not stated" in explain(replace(case, seconds=parameters / 1.5), 0.0, parameters)
     stated = replace(case, seconds=parameters / 1.5, row=replace(row, batch="1"))

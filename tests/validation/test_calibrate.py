@@ -52,11 +52,11 @@ def stream_rows(attained: float, device: str = "NVIDIA L4", launch: float = 4e-6
 @pytest.mark.parametrize("attained", [0.55, 0.71, 0.93])
 def test_ten_streams_teach_what_the_memory_attains(tmp_path: Path, attained: float) -> None:
     """The rows are made by a machine whose attained part is known: it must come out again."""
-    found = calibrate(read_rows(written(tmp_path / "mine.csv", stream_rows(attained))))
-    (machine,) = found.settings.values()
+    calibration = calibrate(read_rows(written(tmp_path / "mine.csv", stream_rows(attained))))
+    (machine,) = calibration.settings.values()
     assert machine.bandwidth == pytest.approx(attained, rel=0.06)
-    assert found.after < 0.06
-    assert any("your memory attains" in sentence for sentence in found.learned)
+    assert calibration.after < 0.06
+    assert any("your memory attains" in sentence for sentence in calibration.learned)
 
 
 def test_the_file_is_used_where_it_is_named_and_only_for_its_machine(
@@ -102,22 +102,24 @@ def test_the_scale_of_a_machine_is_learned_and_one_spoilt_row_does_not_spoil_it(
     spoilt = calibrate(read_rows(written(tmp_path / "b.csv", network_rows({"": 2.0}, "VGG-16"), NETWORK_HEADS)))
     assert plain.before == pytest.approx(0.5, abs=0.01) and plain.after < 0.05
     assert spoilt.after < 0.12, "the median is of nine good rows and one bad"
-    (one,), (other,) = plain.settings.values(), spoilt.settings.values()
-    assert other.compute == pytest.approx(one.compute, rel=0.25)
+    (plain_parameters,), (other,) = plain.settings.values(), spoilt.settings.values()
+    assert other.compute == pytest.approx(plain_parameters.compute, rel=0.25)
 
 
 def test_a_network_that_is_slow_here_keeps_its_own_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = written(tmp_path / "mine.csv", network_rows({"": 1.0, "ResNet-50": 1.3}), NETWORK_HEADS)
-    found, out = calibrate(read_rows(data)), tmp_path / "own.yaml"
-    assert max(found.networks, key=lambda name: found.networks[name]) == "ResNet-50"
+    calibration, out = calibrate(read_rows(data)), tmp_path / "own.yaml"
+    assert max(calibration.networks, key=lambda name: calibration.networks[name]) == "ResNet-50"
     calibrate_file(data, out)
     twin = Hardware["RaspberryPi5"].id
     monkeypatch.setenv(CALIBRATION, str(out))
-    assert found.networks["ResNet-50"] > 1.05
-    assert calibrated_network(twin, "resnet50") == pytest.approx(found.networks["ResNet-50"], rel=1e-3)
+    assert calibration.networks["ResNet-50"] > 1.05
+    assert calibrated_network(twin, "resnet50") == pytest.approx(calibration.networks["ResNet-50"], rel=1e-3)
     assert calibrated_network(twin, "bert-base") == calibrated_network("T4", "resnet50") == 1.0
-    (setting,) = found.settings
-    assert calibrate(read_rows(data)).before == found.before, "a file in use is no part of what a new one starts from"
+    (setting,) = calibration.settings
+    assert calibrate(read_rows(data)).before == calibration.before, (
+        "a file in use is no part of what a new one starts from"
+    )
     assert "calibrated by measurements of this machine" in range_of(setting, twin, "resnet50").why
 
 
@@ -130,11 +132,11 @@ def test_what_the_rows_leave_open_is_said(tmp_path: Path) -> None:
 
 def refused(tmp_path: Path, rows: list[tuple[str, ...]], heads: tuple[str, ...] = HEADS) -> str:
     path = written(tmp_path / "bad.csv", rows, heads)
-    found = CliRunner().invoke(main, ["calibrate", str(path), "--out", str(tmp_path / "none.yaml")])
-    assert found.exit_code == 1, found.output
-    assert "Traceback" not in found.output
+    outcome = CliRunner().invoke(main, ["calibrate", str(path), "--out", str(tmp_path / "none.yaml")])
+    assert outcome.exit_code == 1, outcome.output
+    assert "Traceback" not in outcome.output
     assert not (tmp_path / "none.yaml").exists()
-    return found.output
+    return outcome.output
 
 
 def test_rows_that_cannot_teach_are_refused_with_their_line(tmp_path: Path) -> None:
@@ -162,9 +164,9 @@ def test_rows_that_cannot_teach_are_refused_with_their_line(tmp_path: Path) -> N
 
 def test_a_file_of_one_class_is_not_graded_as_another(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.csv", [(row[0], "toaster", *row[2:]) for row in stream_rows(0.7)])
-    found = CliRunner().invoke(main, ["validate", "--data", str(path)])
-    assert found.exit_code == 1 and "line 2: `device_class` 'toaster'" in found.output
-    assert found.output.count("\n") == 1
+    outcome = CliRunner().invoke(main, ["validate", "--data", str(path)])
+    assert outcome.exit_code == 1 and "line 2: `device_class` 'toaster'" in outcome.output
+    assert outcome.output.count("\n") == 1
 
 
 def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +185,14 @@ def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path, monkeypatch
     briefly = {"repeats": 6, "warmup": 1, "shortest": Q_(0.2, "ms")}  # how well it times is asked in tests/bench
     monkeypatch.setattr("mlsys.bench.ten.measure", lambda calls, **wanted: timing.measure(calls, **wanted | briefly))
     out = tmp_path / "mine.csv"
-    found = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
-    assert found.exit_code == 0, found.output
+    outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
+    assert outcome.exit_code == 0, outcome.output
     rows = read_rows(out)
     assert len(rows) == 10 and "device" in columns_of(out)
     assert all(interpret(row).seconds > 0 for row in rows)
     assert all("middle half" in row.note and "after 1 warm-up calls" in row.note for row in rows)
     busy = sum(float(row.note.partition("within ")[2].partition("%")[0]) > 25 for row in rows)
-    assert (f"{busy} of 10 measurements scatter" in found.output) == bool(busy)
+    assert (f"{busy} of 10 measurements scatter" in outcome.output) == bool(busy)
 
 
 def test_names_of_two_makers_are_not_mixed_up() -> None:
@@ -205,10 +207,10 @@ def test_names_of_two_makers_are_not_mixed_up() -> None:
 def test_the_range_of_an_estimate_holds_it_and_keeps_above_the_bound() -> None:
     for device in ("A100", "T4", "EdgeTPU", "RaspberryPi5"):
         twin = Hardware[device]
-        found = analyse(twin, network("mobilenet-v2", batch=1, precision="fp16"), precision=twin.headline)
-        low, high = found.range
-        assert found.bound <= low <= found.estimate <= high
-        assert found.interval.why
+        analysis = analyse(twin, network("mobilenet-v2", batch=1, precision="fp16"), precision=twin.headline)
+        low, high = analysis.range
+        assert analysis.bound <= low <= analysis.estimate <= high
+        assert analysis.interval.why
 
 
 def test_what_was_never_measured_has_the_widest_range() -> None:

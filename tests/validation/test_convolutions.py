@@ -19,12 +19,12 @@ SHAPE = "N={},C={},H={},W={},K={},R=3,S=3,pad_h=1,pad_w=1,stride_v=1,stride_h=1"
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     """Return one row of each software and format of convolutions on GPUs."""
-    found = {
+    by_software = {
         (row.software, row.precision): row
         for row in shipped_rows()
         if row.workload.startswith("2D convolution") and "GPU" in row.device_class
     }
-    return list(found.values())
+    return list(by_software.values())
 
 
 def case(rows: list[Row], words: str, shape: str, precision: str = "") -> Case:
@@ -33,8 +33,8 @@ def case(rows: list[Row], words: str, shape: str, precision: str = "") -> Case:
     return interpret(replace(row, seq_or_shape=shape))
 
 
-def multiplications(one: Case) -> float:
-    work = one.work
+def multiplications(case: Case) -> float:
+    work = case.work
     return float((work["m"] * work["n"] * work["k"] * work["batch"] * (work["kind"] == MATMUL)).sum())
 
 
@@ -92,17 +92,17 @@ def test_a_stated_rate_counts_the_sums_as_they_are_written(rows: list[Row]) -> N
 def test_what_blocks_compute_for_nothing_is_no_bound() -> None:
     """A GTX 1080 Ti did this layer in 1,191 µs: under its peak, of F(2 × 2, 3 × 3) without the rim of its blocks."""
     row = next(row for row in shipped_rows() if row.software.endswith("algo WINOGRAD") and "1080" in row.device)
-    one = interpret(replace(row, seq_or_shape=SHAPE.format(16, 256, 28, 28, 512), value=1191.0))
-    arithmetic, _ = bound(Stack.of([(one.engine, one.work, one.stays)]))
-    assert arithmetic[0] < one.seconds
+    case = interpret(replace(row, seq_or_shape=SHAPE.format(16, 256, 28, 28, 512), value=1191.0))
+    arithmetic, _ = bound(Stack.of([(case.engine, case.work, case.stays)]))
+    assert arithmetic[0] < case.seconds
 
 
 def test_eight_bits_fill_tiles_of_128_filters(rows: list[Row]) -> None:
     """On a TITAN X, 32 filters attain 9 TOP/s, 64 18, 128 39: each takes the time of 128."""
     few, many = (case(rows, "CUDA 8", SHAPE.format(1, 64, 80, 350, filters), "int8") for filters in (32, 128))
     assert multiplications(few) == multiplications(many)
-    one = case(rows, "CUDA 8", SHAPE.format(1, 1, 80, 350, 128), "int8")
-    assert multiplications(one) == multiplications(case(rows, "CUDA 8", SHAPE.format(1, 4, 80, 350, 128), "int8"))
+    single = case(rows, "CUDA 8", SHAPE.format(1, 1, 80, 350, 128), "int8")
+    assert multiplications(single) == multiplications(case(rows, "CUDA 8", SHAPE.format(1, 4, 80, 350, 128), "int8"))
 
 
 def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:

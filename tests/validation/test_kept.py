@@ -25,17 +25,27 @@ def rows() -> tuple[Row, ...]:
     return shipped_rows()[::5]
 
 
-def plain(one: Prediction) -> tuple[object, ...]:
-    return one.reason, one.value, one.seconds, one.bound, one.bound_by, one.excuse, one.low, one.high, one.why
+def plain(prediction: Prediction) -> tuple[object, ...]:
+    return (
+        prediction.reason,
+        prediction.value,
+        prediction.seconds,
+        prediction.bound,
+        prediction.bound_by,
+        prediction.excuse,
+        prediction.low,
+        prediction.high,
+        prediction.why,
+    )
 
 
 def anew(rows: tuple[Row, ...]) -> list[tuple[object, ...]]:
     """Predict every machine's rows without looking at what is kept."""
-    found: dict[str, tuple[object, ...]] = {}
+    answers: dict[str, tuple[object, ...]] = {}
     for machine in {row.device for row in rows}:
         own = tuple(row for row in rows if row.device == machine)
-        found |= {each.row.id: plain(each) for each in predictions_on(machine, own)}
-    return [found[row.id] for row in rows]
+        answers |= {each.row.id: plain(each) for each in predictions_on(machine, own)}
+    return [answers[row.id] for row in rows]
 
 
 @pytest.mark.parametrize("fact", FACTS)
@@ -43,7 +53,7 @@ def test_under_a_what_if_all_is_as_if_predicted_anew(rows: tuple[Row, ...], fact
     before = validate(rows).predictions
     with perturbed(fact, 1.5):
         after = validate(rows).predictions
-        assert [repr(plain(each)) for each in after] == [repr(one) for one in anew(rows)]
+        assert [repr(plain(each)) for each in after] == [repr(prediction) for prediction in anew(rows)]
     moved = [new.row.device for old, new in zip(before, after, strict=True) if repr(plain(old)) != repr(plain(new))]
     assert all(FACTS[fact] in device for device in moved)
     assert bool(moved) == bool(FACTS[fact]), "and a fact that no row reads moves none"
@@ -68,8 +78,10 @@ def test_what_is_kept_tells_its_facts_again(rows: tuple[Row, ...]) -> None:
 
 
 def test_a_prediction_names_the_facts_of_its_machine_alone(rows: tuple[Row, ...]) -> None:
-    one = next(each for each in validate(rows).predictions if each.row.device == "NVIDIA A100 80GB PCIe" and each.case)
-    names = {fact.name.partition("/")[0] for fact in one._origin.facts()}  # type: ignore[attr-defined]
+    prediction = next(
+        each for each in validate(rows).predictions if each.row.device == "NVIDIA A100 80GB PCIe" and each.case
+    )
+    names = {fact.name.partition("/")[0] for fact in prediction._origin.facts()}  # type: ignore[attr-defined]
     assert {name for name in names if not name.startswith("ENERGY")} == {"A100_80GB_PCIe"}
 
 

@@ -15,11 +15,11 @@ def test_effects_are_the_mean_of_what_they_may_be(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(learning, "TAILS", 1e9)  # Student's t with no tails is normal
     design = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     y, width, scatter = np.array([0.3, 0.1, 0.5]), np.array([0.4, 0.2]), 0.15
-    found, _, _ = _solved(design, y, width, scatter)
+    answer, _, _ = _solved(design, y, width, scatter)
     grid = np.stack(np.meshgrid(np.linspace(-2, 2, 801), np.linspace(-1, 1, 801), indexing="ij"), -1).reshape(-1, 2)
     log = -0.5 * ((grid / width) ** 2).sum(1) - 0.5 * (((y - grid @ design.T) / scatter) ** 2).sum(1)
     weight = np.exp(log - log.max())
-    assert found == pytest.approx(weight @ grid / weight.sum(), abs=2e-3)
+    assert answer == pytest.approx(weight @ grid / weight.sum(), abs=2e-3)
 
 
 def test_the_likelier_scatter_has_the_greater_evidence() -> None:
@@ -38,10 +38,10 @@ class _Case:
 
 def test_a_choice_is_spread_over_software_and_times() -> None:
     cases = [_Case("a")] * 30 + [_Case("b")] * 30
-    seconds = [float(place) for place in range(60)]
+    seconds = [float(index) for index in range(60)]
     for seed in range(5):
         chosen = spread_choice(cases, seconds, seed=seed)  # type: ignore[arg-type]
-        assert len(chosen) == 10 and sum(place < 30 for place in chosen) == 5
+        assert len(chosen) == 10 and sum(index < 30 for index in chosen) == 5
         assert all(step == 6 for step in np.diff(chosen))
 
 
@@ -53,8 +53,8 @@ def test_shapes_are_what_is_left_of_a_sweep_once_its_scale_is_known() -> None:
 
 @pytest.mark.parametrize("like", ["^TPU-like: network", "^datacenter GPU: gelu", "^datacenter GPU: softmax"])
 def test_ten_rows_bring_unseen_machines_nearer(like: str) -> None:
-    (found,) = ten_back(like)
-    assert found.after < 0.75 * found.before and found.after < 0.2
-    assert found.after < found.scale, "physics and networks teach more than a scale"
-    assert found.covered > 0.65
-    assert bool(found.why) == (found.after > 0.15)
+    (group,) = ten_back(like)
+    assert group.after < 0.75 * group.before and group.after < 0.2
+    assert group.after < group.scale, "physics and networks teach more than a scale"
+    assert group.covered > 0.65
+    assert bool(group.why) == (group.after > 0.15)

@@ -46,8 +46,8 @@ def drawn(cases: list[Case], seed: int = 0) -> tuple[np.ndarray, dict[str, float
 def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None:
     """The rows are made by networks whose effects are known."""
     y, truth = drawn(cases)
-    found = fit_pool(POOL, cases, {}, y, y)
-    groups = found.effects["groups"]
+    pool = fit_pool(POOL, cases, {}, y, y)
+    groups = pool.effects["groups"]
     software = SETTING.rpartition(" on ")[0]
     told = {  # one software only: what is the network's and what is its under this software cannot be told apart
         name: groups["network"]["levels"][name][0] + groups["network and software"]["levels"][f"{name}, {software}"][0]
@@ -57,7 +57,7 @@ def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None
     for name, value in truth.items():
         assert told[name] - shift == pytest.approx(value, abs=0.12)
         assert groups["network"]["levels"][name][1] == 2 * len(TWINS)
-    assert np.std(y - found.without_sweep) < 0.25 * np.std(y), "other sweeps tell what a network takes"
+    assert np.std(y - pool.without_sweep) < 0.25 * np.std(y), "other sweeps tell what a network takes"
 
 
 def test_leaving_out_in_closed_form_is_leaving_out(cases: list[Case]) -> None:
@@ -118,20 +118,20 @@ def test_an_estimate_with_effects_stays_above_its_bound_and_grows_with_the_batch
     twin = Hardware[device]
     times = []
     for batch in (1, 2, 3, 8, 16):
-        found = analyse(twin, zoo.network("mobilenet_v2", batch=batch, precision=twin.headline))
-        assert found.estimate >= found.bound
-        times.append(found.estimate.m_as("s"))
+        analysis = analyse(twin, zoo.network("mobilenet_v2", batch=batch, precision=twin.headline))
+        assert analysis.estimate >= analysis.bound
+        times.append(analysis.estimate.m_as("s"))
     assert times == sorted(times)
 
 
 def test_parts_multiply_to_the_factor_and_are_told() -> None:
-    found = effect_of("compiled network on GPU", "A100_80GB", "resnet50")
-    assert math.prod(factor for _, factor in found.parts) == pytest.approx(found.factor)
+    effect = effect_of("compiled network on GPU", "A100_80GB", "resnet50")
+    assert math.prod(factor for _, factor in effect.parts) == pytest.approx(effect.factor)
     plain, own = (
         plain_of("compiled network on GPU", "A100_80GB")[0],
         parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0],
     )
-    assert own.launch / plain.launch == pytest.approx(found.factor)
+    assert own.launch / plain.launch == pytest.approx(effect.factor)
     told = analyse(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
     assert "as measurements of like things say" in told
 
@@ -140,8 +140,8 @@ def test_curves_are_continuous_and_end_where_their_knots_end() -> None:
     for name, (lowest, highest, step) in CURVES.items():
         at = np.array([lowest - 9, lowest, lowest + step, lowest + 1.5 * step, highest, highest + 9])
         below, part = hats(name, at)
-        place = lowest + step * (below + part)
-        np.testing.assert_allclose(place, np.clip(at, lowest, highest), atol=1e-9)
+        value = lowest + step * (below + part)
+        np.testing.assert_allclose(value, np.clip(at, lowest, highest), atol=1e-9)
 
 
 def test_every_pool_has_settings_and_every_setting_one_pool() -> None:
@@ -163,13 +163,13 @@ def test_versions_of_a_software_are_told_apart(cases: list[Case]) -> None:
     ]
     random = np.random.default_rng(3)
     y = np.where(np.array(versions) == "2.0", 0.15, -0.15) + random.normal(0, 0.05, len(cases))
-    found = fit_pool(POOL, stated, {}, y, y)
-    levels = found.effects["groups"]["version"]["levels"]
+    pool = fit_pool(POOL, stated, {}, y, y)
+    levels = pool.effects["groups"]["version"]["levels"]
     software = SETTING.rpartition(" on ")[0]
     apart = levels[f"{software}: 2.0"][0] - levels[f"{software}: 1.0"][0]
     assert apart == pytest.approx(0.3, abs=0.05)
     blind = fit_pool(POOL, cases, {}, y, y)
-    assert np.abs(y - found.without_sweep).mean() < 0.5 * np.abs(y - blind.without_sweep).mean()
+    assert np.abs(y - pool.without_sweep).mean() < 0.5 * np.abs(y - blind.without_sweep).mean()
 
 
 def test_a_version_that_was_measured_narrows_the_range() -> None:

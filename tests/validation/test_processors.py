@@ -186,9 +186,9 @@ def test_a_core_that_issues_two_instructions_needs_about_half_the_cycles(network
 @pytest.mark.parametrize("name", ["STM32U575", "STM32L4R5", "RA6M4", "RX65N"])
 def test_a_running_core_draws_what_its_data_sheet_says_and_a_little_for_the_rest(name: str) -> None:
     """Power from data sheets beside what MLPerf Tiny metered, which is no part of it."""
-    metered = [one for one in measured_powers() if one.twin.id == name]
+    metered = [power for power in measured_powers() if power.twin.id == name]
     nominal = interpret(metered[0].row).power
-    assert 0.95 < median(one.watts for one in metered) / nominal < 1.5
+    assert 0.95 < median(power.watts for power in metered) / nominal < 1.5
 
 
 def test_layers_left_to_the_processor_take_the_time_that_they_take() -> None:

@@ -29,28 +29,28 @@ def all_settings() -> dict[str, list[Case]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> Validation:
+def validation() -> Validation:
     return validate(shipped_rows())
 
 
-def test_no_row_is_dropped(found: Validation) -> None:
-    assert len(found.predictions) == len(shipped_rows())
-    for each in found.predictions:
+def test_no_row_is_dropped(validation: Validation) -> None:
+    assert len(validation.predictions) == len(shipped_rows())
+    for each in validation.predictions:
         assert (each.case is None) == bool(each.reason)
-    assert sum(found.reasons().values()) + score(found.predictions).expressible == len(found.predictions)
+    assert sum(validation.reasons().values()) + score(validation.predictions).expressible == len(validation.predictions)
 
 
-def test_the_groups_add_up(found: Validation) -> None:
-    whole = score(found.predictions)
+def test_the_groups_add_up(validation: Validation) -> None:
+    whole = score(validation.predictions)
     for key in (lambda each: each.kind, lambda each: each.row.device_class):
-        parts = found.scores(key).values()
+        parts = validation.scores(key).values()
         assert sum(part.rows for part in parts) == whole.rows
         assert sum(part.expressible for part in parts) == whole.expressible
         assert sum(part.bound_violations for part in parts) == whole.bound_violations
 
 
-def test_errors_are_those_of_the_published_value(found: Validation) -> None:
-    done = [each for each in found.predictions if each.case is not None]
+def test_errors_are_those_of_the_published_value(validation: Validation) -> None:
+    done = [each for each in validation.predictions if each.case is not None]
     by_hand = sorted(abs(each.value / each.row.value - 1) for each in done)
     middle = (by_hand[(len(by_hand) - 1) // 2] + by_hand[len(by_hand) // 2]) / 2
     assert score(done).median_ape == pytest.approx(100 * middle, abs=0.01)
@@ -61,15 +61,15 @@ def test_errors_are_those_of_the_published_value(found: Validation) -> None:
         assert (each.value > each.row.value) == (faster == rate)
 
 
-def test_every_measurement_faster_than_its_bound_is_listed(found: Validation) -> None:
-    for each in found.predictions:
+def test_every_measurement_faster_than_its_bound_is_listed(validation: Validation) -> None:
+    for each in validation.predictions:
         if each.case is not None:
             assert (each.bound > each.case.seconds) == bool(each.excuse), each.row.id
 
 
-def test_rows_that_contradict_themselves_are_refused(found: Validation) -> None:
+def test_rows_that_contradict_themselves_are_refused(validation: Validation) -> None:
     """A rate of bytes over a rate of tokens is the size of the model; two rows name one ten times smaller."""
-    refused = [each for each in found.predictions if each.reason.startswith("mislabelled model")]
+    refused = [each for each in validation.predictions if each.reason.startswith("mislabelled model")]
     assert sorted((each.row.model, each.row.value) for each in refused) == [
         ("Llama-2-7B", 25.25),
         ("Llama-3.1-8B", 18.04),
@@ -90,14 +90,14 @@ def test_the_length_of_a_sweep_with_impossible_rates_is_not_the_stated_one() -> 
     assert at_full_length > 1.5 * peak
 
 
-def test_most_violations_have_an_explanation(found: Validation) -> None:
-    whole = score(found.predictions)
+def test_most_violations_have_an_explanation(validation: Validation) -> None:
+    whole = score(validation.predictions)
     assert 0 < whole.bound_violations < 0.06 * whole.expressible
     assert whole.unexplained_violations < 0.005 * whole.expressible
 
 
-def test_the_models_reach_what_the_page_says(found: Validation) -> None:
-    whole = score(found.predictions)
+def test_the_models_reach_what_the_page_says(validation: Validation) -> None:
+    whole = score(validation.predictions)
     assert whole.expressible / whole.rows > 0.95
     assert whole.median_ape is not None
     assert whole.median_ape < 20
@@ -105,9 +105,9 @@ def test_the_models_reach_what_the_page_says(found: Validation) -> None:
     assert whole.within_factor_two > 90
 
 
-def test_devices_that_the_fit_has_not_seen_are_worse_but_not_lost(found: Validation) -> None:
+def test_devices_that_the_fit_has_not_seen_are_worse_but_not_lost(validation: Validation) -> None:
     unseen = held_out_scores()["device unseen, all"]
-    seen = score(found.predictions)
+    seen = score(validation.predictions)
     assert unseen.median_ape is not None and seen.median_ape is not None
     assert seen.median_ape < unseen.median_ape < 35
 
@@ -210,17 +210,17 @@ def test_the_command_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     assert "Traceback" not in out.output
 
 
-def test_figures_are_written(tmp_path: Path, found: Validation) -> None:
+def test_figures_are_written(tmp_path: Path, validation: Validation) -> None:
     from mlsys.viz.validation import save_all
 
-    few = Validation(tuple(each for each in found.predictions if each.kind in ("gemm", "llm decode")))
+    few = Validation(tuple(each for each in validation.predictions if each.kind in ("gemm", "llm decode")))
     paths = save_all(few, tmp_path / "figures")
     assert [path.name for path in paths] == ["gemm.png", "llm-decode.png"]
     assert all(path.stat().st_size > 5_000 for path in paths)
 
 
-def test_cases_state_a_time_above_zero(found: Validation) -> None:
-    for each in found.predictions:
+def test_cases_state_a_time_above_zero(validation: Validation) -> None:
+    for each in validation.predictions:
         if each.case is not None:
             assert isinstance(each.case, Case)
             assert math.isfinite(each.case.seconds) and each.case.seconds > 0
@@ -246,7 +246,7 @@ def test_cases_state_a_time_above_zero(found: Validation) -> None:
 def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]], written_as: str, kind: str) -> None:
     """One setting is one kind of software: what its makers call it decides, and nothing about the row's time."""
     other = {"ncnn": {"vulkan"}, "cuBLAS/cuDNN": {"CUDA 7 library"}}.get(written_as, set())
-    found = {
+    softwares = {
         name.partition(" on ")[0].removeprefix("energy of ")
         for name, cases in all_settings.items()
         for case in cases
@@ -259,7 +259,7 @@ def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]],
             "",
             name,
         )
-        for name in found
+        for name in softwares
     }
     assert kinds - other == {kind}
     vendors = {case.engine.name.split()[0] for name, cases in all_settings.items() if "ROCm" in name for case in cases}

@@ -77,8 +77,8 @@ def test_noise_is_refused_in_words(tmp_path: Path) -> None:
     for _ in range(60):
         text = GOOD
         for _ in range(generator.randint(1, 4)):
-            place = generator.randrange(len(text))
-            text = text[:place] + generator.choice(",\"'0-x%é") + text[place + 1 :]
+            position = generator.randrange(len(text))
+            text = text[:position] + generator.choice(",\"'0-x%é") + text[position + 1 :]
         try:
             read_rows(write(tmp_path, text))
         except ValueError as error:

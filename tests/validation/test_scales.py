@@ -40,15 +40,15 @@ def test_each_row_is_judged_by_the_others_of_its_sweep() -> None:
 
 def test_few_rows_part_nothing(rows_of_products: list[Row]) -> None:
     case = interpret(rows_of_products[0])
-    one = Prediction(rows_of_products[0], case.kind, case=case, seconds=case.seconds)
-    assert _parted("any", [one] * (FEWEST_IN_CLASS - 1)) is None
+    prediction = Prediction(rows_of_products[0], case.kind, case=case, seconds=case.seconds)
+    assert _parted("any", [prediction] * (FEWEST_IN_CLASS - 1)) is None
 
 
 @pytest.fixture(scope="module")
 def rows_of_products() -> list[Row]:
-    found = [row for row in shipped_rows() if row.workload == "GEMM" and "CUDA graph" in row.software]
-    sweeps = sorted({row.group for row in found})[:8]
-    return [row for row in found if row.group in sweeps]
+    graphs = [row for row in shipped_rows() if row.workload == "GEMM" and "CUDA graph" in row.software]
+    sweeps = sorted({row.group for row in graphs})[:8]
+    return [row for row in graphs if row.group in sweeps]
 
 
 @pytest.mark.parametrize(

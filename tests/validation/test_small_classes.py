@@ -14,7 +14,7 @@ DRAWS = 4000
 def test_quantiles_hold_four_in_five_of_the_next_rows(size: int) -> None:
     random = np.random.default_rng(size)
     sample, following = random.normal(0.1, 0.3, (DRAWS, size)), random.normal(0.1, 0.3, DRAWS)
-    inside = [low <= one <= high for (low, high), one in zip(map(quantiles, sample), following, strict=True)]
+    inside = [low <= later <= high for (low, high), later in zip(map(quantiles, sample), following, strict=True)]
     assert np.mean(inside) == pytest.approx(0.8, abs=0.025)
 
 
@@ -24,10 +24,12 @@ def test_a_handful_of_rows_is_told_no_narrower_than_it_is(wider: float) -> None:
     random = np.random.default_rng(7)
     relatives = random.normal(0, 0.15, 400)
     sample, following = random.normal(0, 0.15 * wider, (DRAWS, 6)), random.normal(0, 0.15 * wider, DRAWS)
-    held = np.mean([abs(one) <= pooled_interval(own, relatives)[1] for own, one in zip(sample, following, strict=True)])
+    held = np.mean(
+        [abs(later) <= pooled_interval(own, relatives)[1] for own, later in zip(sample, following, strict=True)]
+    )
     assert 0.73 <= held <= 0.87
     plain = [np.quantile(own, (0.1, 0.9)) for own in sample]
-    assert np.mean([low <= one <= high for (low, high), one in zip(plain, following, strict=True)]) < held - 0.05
+    assert np.mean([low <= later <= high for (low, high), later in zip(plain, following, strict=True)]) < held - 0.05
 
 
 def test_without_a_row_of_its_own_a_class_is_wider_than_its_relatives() -> None:

@@ -67,13 +67,13 @@ def test_the_scatter_has_a_point_for_each_prediction(axes):
 def test_the_scene_shows_times_to_scale():
     scene = CompilerScene()
     view = scene.update(case="resnet50, batch 1", frozen=True)
-    found = view.values["result"]
+    result = view.values["result"]
     widths = [bar.get_width() for bar in scene._time_bars]
-    assert widths[2] / widths[0] == pytest.approx(1 / found.speedup.value)
-    assert widths[3] / widths[1] == pytest.approx(1 / found.predicted.speedup)
+    assert widths[2] / widths[0] == pytest.approx(1 / result.speedup.value)
+    assert widths[3] / widths[1] == pytest.approx(1 / result.predicted.speedup)
     assert max(widths) == 1
     counts = [bar.get_width() for bar in scene._kernel_bars]
-    assert counts[1] / counts[0] == pytest.approx(found.kernels / found.operators)
+    assert counts[1] / counts[0] == pytest.approx(result.kernels / result.operators)
 
 
 def test_a_network_without_passes_says_so():

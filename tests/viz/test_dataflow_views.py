@@ -38,9 +38,9 @@ def test_bars_are_the_words_of_each_operand(shape):
 
 def test_the_frame_and_the_words_follow_the_choice():
     scene = DataflowScene()
-    for place, flow in enumerate(FLOWS):
+    for index, flow in enumerate(FLOWS):
         view = scene.update(m=32, k=256, n=512, flow=flow, tile=32)
-        assert scene._frame.get_x() == pytest.approx(place - 0.36)
+        assert scene._frame.get_x() == pytest.approx(index - 0.36)
         assert f"{view.values['words'].total(flow):,} words" in view.summary
         assert view.summary in view.alt and view.summary.endswith(".")
     assert "Output stationary moves least" in DataflowScene().update(32, 256, 512, "ws").summary

@@ -32,9 +32,9 @@ def test_bars_are_the_layers(axes):
 
 def test_three_figures_with_words():
     rows = layer_stats(load("small-cnn"))
-    found = edge_figures(rows, stored_run().points(), 0.1)
-    assert set(found) == {"layerwise_activation_memory.png", "layerwise_macs.png", "precision_tradeoffs.png"}
-    assert "conv2d_1 has most" in found["layerwise_macs.png"][1]
+    figures = edge_figures(rows, stored_run().points(), 0.1)
+    assert set(figures) == {"layerwise_activation_memory.png", "layerwise_macs.png", "precision_tradeoffs.png"}
+    assert "conv2d_1 has most" in figures["layerwise_macs.png"][1]
 
 
 def test_bars_of_the_view_stack_to_its_numbers():
@@ -70,12 +70,12 @@ def test_unknown_names_are_refused(bad):
 
 def test_stored_run_is_whole():
     run = stored_run()
-    assert [one.variant for one in run.measured] == list(run.config.variants)
-    assert all(len(one.samples_ms) == 1000 and not one.failed for one in run.measured)
+    assert [measurement.variant for measurement in run.measured] == list(run.config.variants)
+    assert all(len(measurement.samples_ms) == 1000 and not measurement.failed for measurement in run.measured)
     assert run.machine
     assert packed(run) == packed(run)
     whole = run.measured[0]
     assert (whole.weight_bytes, whole.macs) == (81_960, 1_031_744)
-    dynamic = next(one for one in run.measured if one.precision == "int8-dynamic")
+    dynamic = next(measurement for measurement in run.measured if measurement.precision == "int8-dynamic")
     assert dynamic.weight_bytes == 34_920, "packed weights are counted"
-    assert {CUTS[name][0] for name in CUTS} == {one.method for one in run.measured}
+    assert {CUTS[name][0] for name in CUTS} == {measurement.method for measurement in run.measured}

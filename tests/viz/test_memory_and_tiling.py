@@ -33,9 +33,9 @@ def test_the_cliff_is_the_last_tile_with_which_rows_of_b_stay(words):
 
 def test_traffic_by_tile_draws_what_is_counted_and_simulated(ax):
     viz.traffic_by_tile(ax, 32, 256, (2, 4, 8, 16, 32))
-    found, managed = ax.lines[:2]
+    plain, managed = ax.lines[:2]
     cache = Cache(Q_(1, "KiB"), WORD)
-    for tile, misses in zip(*found.get_data(), strict=True):
+    for tile, misses in zip(*plain.get_data(), strict=True):
         assert misses == simulate(gemm_trace(32, 32, 32, WORD, int(tile)), cache).last.misses
     assert list(managed.get_xdata()) == [2, 4, 8], "3 · 9² is the most that fits"
     assert list(managed.get_ydata()) == [gemm_traffic(32, 32, 32, t).words for t in (2, 4, 8)]
@@ -80,8 +80,8 @@ def test_ridges_are_those_of_the_devices(ax):
 def test_levels_lie_at_their_latency_and_bandwidth(ax):
     viz.level_map(ax, [A100])
     level = A100.level("L1")
-    place = list(zip(*ax.lines[0].get_data(), strict=True))[-1]
-    assert place == pytest.approx((level.latency.m_as("ns"), 108 * level.bandwidth.m_as("TB/s")))
+    end = list(zip(*ax.lines[0].get_data(), strict=True))[-1]
+    assert end == pytest.approx((level.latency.m_as("ns"), 108 * level.bandwidth.m_as("TB/s")))
     with pytest.raises(UnknownNameError, match=r"level_map\(\): NVIDIA Tesla K80 has no memory level with both"):
         viz.level_map(ax, [Hardware.Cloud.K80])
 

@@ -32,7 +32,7 @@ def plan(graph: OperatorGraph) -> MemoryPlan:
 def test_the_live_chart_shows_every_step_and_both_bounds(plan: MemoryPlan) -> None:
     _, ax, _, _ = viz.setup_plot()
     viz.live_chart(ax, plan)
-    line = next(one for one in ax.lines if one.get_label() == "in use")
+    line = next(line for line in ax.lines if line.get_label() == "in use")
     assert np.allclose(np.asarray(line.get_ydata()) * 1e6, plan.live)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["in use", "lower bound 8 MB", "block of the plan 8 MB"]
@@ -44,7 +44,9 @@ def test_rectangles_are_where_the_plan_says(plan: MemoryPlan) -> None:
     _, ax, _, _ = viz.setup_plot()
     viz.memory_map(ax, plan, names=True)
     drawn = {(p.get_x() + 0.5, round(p.get_y() * 1e6), p.get_width(), round(p.get_height() * 1e6)) for p in ax.patches}
-    assert drawn == {(one.first, one.offset, one.last - one.first + 1, one.bytes) for one in plan.placements}
+    assert drawn == {
+        (buffer.first, buffer.offset, buffer.last - buffer.first + 1, buffer.bytes) for buffer in plan.placements
+    }
     assert {text.get_text() for text in ax.texts} == {"a", "b", "c", "d"}
     viz.memory_map(viz.setup_plot()[1], plan, first_step=3)
     assert len(viz.memory_figure(plan).axes) == 2

@@ -64,10 +64,10 @@ def test_along_the_rows_each_is_opened_once_and_down_the_columns_every_time(ax, 
 
 def test_a_read_hits_exactly_where_it_follows_a_read_of_its_row():
     walk = [0, 8, 4, 20, 16, 12, 12, 0]
-    found = row_buffer(walk, Q_(8, "byte"))
+    hits = row_buffer(walk, Q_(8, "byte"))
     pairs = [at > 0 and walk[at] // 8 == walk[at - 1] // 8 for at in range(len(walk))]
-    assert list(found.hits) == pairs
-    assert found.opened == 1 + sum(1 for a, b in itertools.pairwise(found.rows) if a != b)
+    assert list(hits.hits) == pairs
+    assert hits.opened == 1 + sum(1 for a, b in itertools.pairwise(hits.rows) if a != b)
 
 
 @pytest.mark.parametrize("walk", [[], [-4], [0.5], [[0]]])
@@ -81,7 +81,7 @@ def test_row_buffer_refuses_what_is_no_address(walk):
 
 @pytest.mark.parametrize("kernels", [[2, 2, 2, 2], [20, 20], [1, 30, 1, 1], [7], [5, 5, 5]])
 def test_the_last_kernel_ends_after_the_longest_path(kernels):
-    line = launch_timeline(Q_(5, "us"), [Q_(one, "us") for one in kernels])
+    line = launch_timeline(Q_(5, "us"), [Q_(seconds, "us") for seconds in kernels])
     # a path goes along the host to one launch, and from there along the device
     longest = max(5 * (at + 1) + sum(kernels[at:]) for at in range(len(kernels)))
     assert line.time.m_as("us") == pytest.approx(longest)

@@ -24,16 +24,16 @@ LABS = "mlsys.viz.views"
 
 def drawing() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield every public function below ``mlsys.viz`` that gives back axes or figures."""
-    for found in pkgutil.walk_packages(viz.__path__, "mlsys.viz."):
-        if found.name in STYLE or found.name.startswith(LABS):
+    for listed in pkgutil.walk_packages(viz.__path__, "mlsys.viz."):
+        if listed.name in STYLE or listed.name.startswith(LABS):
             continue
-        module = importlib.import_module(found.name)
+        module = importlib.import_module(listed.name)
         for name in [name for name in vars(module) if not name.startswith("_")]:
             value = getattr(module, name)
-            if inspect.isfunction(value) and value.__module__ == found.name:
+            if inspect.isfunction(value) and value.__module__ == listed.name:
                 answer = str(inspect.signature(value).return_annotation)
                 if "Axes" in answer or "Figure" in answer:
-                    yield f"{found.name}.{name}", value
+                    yield f"{listed.name}.{name}", value
 
 
 PUBLIC = dict(drawing())

@@ -32,14 +32,14 @@ def turned(color: np.ndarray) -> np.ndarray:
     return 1 - (1 - filtered) * (1 - rgb(DARK_PAGE))  # Compositing Level 1, "screen"
 
 
-def contrast(one: np.ndarray, other: np.ndarray) -> float:
+def contrast(first: np.ndarray, other: np.ndarray) -> float:
     """Return the contrast ratio of WCAG 2.2."""
 
     def luminance(color: np.ndarray) -> float:
         linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
         return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
-    dark, light = sorted((luminance(one), luminance(other)))
+    dark, light = sorted((luminance(first), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -76,8 +76,8 @@ def test_fills_carry_words_and_have_an_edge(dark: bool) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_no_two_lines_of_a_picture_look_the_same(dark: bool) -> None:
-    for one, other in itertools.combinations(CYCLE, 2):
-        assert np.abs(seen(one, dark) - seen(other, dark)).max() > 0.15
+    for first, other in itertools.combinations(CYCLE, 2):
+        assert np.abs(seen(first, dark) - seen(other, dark)).max() > 0.15
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -100,8 +100,8 @@ def test_pictures_of_a_report_are_turned_as_those_of_the_book() -> None:
 def test_colours_have_one_home() -> None:
     """So what is computed above is what is drawn."""
     stray = {
-        path.name: found
+        path.name: colours
         for path in (ROOT / "mlsys/viz").rglob("*.py")
-        if path.name != "style.py" and (found := re.findall(r"[\"']#[0-9a-fA-F]{3,8}[\"']", path.read_text("utf-8")))
+        if path.name != "style.py" and (colours := re.findall(r"[\"']#[0-9a-fA-F]{3,8}[\"']", path.read_text("utf-8")))
     }
     assert stray == {}

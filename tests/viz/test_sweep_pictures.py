@@ -15,40 +15,40 @@ from mlsys.viz.sweep import sweep_figure
 
 
 @pytest.fixture(scope="module")
-def found() -> SweepTable:
+def table() -> SweepTable:
     spec = SweepSpec(
         models=["resnet50", "bert-base"], devices=["T4", "A100", "EdgeTPU"], batches=[1, 32], precisions=["fp16"]
     )
     return sweep(spec)
 
 
-def test_the_map_has_a_cell_for_every_device_and_network(found: SweepTable) -> None:
+def test_the_map_has_a_cell_for_every_device_and_network(table: SweepTable) -> None:
     _, ax, _, plt = viz.setup_plot()
-    viz.rate_map(ax, found, devices=["A100_80GB", "EdgeTPU", "T4"])
+    viz.rate_map(ax, table, devices=["A100_80GB", "EdgeTPU", "T4"])
     cells = {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in ax.texts}
     assert cells[1, 0] == cells[1, 1] == "×"
-    best = max(row.samples_per_second for row in found if row.device == "T4" and row.model == "bert-base")
+    best = max(row.samples_per_second for row in table if row.device == "T4" and row.model == "bert-base")
     assert float(cells[2, 1].replace(",", "")) == pytest.approx(best, rel=0.01)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["A100_80GB", "EdgeTPU", "T4"]
-    viz.rate_map(ax, found)
+    viz.rate_map(ax, table)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["A100_80GB", "T4"]
     plt.close("all")
 
 
 @pytest.mark.parametrize("against", ["energy", "price"])
-def test_the_front_is_drawn_where_the_table_has_it(found: SweepTable, against: str) -> None:
+def test_the_front_is_drawn_where_the_table_has_it(table: SweepTable, against: str) -> None:
     _, ax, _, plt = viz.setup_plot()
-    viz.cost_front(ax, found, "resnet50", against)
-    front = [costs(row, against) for row in found.pareto("resnet50", against)]
+    viz.cost_front(ax, table, "resnet50", against)
+    front = [costs(row, against) for row in table.pareto("resnet50", against)]
     drawn = ax.collections[-1].get_offsets().tolist()
     assert drawn == [pytest.approx(list(point)) for point in front]
     assert len(ax.texts) == min(6, len(front))
     whiskers = [lines.get_segments()[0] for lines in ax.collections if hasattr(lines, "get_segments")]
-    for row, ((low, _), (high, _)) in zip(found.pareto("resnet50", against), whiskers, strict=True):
+    for row, ((low, _), (high, _)) in zip(table.pareto("resnet50", against), whiskers, strict=True):
         assert (low, high) == pytest.approx((row.low_seconds / row.batch, row.high_seconds / row.batch))
         assert low <= row.estimate_seconds / row.batch <= high
     plt.close("all")
 
 
-def test_the_figure_of_a_whole_sweep(found: SweepTable) -> None:
-    assert len(sweep_figure(found).axes) == 2
+def test_the_figure_of_a_whole_sweep(table: SweepTable) -> None:
+    assert len(sweep_figure(table).axes) == 2

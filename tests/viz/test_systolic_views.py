@@ -76,13 +76,13 @@ class Player(HTMLParser):
         self.images, self.buttons, self.sliders, self.addresses = [], 0, [], []
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.addresses += [found[name] for name in ("src", "href") if name in found]
+        attributes = dict(attrs)
+        self.addresses += [attributes[name] for name in ("src", "href") if name in attributes]
         if tag == "img":
-            self.images.append(found)
+            self.images.append(attributes)
         self.buttons += tag == "button"
         if tag == "input":
-            self.sliders.append(found)
+            self.sliders.append(attributes)
 
 
 def test_the_html_stands_alone_and_can_be_used_by_keyboard(animation: SystolicAnimation, tmp_path: Path) -> None:
@@ -134,13 +134,13 @@ def test_bars_end_at_their_sums(ax) -> None:
     baselines = energy_baselines(levels="all")
     energy_per_mac_bars(ax, baselines)
     ends = [
-        max(bar.get_x() + bar.get_width() for bar in ax.patches if round(bar.get_y() + 0.31) == place)
-        for place in range(4)
+        max(bar.get_x() + bar.get_width() for bar in ax.patches if round(bar.get_y() + 0.31) == index)
+        for index in range(4)
     ]
-    assert ends == pytest.approx([one.total.m_as("pJ") for one in baselines])
-    assert [label.get_text() for label in ax.get_yticklabels()] == [one.name for one in baselines]
+    assert ends == pytest.approx([machine.total.m_as("pJ") for machine in baselines])
+    assert [label.get_text() for label in ax.get_yticklabels()] == [machine.name for machine in baselines]
     written = [text.get_text() for text in ax.texts]
-    assert written == [f"{one.total.m_as('pJ'):,.4g} pJ" for one in baselines]
+    assert written == [f"{machine.total.m_as('pJ'):,.4g} pJ" for machine in baselines]
 
 
 # --- the view of the lab --------------------------------------------------------------

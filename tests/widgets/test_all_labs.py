@@ -54,7 +54,7 @@ def opened(lab):
 
 
 def numbers(text: str) -> set[str]:
-    return {found.rstrip(".,") for found in NUMBER.findall(text)}
+    return {number.rstrip(".,") for number in NUMBER.findall(text)}
 
 
 def shown(lab) -> str:
@@ -276,10 +276,10 @@ def test_the_book_begins_with_the_predicted_situation(opened, monkeypatch):
 
     monkeypatch.setattr("mlsys.widgets.frames._layer", lambda blank, drawn: "")
     frames = frames_of(Few)
-    place = 0
+    cell = 0
     for control in frames["controls"]:
-        place = place * len(control["labels"]) + control["start"]
-    assert frames["summaries"][place] == opened.view.summary
+        cell = cell * len(control["labels"]) + control["start"]
+    assert frames["summaries"][cell] == opened.view.summary
 
 
 def test_questions_about_numbers_name_their_range(lab):

@@ -55,10 +55,10 @@ def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
     fewest, even = question(lab, "fewest"), question(lab, "break-even")
     assert isinstance(fewest, NumberQuestion)
     assert fewest.judge(53 + 2 + 1)[0]
-    found = result("resnet50", 1, True)
-    saved = (found.eager.median - found.compiled.median).m_as("s")
-    assert even.judge(found.compile_seconds / saved)[0]
-    assert not even.judge(2 * found.compile_seconds / saved)[0]
+    compiled = result("resnet50", 1, True)
+    saved = (compiled.eager.median - compiled.compiled.median).m_as("s")
+    assert even.judge(compiled.compile_seconds / saved)[0]
+    assert not even.judge(2 * compiled.compile_seconds / saved)[0]
 
 
 def test_the_controls_move_the_picture() -> None:
@@ -80,8 +80,8 @@ def test_every_case_can_be_shown_and_says_what_it_shows() -> None:
         for frozen in (False, True):
             view = scene.update(case=case, frozen=frozen)
             model, batch = cases()[case]
-            found = result(model, batch, frozen)
-            assert f"Kernels go from {found.operators} to {found.kernels}" in view.summary
+            compiled = result(model, batch, frozen)
+            assert f"Kernels go from {compiled.operators} to {compiled.kernels}" in view.summary
             ladders = [each for each in stored_pass_results() if (each.model, each.batch) == (model, batch)]
             assert ("Pass by pass" in view.summary) == bool(ladders)
             assert view.alt.endswith(view.summary)
@@ -101,7 +101,7 @@ def test_the_button_asks_for_what_was_chosen() -> None:
 
 
 def here(code: str, limit: float = 30.0) -> MeasureHere:
-    return MeasureHere(lambda: [sys.executable, "-c", code], lambda found: f"told {found['it']}", limit)
+    return MeasureHere(lambda: [sys.executable, "-c", code], lambda state: f"told {state['it']}", limit)
 
 
 def test_a_measurement_is_told_and_the_button_opens_again() -> None:
@@ -139,7 +139,7 @@ def test_it_can_be_stopped_and_stops_by_itself() -> None:
 
 
 def test_a_command_that_is_not_there_is_said() -> None:
-    button = MeasureHere(lambda: ["/no/such/program"], lambda found: "")
+    button = MeasureHere(lambda: ["/no/such/program"], lambda state: "")
     button.start()
     button.wait()
     assert "It could not be measured" in button.message.value

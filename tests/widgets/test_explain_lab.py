@@ -56,12 +56,12 @@ def test_int8_was_slower_as_the_samples_say(lab: ExplainLab) -> None:
 
 def drawn(shapes: dict[str, PathPatch], row: int | None = None) -> float:
     """Return how wide the bars of one row are together, or those of all."""
-    found = 0.0
+    seconds = 0.0
     for shape in shapes.values():
         for corners in shape.get_path().vertices.reshape(-1, 5, 2):
             if row is None or corners[:4, 1].mean() == pytest.approx(row):
-                found += corners[1, 0] - corners[0, 0]
-    return float(found)
+                seconds += corners[1, 0] - corners[0, 0]
+    return float(seconds)
 
 
 def test_bars_fill_the_whole_and_amdahl_holds_in_every_state() -> None:
@@ -102,11 +102,11 @@ def test_both_answer_the_same_to_seven_digits() -> None:
 
 def test_what_is_left_lies_mostly_in_the_first_layer_and_the_depthwise_ones(lab: ExplainLab) -> None:
     assert "five layers, the first and the four depthwise ones" in question(lab, "rest").solution
-    found = measured("eager, FP32")
-    left = {layer.name: layer.parts["residual"] for layer in found.layers}
-    five = [found.layers[0].name, *(name for name in left if name.startswith("dw"))]
+    seconds = measured("eager, FP32")
+    left = {layer.name: layer.parts["residual"] for layer in seconds.layers}
+    five = [seconds.layers[0].name, *(name for name in left if name.startswith("dw"))]
     assert len(five) == 5
-    assert sum(left[name] for name in five) > 0.75 * found.total * found.shares["residual"] / 100
+    assert sum(left[name] for name in five) > 0.75 * seconds.total * seconds.shares["residual"] / 100
 
 
 def test_the_whole_network_fits_into_a_small_cache_and_bytes_are_a_hundredth() -> None:
@@ -123,7 +123,7 @@ def test_the_runs_of_each_lie_closer_together_than_the_two_formats_do() -> None:
 
 def test_int8_takes_arithmetic_off_and_adds_more_than_that() -> None:
     plain, small = measured("litert, FP32"), measured("litert, INT8")
-    before, after = (found.total * found.shares["compute"] / 100 for found in (plain, small))
+    before, after = (attribution.total * attribution.shares["compute"] / 100 for attribution in (plain, small))
     assert after < before / 4 and small.total - after > plain.total - before + (before - after)
 
 

@@ -180,8 +180,8 @@ def test_a_format_that_is_lacking_gives_way_to_the_nearest():
 
 
 def test_classes_for_styles_and_tests(lab):
-    found = {name for widget in _tree(lab.root) for name in widget._dom_classes}
-    assert {"mlsys-predict", "mlsys-lock", "mlsys-picture", "mlsys-summary", "mlsys-check"} <= found
+    marks = {name for widget in _tree(lab.root) for name in widget._dom_classes}
+    assert {"mlsys-predict", "mlsys-lock", "mlsys-picture", "mlsys-summary", "mlsys-check"} <= marks
 
 
 def _tree(widget):
@@ -339,13 +339,13 @@ def test_buttons_save_and_restore_beside_the_notebook(name, lab, tmp_path, monke
 def spoil(state, path, value):
     state = copy.deepcopy(state)
     *parents, last = path
-    place = state
+    node = state
     for key in parents:
-        place = place[key]
+        node = node[key]
     if value is KeyError:
-        del place[last]
+        del node[last]
     else:
-        place[last] = value
+        node[last] = value
     return state
 
 

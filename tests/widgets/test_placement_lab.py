@@ -143,9 +143,9 @@ def test_the_npu_spends_less_on_each_stage_and_moving_is_cheap():
 
 
 def test_a_faster_npu_leaves_gpu_and_transfers_as_they_are():
-    one, four = pipeline_of().best, pipeline_of(npu=4.0).best
-    assert devices(one) == devices(four)
-    for before, after in zip(one.stages, four.stages, strict=True):
+    usual, four = pipeline_of().best, pipeline_of(npu=4.0).best
+    assert devices(usual) == devices(four)
+    for before, after in zip(usual.stages, four.stages, strict=True):
         assert before.transfer_latency == after.transfer_latency
         shrinks = 4 if before.choice.device == "npu" else 1
         assert float(before.choice.latency) == pytest.approx(shrinks * float(after.choice.latency))

@@ -48,7 +48,11 @@ def test_operations_that_are_left(lab: ShrinkLab) -> None:
 
 def test_prediction_is_about_memory_that_stays(lab: ShrinkLab) -> None:
     assert lab.prediction.right_answer() == "As much as it needed"
-    held = {one.weight_bytes for one in stored_run().measured if one.precision == "fp32" and one.method != "structured"}
+    held = {
+        measurement.weight_bytes
+        for measurement in stored_run().measured
+        if measurement.precision == "fp32" and measurement.method != "structured"
+    }
     assert len(held) == 1
 
 
@@ -67,17 +71,17 @@ def test_controls_reach_every_variant(lab: ShrinkLab) -> None:
 
 
 def row(method: str, level: float, precision: str):  # type: ignore[no-untyped-def]
-    found = [
-        one
-        for one in stored_run().measured
-        if (one.method, one.precision) == (method, precision) and one.level in (level, 0.0)
+    rows = [
+        measurement
+        for measurement in stored_run().measured
+        if (measurement.method, measurement.precision) == (method, precision) and measurement.level in (level, 0.0)
     ]
-    assert len(found) == 1
-    return found[0]
+    assert len(rows) == 1
+    return rows[0]
 
 
-def typical(one) -> float:  # type: ignore[no-untyped-def]
-    return float(np.median(one.samples_ms))
+def typical(measurement) -> float:  # type: ignore[no-untyped-def]
+    return float(np.median(measurement.samples_ms))
 
 
 def test_zeros_change_neither_bytes_nor_operations_and_cost_right_answers() -> None:

@@ -62,7 +62,7 @@ def nested(levels: int, calls: int = 2, itself: bool = False) -> Any:
     functions = []
     for level in range(levels):
         inner = ("Relu", "") if level == levels - 1 and not itself else (f"f{(level + 1) % levels}", "own")
-        names = ["x", *(f"t{place}" for place in range(1, calls)), "y"]
+        names = ["x", *(f"t{index}" for index in range(1, calls)), "y"]
         nodes = [helper.make_node(inner[0], [a], [b], domain=inner[1]) for a, b in itertools.pairwise(names)]
         functions.append(helper.make_function("own", f"f{level}", ["x"], ["y"], nodes, opset))
     given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4)) for name in "ab")

@@ -47,7 +47,7 @@ X = torch.zeros(4, 6)
 def test_views_are_looked_through() -> None:
     graph = graph_of(lambda x: x.exp().t().view(2, 3, 4).transpose(0, 1).neg(), X)
     assert edges(graph) == {("exp", "neg")}
-    (hidden,) = (graph.values[place] for place in graph.intermediates)
+    (hidden,) = (graph.values[value] for value in graph.intermediates)
     assert (hidden.name, hidden.shape, hidden.bytes) == ("exp", (4, 6), 96)
 
 
@@ -154,7 +154,7 @@ def test_every_tensor_has_its_role() -> None:
     assert roles["mask"] == ("weight", False)
     assert [name for name, (role, _) in roles.items() if role == "input"] == ["given_0", "given_1"]
     assert [value.name for value in graph.values if value.output] == ["add", "exp"]
-    assert [graph.values[place].name for place in graph.intermediates] == ["mul"]
+    assert [graph.values[value].name for value in graph.intermediates] == ["mul"]
 
 
 def test_weights_have_the_names_of_the_module() -> None:
@@ -210,7 +210,7 @@ def test_edges_carry_the_bytes_that_the_operators_count(name: str) -> None:
 def test_resnet50_has_a_chain_with_shortcuts() -> None:
     """Every operator but the first of a block has one consumer; 16 block inputs have two."""
     graph = load("resnet50").graph
-    consumers = [len(graph.consumers(place)) for place in range(len(graph))]
+    consumers = [len(graph.consumers(index)) for index in range(len(graph))]
     assert (consumers.count(0), consumers.count(1), consumers.count(2)) == (1, 174 - 1 - 16, 16)
     learned = sum(value.bytes for value in graph.values if value.role == "weight")
     captured = load("resnet50")

@@ -66,7 +66,7 @@ def test_a_block_counts_its_skip_connection() -> None:
     """14.80 + 29.60 + 1.64 GFLOP of convolutions; normalisation, rectifiers and the sum: 9 FLOP an element."""
     block = Workload.from_torch(Block, torch.zeros(32, 64, 56, 56))
     convolutions = [op.macs.m_as("GMAC") * 2 for op in block if op.kind == "conv2d"]
-    assert [round(one, 2) for one in convolutions] == [14.80, 29.60, 1.64]
+    assert [round(convolution, 2) for convolution in convolutions] == [14.80, 29.60, 1.64]
     elements = 32 * 128 * 56 * 56
     assert block.elementwise_flops == Q_(elements * (3 * 2 + 2 * 1 + 1), "FLOP")
     assert Workload.from_torch(lambda: Block(stride=2), torch.zeros(32, 64, 56, 56)).flops == block.flops / 4
@@ -284,10 +284,10 @@ def test_sizes_that_values_decide_are_taken_at_their_largest() -> None:
 
 def test_work_grows_with_the_batch_and_weights_do_not() -> None:
     network = load("mobilenet-v2")
-    found = [network.at(batch=batch) for batch in (1, 2, 4, 8)]
-    assert [one.flops for one in found] == [network.flops * batch for batch in (1, 2, 4, 8)]
-    assert len({one.weights.magnitude for one in found}) == 1
-    assert [one.data for one in found] == sorted(one.data for one in found)
+    ladder = [network.at(batch=batch) for batch in (1, 2, 4, 8)]
+    assert [rung.flops for rung in ladder] == [network.flops * batch for batch in (1, 2, 4, 8)]
+    assert len({rung.weights.magnitude for rung in ladder}) == 1
+    assert [rung.data for rung in ladder] == sorted(rung.data for rung in ladder)
 
 
 def test_a_size_that_the_code_asks_for_cannot_be_changed() -> None:
@@ -302,7 +302,7 @@ def test_a_size_that_the_code_asks_for_cannot_be_changed() -> None:
 
 def test_a_workload_goes_wherever_a_network_goes() -> None:
     network = load("resnet18", batch=4, precision="fp16")
-    direct, plain = (roofline(Hardware.Cloud.A100, one) for one in (network, network.to_network()))
+    direct, plain = (roofline(Hardware.Cloud.A100, work) for work in (network, network.to_network()))
     assert direct.time == plain.time
     assert direct.time > network.flops / Hardware.Cloud.A100.peak("fp16")
     assert {op.precision for op in network} == {"fp16"}

@@ -87,11 +87,11 @@ def test_experts_are_counted_as_often_as_they_are_asked() -> None:
 def test_a_file_a_dict_and_an_object_are_one_model(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(SMALL))
-    found = [
+    networks = [
         Workload.from_hf_config(given, sequence=16)
         for given in (SMALL, path, tmp_path, transformers.GPT2Config(**SMALL))
     ]
-    assert len({(one.flops, one.parameters, one.data) for one in found}) == 1
+    assert len({(network.flops, network.parameters, network.data) for network in networks}) == 1
 
 
 def test_free_sizes_and_precisions() -> None:

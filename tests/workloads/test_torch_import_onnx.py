@@ -91,7 +91,7 @@ def layer(
 
 
 @pytest.mark.parametrize(
-    ("found", "macs"),
+    ("make", "macs"),
     [
         (lambda: layer("MatMul", {"a": (2, 3, 5), "b": (5, 7)}, []), 6 * 35),
         (lambda: layer("Gemm", {"a": (5, 3)}, [weight("b", 5, 7)], transA=1), 3 * 5 * 7),
@@ -111,8 +111,8 @@ def layer(
         ),
     ],
 )
-def test_products(found: object, macs: int) -> None:
-    network = found()
+def test_products(make: object, macs: int) -> None:
+    network = make()
     assert network.macs == Q_(macs, "MAC")
     assert network.coverage == 1
 

@@ -144,6 +144,6 @@ def test_workloads_lean_on_no_machine() -> None:
 
 
 def test_resnet_scales_with_its_batch_and_reads_its_weights_once() -> None:
-    one, many = (zoo.network("resnet50", batch=batch) for batch in (1, 32))
-    assert_quantity_close(many.flops, 32 * one.flops)
-    assert one.data < many.data < 32 * one.data
+    single, many = (zoo.network("resnet50", batch=batch) for batch in (1, 32))
+    assert_quantity_close(many.flops, 32 * single.flops)
+    assert single.data < many.data < 32 * single.data

@@ -66,9 +66,9 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_spellings_in_use(spelling: str) -> None:
-    found = zoo.resolve(spelling)
-    assert found is not None
-    assert found.name == SPELLINGS[spelling]
+    entry = zoo.resolve(spelling)
+    assert entry is not None
+    assert entry.name == SPELLINGS[spelling]
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_more_arguments_that_make_no_sense() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", drawn(NAMES, 40, "laws of networks"))
 def test_laws_of_every_network(name: str) -> None:
-    one, many = zoo.network(name, precision="fp16"), zoo.network(name, batch=7, precision="fp16")
-    rows, more = one.arrays, many.arrays
+    single, many = zoo.network(name, precision="fp16"), zoo.network(name, batch=7, precision="fp16")
+    rows, more = single.arrays, many.arrays
     assert (rows.flops >= 0).all()
     assert (rows.data > rows.weights).all()
     # work is proportional to the batch; weights are read once, except by experts and look-ups
@@ -162,16 +162,16 @@ def test_laws_of_every_network(name: str) -> None:
     fixed = rows.kind != KINDS.index("embedding")
     if model is None or not model.experts:
         np.testing.assert_array_equal(more.weights[fixed], rows.weights[fixed])
-    assert one.data < many.data < 7 * one.data
-    assert one.parameters == many.parameters == zoo.entry(name).parameters
+    assert single.data < many.data < 7 * single.data
+    assert single.parameters == many.parameters == zoo.entry(name).parameters
     # what is not a product is the softmax of attention, and the sums of looked-up rows
     products = 2 * rows.m * rows.n * rows.k * rows.copies
     assert (products[np.isin(rows.kind, [KINDS.index(kind) for kind in ("gemm", "conv2d", "conv3d")])] > 0).all()
     assert (products <= rows.flops).all()
     # half the width, half the bytes
     halved = zoo.network(name, precision="int8")
-    assert_quantity_close(2 * halved.data, one.data)
-    assert halved.flops == one.flops
+    assert_quantity_close(2 * halved.data, single.data)
+    assert halved.flops == single.flops
 
 
 @pytest.mark.exhaustive

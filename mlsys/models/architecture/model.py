@@ -153,7 +153,9 @@ def architecture(
     with chosen.noting():
         costs = chosen.spending
         counts = [chosen.counted(work) for work in rows.demands]
-        ones = [_one(chosen, work, counted, costs, launch) for work, counted in zip(rows.demands, counts, strict=True)]
+        ones = [
+            _spent(chosen, work, counted, costs, launch) for work, counted in zip(rows.demands, counts, strict=True)
+        ]
     origin = _origins(
         chosen, {work.precision for work in rows.demands}, frozenset().union(*(element.holds for element in ones))
     )
@@ -185,7 +187,7 @@ def _chosen(
     return replace(strategy, mapping=how, energies=energies or strategy.energies)
 
 
-def _one(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spending, launch: float) -> _Spent:
+def _spent(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spending, launch: float) -> _Spent:
     computing = counted.computing
     fed = [moved / speed for moved, speed in zip(counted.moved[1:], strategy.speeds, strict=True)]
     feeding = max(fed, default=0.0)

@@ -51,11 +51,11 @@ def reference_product(space: IterationSpace, left: NDArray[Any], right: NDArray[
     product = np.zeros([space.sizes[axis.dims[0]] for axis in space.output.axes], dtype=np.int64)
     for point in itertools.product(*(range(size) for size in space.sizes.values())):
         at = dict(zip(space.sizes, point, strict=True))
-        product[_place(space.output, at)] += left[_place(space.inputs[0], at)] * right[_place(space.inputs[1], at)]
+        product[_index(space.output, at)] += left[_index(space.inputs[0], at)] * right[_index(space.inputs[1], at)]
     return product
 
 
-def _place(operand: Operand, at: dict[str, int]) -> Index:
+def _index(operand: Operand, at: dict[str, int]) -> Index:
     return tuple(
         at[axis.dims[0]] * (axis.stride if len(axis.dims) > 1 else 1) + sum(at[dim] for dim in axis.dims[1:])
         for axis in operand.axes
@@ -182,8 +182,8 @@ class _Machine:
         left, right, sums = (self._innermost(operand.name, lanes) for operand in self.space.operands)
         for point in itertools.product(*ranges.values()):
             at = dict(zip(ranges, point, strict=True))
-            value = left[_place(self.space.inputs[0], at)] * right[_place(self.space.inputs[1], at)]
-            sums[_place(self.space.output, at)] += int(value)
+            value = left[_index(self.space.inputs[0], at)] * right[_index(self.space.inputs[1], at)]
+            sums[_index(self.space.output, at)] += int(value)
             self.macs += 1
 
     def _innermost(self, name: str, lanes: Index) -> Any:

@@ -119,11 +119,11 @@ def systolic(
     prices = _Prices.of(device, energies) if isinstance(device, Device) and convention == "physical" else None
     assumptions = _assumptions(array, dataflow, convention, fold_overlap) + (prices.assumptions if prices else ())
     if isinstance(workload, Operator):
-        return _one(array, workload, dataflow, convention, fold_overlap, assumptions, prices)
+        return _of_operator(array, workload, dataflow, convention, fold_overlap, assumptions, prices)
     if not len(workload):
         raise ArgumentError(f"systolic(): `workload` must have at least one operator, got empty {workload.name!r}")
     results = tuple(
-        _one(array, operator, dataflow, convention, fold_overlap, assumptions, prices) for operator in workload
+        _of_operator(array, operator, dataflow, convention, fold_overlap, assumptions, prices) for operator in workload
     )
     return _sum(array, workload, results, assumptions)
 
@@ -193,7 +193,7 @@ def _copied(single: ArrayCounts, cut: Folds) -> ArrayCounts:
     )  # fmt: skip
 
 
-def _one(
+def _of_operator(
     array: SystolicArray,
     operator: Operator,
     dataflow: Stationary,

@@ -325,7 +325,7 @@ class _Lattice:
             held = [float(bits) for bits in problem.bits[way.last, range(len(high))]]
             crowd = problem.crowded(held)
             if crowd is None:
-                return self._found(problem, way, energy, energy)
+                return self._answer(problem, way, energy, energy)
             for part, (tops, lows) in enumerate(problem.divided(crowd, held, high, low)):
                 cost, path = self._shortest(problem, tops)
                 if math.isfinite(cost):
@@ -333,7 +333,7 @@ class _Lattice:
         bound = min((entry[0] for entry in queue), default=math.inf)
         tries = [(*self._shortest(problem, problem.even), number) for number, problem in enumerate(problems)]
         energy, way, number = min(tries, key=lambda each: each[0])
-        return self._found(problems[number], way, energy, bound)
+        return self._answer(problems[number], way, energy, bound)
 
     def _shortest(self, problem: _Problem, room: tuple[float, ...]) -> tuple[float, _Way]:
         """Return energy and the way from one element to the whole."""
@@ -359,7 +359,7 @@ class _Lattice:
         """Return the node of each loop in a state."""
         return tuple(int(node) for node in np.unravel_index(state, self.shape))
 
-    def _found(self, problem: _Problem, way: _Way, energy: float, bound: float) -> LeastEnergy:
+    def _answer(self, problem: _Problem, way: _Way, energy: float, bound: float) -> LeastEnergy:
         def tile(dim: str, node: int) -> int:
             return int(min(self.nodes[dim][node] * self.lanes[dim], self.space.sizes[dim]))
 

@@ -110,7 +110,7 @@ class CompilerScene(Scene):
         return bars, texts
 
     @staticmethod
-    def _place(bar: Rectangle, text: Any, left: float, right: float, words: str) -> None:
+    def _stretch(bar: Rectangle, text: Any, left: float, right: float, words: str) -> None:
         bar.set_x(left)
         bar.set_width(right - left)
         text.set_x(right + 0.02)
@@ -141,13 +141,13 @@ class CompilerScene(Scene):
         eager, fast = result.eager.median.m_as("s"), result.compiled.median.m_as("s")
         values = (eager, guess.eager if guess else 0.0, fast, guess.compiled if guess else 0.0)
         for bar, text, value in zip(self._time_bars, self._time_texts, values, strict=True):
-            self._place(bar, text, 0, value / max(values), time_text(value) if value else "none")
+            self._stretch(bar, text, 0, value / max(values), time_text(value) if value else "none")
         counts = (result.operators, result.kernels)
         split = f"{result.kernels}: {result.generated} written,\n{result.library} of libraries"
         for bar, text, count, words in zip(
             self._kernel_bars, self._kernel_texts, counts, (str(result.operators), split), strict=True
         ):
-            self._place(bar, text, 0, count / max(counts), words)
+            self._stretch(bar, text, 0, count / max(counts), words)
         self._none.set_text("" if ladder else _NO_PASSES)
         if ladder is None:
             self._passes.hide()

@@ -101,7 +101,7 @@ An LRU cache of 1,024 words moves 46,944, 3.82× what is needed once and 1.27× 
         fits, _ = self._traffic.show(size, words, shown, line_words, buffers)
         in_cache = lru_words(size, tile, words, line_words)
         in_buffer = gemm_traffic(size, size, size, tile).words if tile <= fits else None
-        self._place(tile, in_cache, in_buffer)
+        self._move_points(tile, in_cache, in_buffer)
         summary = _summary(size, tile, words, line_words, buffers, in_cache, in_buffer)
         return View(
             figure=self.figure,
@@ -112,7 +112,7 @@ An LRU cache of 1,024 words moves 46,944, 3.82× what is needed once and 1.27× 
             values={"cache": in_cache, "buffer": in_buffer, "fits": fits, "floor": 3 * size**2},
         )
 
-    def _place(self, tile: int, in_cache: int, in_buffer: int | None) -> None:
+    def _move_points(self, tile: int, in_cache: int, in_buffer: int | None) -> None:
         """Put the two points and their labels at the tile."""
         right = tile > 24
         above = in_buffer is not None and in_cache >= in_buffer
