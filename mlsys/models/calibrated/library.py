@@ -30,6 +30,8 @@ _PLACE = Path(__file__).parent / "parameters.yaml"
 _MACHINES = Path(__file__).parent / "machines.yaml"
 # What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
 _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
+# Kinds of work that are the same, by two names: a network run forward.
+_FORWARD = ("network", "transformer")
 _TIMES = ("launch", "hop", "energy")
 _SHAPES = ("ramp", "splits", "chain")
 
@@ -120,20 +122,27 @@ def scaled(parameters: Parameters, factor: float, starting: float | None = None)
 def nearest(setting: str, known: Iterable[str]) -> str:
     """Return the setting that stands in for one that was never fitted, or an empty string.
 
-    The same software on another class of machine; failing that, on the same class the same kind of
-    work by the software whose name is most alike, so that a new version finds the last one.
+    The same software on another class of machine; failing that, any network run forward by the same
+    software on the same class; failing that, on the same class the same kind of work by the software whose name is
+    most alike, so that a new version finds the last one.
 
     Examples
     --------
     >>> nearest("vLLM 0.20 gemm on GPU", ("vLLM gemm on GPU", "SGLang gemm on GPU", "vLLM attention on GPU"))
     'vLLM gemm on GPU'
+    >>> nearest("XLA transformer on GPU", ("XLA network on GPU", "eager transformer on GPU"))
+    'XLA network on GPU'
     """
     names = list(known)
     software, _, machine = setting.partition(" on ")
     for other in names:
         if other.partition(" on ")[0] == software:
             return other
-    kind = software.rpartition(" ")[2]
+    name, _, kind = software.rpartition(" ")
+    if kind in _FORWARD:
+        for same in _FORWARD:
+            if f"{name} {same} on {machine}" in names:
+                return f"{name} {same} on {machine}"
     alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
     return max(alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 

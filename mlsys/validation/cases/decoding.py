@@ -21,8 +21,8 @@ from mlsys.validation.rows import Row
 
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), ("llama.cpp", "llama.cpp"), ("Megatron-LM", "Megatron"),
-    ("gpt-fast", "compiled"), ("Genie", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*eager", "eager"), ("MLC", "MLC"),
+    ("gpt-fast", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*eager|AutoAWQ", "eager"), ("MLC", "MLC"),
     ("Oct 2023", "early"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128

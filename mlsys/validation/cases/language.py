@@ -34,6 +34,7 @@ from mlsys.validation.cases.reading import (
     whole_number,
 )
 from mlsys.validation.cases.shapes import language_shape, usual_name
+from mlsys.validation.cases.threads import on_threads, threads_of
 from mlsys.validation.rows import Row
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
+    if threads_of(row):
+        engine = on_threads(engine, twin, threads_of(row))
     return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, linked(row, twin, engine)
 
 

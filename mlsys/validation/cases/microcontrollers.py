@@ -63,7 +63,7 @@ def _library(row: Row) -> str:
     if plain or re.search("reference|ANSI C", f"{row.software} {row.workload}", re.IGNORECASE):
         return "plain kernels"
     # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
-    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI|TinyEngine", row.software)
+    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI|TinyEngine|ESP-DL", row.software)
     return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
 
 
@@ -84,9 +84,9 @@ def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
 
 
 def tiny_kernel(row: Row) -> Case:
-    """Return the case of one convolution of Espressif's test bench, counted in ticks of the processor."""
+    """Return the case of one convolution of Espressif's test benches, by ticks of the processor or by time."""
     stated = re.search(r"in (\d+)x(\d+) filter (\d+)x(\d+)x(\d+)x(\d+) pad (\d+) stride (\d+)", row.seq_or_shape)
-    if not stated or row.unit != "CPU ticks":
+    if not stated:
         raise Inexpressible("shape of the kernel not stated")
     high, wide, first, *kernel, pad, stride = (int(part) for part in stated.groups())
     fmt = number_format(row.precision)
@@ -101,5 +101,5 @@ def tiny_kernel(row: Row) -> Case:
     shape = {} if depthwise else {"m": pixels, "n": filters, "k": depth}
     kind = VECTOR if depthwise else MATMUL
     work = Work.of([Kernel(kind, flops=2.0 * pixels * filters * depth, moved=moved, **shape)])
-    seconds = row.value / engine.clock
+    seconds = row.value / engine.clock if row.unit == "CPU ticks" else seconds_each(row)[0]
     return Case(row, "mcu inference", f"{_library(row)} on {twin.kind}", twin.id, engine, work, seconds, False)

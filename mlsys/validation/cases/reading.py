@@ -64,9 +64,12 @@ def number_format(text: str) -> Format:
 
     Examples
     --------
-    >>> number_format("Q4_0").weight, number_format("INT8-v2").computes
-    (0.5625, 'int8')
+    >>> number_format("Q4_0").weight, number_format("INT8-v2").computes, number_format("EXL2 5.0 bpw").weight
+    (0.5625, 'int8', 0.625)
     """
+    bits = re.search(r"(\d+(?:\.\d+)?) ?bpw", text.lower())
+    if bits:  # EXL2 mixes formats to as many bits a weight as one asks for
+        return Format("fp16", float(bits.group(1)) / 8, 2)
     for pattern, found in _FORMATS:
         if re.search(pattern, text.lower()):
             return found

@@ -106,7 +106,7 @@ _PATTERNS = (("all-reduce", ALL_REDUCE), ("all-to-all", ALL_TO_ALL), ("all-gathe
 
 def collective(row: Row) -> Case:
     """Return the case of a collective within one node: all-reduce, all-gather, reduce-scatter, all-to-all."""
-    if "inter-node" in row.workload:
+    if re.search(r"inter-node|\bnodes of \d", row.workload):
         raise Inexpressible("all-reduce between nodes: the network of the cluster is not stated")
     twin, _ = twin_of(row.device)
     engine = engine_for(twin, twin.headline)
