@@ -275,7 +275,7 @@ CACHED_BY_EDGE_TPU = 6.9 * 2**20
 
 
 def _streamed(work: Work) -> Work:
-    """Return the kernels of an Edge TPU: what its SRAM does not hold of the parameters comes from the host each time."""
+    """Return the kernels of an Edge TPU: parameters that its SRAM does not hold come from the host."""
     columns = work.columns.copy()
     place = Work.FIELDS.index
     left = max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(work.weights, 1.0))
