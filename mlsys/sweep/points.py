@@ -7,11 +7,12 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mlsys.provenance import Fact, recording, used_facts
 from mlsys.sweep.collector import no_collection
 from mlsys.sweep.spec import SweepSpec, Variant
 
@@ -49,6 +50,8 @@ class TimedDevice:
         Bytes of the main memory, design power in W, USD; None where unknown.
     reason
         Why the device cannot run this; empty if it can.
+    facts
+        All that was read for it.
     """
 
     device: str
@@ -62,11 +65,12 @@ class TimedDevice:
     power: float | None = None
     price: float | None = None
     reason: str = ""
+    facts: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
 
     @functools.cached_property
     def digest(self) -> str:
         """What tells these facts from others."""
-        plain = [getattr(self, entry.name) for entry in fields(self) if entry.name != "timing"]
+        plain = [getattr(self, entry.name) for entry in fields(self) if entry.name not in ("timing", "facts")]
         return _digest(plain, None if self.timing is None else _rates(self.timing))
 
 
@@ -162,8 +166,22 @@ def _version(package: str) -> str:
 def targets(spec: SweepSpec, precision: str) -> list[TimedDevice]:
     """Return every device and kind of software of a specification, in one precision."""
     settings = tuple(spec.settings) or (None,)
-    timed = [_target(device, precision, setting) for device in spec.device_ids for setting in settings]
+    timed = [_with_facts(device, precision, setting) for device in spec.device_ids for setting in settings]
     return list({target.digest: target for target in timed}.values())  # two spellings of one setting are one
+
+
+def facts_by_device(points: list[Point]) -> dict[str, tuple[Fact, ...]]:
+    """Return, for each device of the points, the facts that were read for it."""
+    read: dict[str, dict[Fact, None]] = {}
+    for target in {id(point.target): point.target for point in points}.values():
+        read.setdefault(target.device, {}).update(dict.fromkeys(target.facts))
+    return {device: tuple(facts) for device, facts in read.items()}
+
+
+def _with_facts(name: str, precision: str, setting: str | None) -> TimedDevice:
+    with recording() as seen:
+        target = _target(name, precision, setting)
+    return replace(target, facts=used_facts(*seen.values()))
 
 
 def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
@@ -179,6 +197,7 @@ def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
         whose = setting_of(device, setting)
         parameters, calibration = parameters_of(whose, device.id)
         timing = timing_of(device, precision, parameters)
+        timing = replace(timing, engine=timing.engine.changed(link=0.0))  # one device alone sends nothing to another
     except (UnknownNameError, ValueError) as error:
         return TimedDevice(*who, setting=setting, reason=str(error))
     machine = view(device, precision)

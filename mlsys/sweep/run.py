@@ -11,9 +11,17 @@ from typing import Any
 
 from mlsys.door import checked_count, checked_number, positive, takes
 from mlsys.errors import ArgumentError
-from mlsys.provenance import unrecorded
+from mlsys.provenance import comparing
 from mlsys.sweep.collector import no_collection
-from mlsys.sweep.points import Point, catalogue_digest, chunks, code_digest, enumerate_points, facts_digest
+from mlsys.sweep.points import (
+    Point,
+    catalogue_digest,
+    chunks,
+    code_digest,
+    enumerate_points,
+    facts_by_device,
+    facts_digest,
+)
 from mlsys.sweep.spec import SweepSpec
 from mlsys.sweep.table import SweepRow, SweepTable
 from mlsys.sweep.workers import evaluated, nothing, usual_jobs
@@ -75,7 +83,7 @@ def sweep(
     if jobs is not None:
         checked_count("sweep", "jobs", jobs)
     checked_number("sweep", "patience", patience, positive(), {})
-    with unrecorded():  # the digest of the facts stands beside every point
+    with comparing():  # a sweep looks for the best of many answers, of which few stand in any one sum
         return _swept(spec, folder, jobs, scheduler, patience, progress, note)
 
 
@@ -125,7 +133,8 @@ def _completed(
             tell(len(done), len(points))
     with no_collection():
         ordered = [done[point.id] for point in points]
-        table = SweepTable.of(dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True)), provenance)
+        whole = dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True))
+        table = SweepTable.of(whole, provenance, facts_by_device(points))
     if keep:
         keep.folder.finish(table)
     return table

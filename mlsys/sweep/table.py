@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -15,6 +15,7 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.files import csv_text
 from mlsys.formatting import natural
 from mlsys.frozen import FrozenDict
+from mlsys.provenance import Fact, Step
 from mlsys.tables import Table
 from mlsys.units import Q_, Quantity
 
@@ -131,17 +132,24 @@ class SweepTable:
         One tuple of values for each name of :class:`SweepRow`; None where there is no value.
     provenance
         Version, date, hashes of the catalogue and of the code, and the specification.
+    facts
+        Of each device, those that were read for it; empty where the rows come from a folder.
     """
 
     columns: FrozenDict[str, tuple[Any, ...]]
     provenance: FrozenDict[str, str]
+    facts: FrozenDict[str, tuple[Fact, ...]] = field(default_factory=lambda: FrozenDict({}), compare=False, repr=False)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Sequence[Any]], provenance: Mapping[str, str] | None = None) -> SweepTable:
+    def of(
+        cls,
+        columns: Mapping[str, Sequence[Any]],
+        provenance: Mapping[str, str] | None = None,
+        facts: Mapping[str, tuple[Fact, ...]] | None = None,
+    ) -> SweepTable:
         """Return a table of columns that are given as sequences."""
-        return cls(
-            FrozenDict({column.name: tuple(columns[column.name]) for column in COLUMNS}), FrozenDict(provenance or {})
-        )
+        plain = FrozenDict({column.name: tuple(columns[column.name]) for column in COLUMNS})
+        return cls(plain, FrozenDict(provenance or {}), FrozenDict(facts or {}))
 
     def __len__(self) -> int:
         return len(self.columns["id"])
@@ -167,7 +175,7 @@ class SweepTable:
         return np.array(self.columns[name], dtype=object)
 
     def quantity(self, name: str) -> Quantity:
-        """Return a column of numbers with its unit.
+        """Return a column of numbers with its unit, which knows the facts of the devices in the table.
 
         Examples
         --------
@@ -175,18 +183,26 @@ class SweepTable:
         >>> found = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
         >>> print(f"{found.quantity('bound_seconds')[0].to('ms'):.2f}")
         1.05 ms
+        >>> [fact.name for fact in found.quantity("bound_seconds").facts][:1]
+        ['A100_80GB/peaks/fp16/matrix/dense']
         """
         unit = next((column.unit for column in COLUMNS if column.name == name and column.type in (int, float)), None)
         values = self.column(name)
         if unit is None:
             raise ArgumentError(f"quantity(): `name` must be a column of numbers, got {name!r}. Use column({name!r})")
-        return Q_(values, "" if unit == "pixel" else unit)
+        here = dict.fromkeys(self.columns["device"])
+        facts = [fact for device in here for fact in self.facts.get(device, ())]
+        words = {"column": name, "devices": next(iter(here)) if len(here) == 1 else f"{len(here)} devices"}
+        # Which of them set a value is not told: many a point would have to be timed again for each.
+        result = Q_(values, "" if unit == "pixel" else unit)
+        result._origin = Step.told("sweep", words, (), facts) if facts else None
+        return result
 
     def where(self, keep: Callable[[SweepRow], bool]) -> SweepTable:
         """Return the rows for which ``keep`` is true, in order."""
         rows = [row for row in self if keep(row)]
         columns = {name: [getattr(row, name) for row in rows] for name in SweepRow._fields}
-        return SweepTable.of(columns, self.provenance)
+        return SweepTable.of(columns, self.provenance, self.facts)
 
     @property
     def answered(self) -> SweepTable:
