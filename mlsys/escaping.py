@@ -93,7 +93,7 @@ def _marks(text: str, least: int) -> str:
 
 
 def markdown_table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> list[str]:
-    r"""Return the lines of a table.
+    r"""Return the lines of a table; a cell without a text holds a space, or in print its row would be taller.
 
     Examples
     --------
@@ -103,5 +103,5 @@ def markdown_table(heads: Sequence[object], rows: Iterable[Sequence[object]]) ->
     | a\|b | 1.5 |
     """
     lines = [heads, *rows]
-    texts = [f"| {' | '.join(map(markdown_text, line))} |" for line in lines]
+    texts = [f"| {' | '.join(markdown_text(cell) or '&nbsp;' for cell in line)} |" for line in lines]
     return [texts[0], f"|{' --- |' * len(heads)}", *texts[1:]]

@@ -30,7 +30,7 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def _text(cell: object) -> str:
-    return f"{cell:,}" if type(cell) is int else str(cell)
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 
 def _cell(text: str, to_right: bool, tag: str = "td") -> str:

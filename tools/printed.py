@@ -96,7 +96,7 @@ class Printed(SphinxPostTransform):
         appendix = _section("Solutions of the exercises", "printed-solutions")
         exercises = {exercise["label"]: exercise for exercise in self.document.findall(exercise_enumerable_node)}
         for exercise in exercises.values():  # no box begins with its title alone at the foot of a page
-            exercise.parent.insert(exercise.parent.index(exercise), _raw("\\needspace{6\\baselineskip}"))
+            exercise.parent.insert(exercise.parent.index(exercise), _raw("\\needspace{9\\baselineskip}"))
         for file, title in list(self.chapters()):
             solutions = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
             if not solutions:
@@ -108,7 +108,7 @@ class Printed(SphinxPostTransform):
                 chapter += [_raw(f"\\phantomsection\\label{{{label}}}"), solution]
                 exercise = exercises.get(solution["target_label"])
                 if exercise is not None:
-                    exercise += _raw(f"\\par{{\\small\\itshape Solution on page~\\pageref{{{label}}}.}}")
+                    exercise += _raw(f"\\par\\nopagebreak{{\\small\\itshape Solution on page~\\pageref{{{label}}}.}}")
             # References inside a solution are to its own chapter.
             appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
         return appendix

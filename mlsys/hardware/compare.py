@@ -69,7 +69,7 @@ def comparison(devices: Sequence[Device]) -> Table:
     precisions = dict.fromkeys(precision for device in devices for precision in device.precisions)
     rows: list[tuple[object, ...]] = [
         ("kind", *(device.kind for device in devices)),
-        ("year", *(device.release_year for device in devices)),
+        ("year", *(str(device.release_year) for device in devices)),
     ]
     for precision in precisions:
         has = [device.fastest(precision) if precision in device.precisions else None for device in devices]

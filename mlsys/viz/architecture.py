@@ -98,7 +98,7 @@ def _power_lines(ax: Axes) -> None:
         label_x = 4 * max(left, bottom / watts)
         if label_x < right and watts * label_x < top:
             ax.annotate(
-                f"{watts:g} W", (label_x, watts * label_x), fontsize=8, color=COLORS["note"], ha="center", va="center",
+                f"{watts:,g} W", (label_x, watts * label_x), fontsize=8, color=COLORS["note"], ha="center", va="center",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=2,
             )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
 
-_PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+_PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
 _LOOKS = {False: ("o", COLORS["BlueLine"], "weights as inputs"), True: ("s", COLORS["OrangeLine"], "weights frozen")}
 
 

@@ -10,7 +10,7 @@ from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.viz.roofline import roofs
 from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, MARKERS, apply_style
+from mlsys.viz.style import COLORS, HALO, MARKERS, apply_style
 from mlsys.workloads import Workload
 
 if TYPE_CHECKING:
@@ -154,6 +154,8 @@ def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Resu
             dots.append((share, x, float(child.figures["attained"].m_as("TFLOP/s")), marker, color))
     for share, x, y, marker, color in sorted(dots, reverse=True):
         ax.scatter(x, y, s=24 + 2600 * share, marker=marker, color=color, edgecolor="white", alpha=0.85, zorder=3)
+    for text in ax.texts:  # the roof's name stands where the largest marks are
+        text.set(zorder=5, bbox=HALO)
     ax.legend(loc="upper left", fontsize=8.5)
     return ax
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlsys.planner.mapper.landscape import Landscape
 from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, apply_style
+from mlsys.viz.style import COLORS, HALO, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -49,7 +49,8 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
         gaps = np.diff(values, prepend=-right)
         for value, count, gap in zip(values, counts, gaps, strict=True):
             lift = (0, 12) if gap < right / 32 else (0, 3)  # neighbours would write over each other
-            ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=8)
+            ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=8,
+                        bbox=HALO)  # fmt: skip
         ax.axvline(values[0], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, zorder=0.5)
         ax.annotate(
             f"least: {values[0]:,}", (values[0], 1), xycoords=("data", "axes fraction"), xytext=(-5, -4),

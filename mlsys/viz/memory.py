@@ -116,7 +116,7 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
             text = f"{size / 1000:.0f} GB" if size >= 1000 else f"{size:.3g} MB"
             ax.annotate(
                 f"{level.name}, {text}", (x, y), xytext=(8, offset), textcoords="offset points", fontsize=8,
-                color=color,                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8},
+                color=color, bbox=HALO, zorder=5,
             )  # fmt: skip
     ax.set(
         xscale="log", yscale="log", xlabel="latency from load to use, ns", ylabel="bandwidth of the whole level, TB/s"

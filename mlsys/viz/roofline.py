@@ -251,7 +251,7 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
         edge = min(right, top * 1000 / ridge)
         if left < edge and ridge * edge / 1000 > bottom:
             corner = (edge * 0.92, ridge * edge * 0.92 / 1000)
-            ax.annotate(f"{ridge:g}", corner, fontsize=8, color=COLORS["note"], ha="right", va="top")
+            ax.annotate(f"{ridge:,g}", corner, fontsize=8, color=COLORS["note"], ha="right", va="top")
     ax.set(xlim=(left, right), ylim=(bottom, top))
     ax.set(xlabel="bandwidth of the main memory, GB/s", ylabel="dense peak, headline precision, TFLOP/s")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)

@@ -102,7 +102,14 @@ def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy"
         if cost is not None and None not in ends:
             low, high = (float(end or 0.0) / row.batch for end in ends)
             ax.hlines(cost, low, high, color=CYCLE[0], linewidth=1, zorder=2.5)
-    _scatter(ax, list(front), against, CYCLE[0], MARKERS[1], f"front: {len(front)} points, with their 80 % ranges")
+    _scatter(
+        ax,
+        list(front),
+        against,
+        CYCLE[0],
+        MARKERS[1],
+        f"front: {len(front)} point{'s' * (len(front) != 1)}, with 80 % ranges",
+    )
     line = [costs(row, against) for row in front]
     if line:
         ax.step(*zip(*line, strict=True), where="post", color=CYCLE[0], linewidth=1.2, zorder=2)
@@ -115,7 +122,7 @@ def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy"
     ax.set(xscale="log", yscale="log", xlabel="estimated time for each sample, s", ylabel=unit)
     ax.set_title(f"{model}: time against {against}")
     ax.margins(x=0.3, y=0.12)
-    ax.legend(loc="upper right", fontsize=8)
+    ax.legend(loc="best", fontsize=8)
     return ax
 
 

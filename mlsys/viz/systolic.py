@@ -149,6 +149,7 @@ def teeth_axes(ax: Axes, side: int, largest: int) -> npt.NDArray[np.int64]:
     apply_style(ax)
     ax.set(xlim=(0, largest), ylim=(0, 105))
     ax.set_xticks(range(0, largest + 1, side))
+    ax.xaxis.set_major_formatter("{x:,.0f}")
     return np.arange(1, largest + 1)
 
 

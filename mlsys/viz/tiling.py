@@ -204,7 +204,7 @@ def sectors_by_stride(
         loads = [strided_access(stride, Q_(width, "byte")) for stride in strides]
         shares = [100 * load.efficiency.m_as("") for load in loads]
         ax.plot(strides, shares, marker=marker, color=color, label=f"{width}-byte elements")
-        ax.annotate(f"{loads[-1].sectors} sectors, {shares[-1]:g}%", (strides[-1], shares[-1]), xytext=(-4, 5),
+        ax.annotate(f"{loads[-1].sectors} sectors, {shares[-1]:g}%", (strides[-1], shares[-1]), xytext=(-8, 7),
                     textcoords="offset points", ha="right", fontsize=9, color=color)  # fmt: skip
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)

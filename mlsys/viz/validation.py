@@ -88,7 +88,7 @@ def validation_panels(validation: Validation, kinds: Sequence[str], columns: int
     handles: dict[str, Artist] = {}
     for ax, (kind, chosen) in zip(axes.flat, panels.items(), strict=False):
         measured_against_predicted(ax, chosen, legend=False)
-        ax.set_title(f"{kind} ({len(chosen)})")
+        ax.set_title(f"{kind} ({len(chosen):,})")
         handles.update(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     for ax in list(axes.flat)[len(panels) :]:
         ax.remove()
