@@ -167,6 +167,20 @@ def test_highest_accuracy_of_bert_is_eight_bits_wide_on_hopper_and_sixteen_on_am
     assert formats["NVIDIA A100 80GB SXM"] == {"fp16"}
 
 
+def test_where_a_table_gives_one_time_for_two_formats_the_wider_one_ran() -> None:
+    """BERT-Large under TensorFlow 1.15 on an A100: the sixteen bits of its table are as slow as TF32, within 3 %."""
+    rows = [row for row in shipped_rows() if "TensorFlow 1.15" in row.software and row.model == "BERT-Large"]
+    times: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        if "A100" in row.device and row.metric.startswith("latency"):
+            times.setdefault((row.batch, row.seq_or_shape), {})[row.precision] = row.value
+            assert interpret(row).engine.computes_in == {"fp32": "fp32"}.get(row.precision, "tf32")
+    assert len(times) == 8
+    assert all(told["amp fp16"] == pytest.approx(told["tf32"], rel=0.03) for told in times.values())
+    halves = [row for row in shipped_rows() if "TensorFlow 2" in row.software and row.precision == "amp fp16"]
+    assert {interpret(row).engine.computes_in for row in halves if row.model == "BERT-Large"} == {"fp16"}
+
+
 @pytest.mark.parametrize("network", ["IC ResNet-8", "VWW MobileNetV1-0.25"])
 def test_a_core_that_issues_two_instructions_needs_about_half_the_cycles(network: str) -> None:
     """One submitter's runs of MLPerf Tiny on a Cortex-M4 and an M7, whose rate of SMLAD is the same each cycle."""
