@@ -20,7 +20,8 @@ from mlsys.models.calibrated.own import calibrated_spread
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
-# Where nothing like the question was measured: the estimate is good for its order of magnitude.
+# Where nothing like the question was measured: the estimate is good for its order of magnitude. So far, too, reach
+# four in five measurements of a setting for which its nearest stands in, each of 141 in turn: 0.41 to 2.46.
 UNKNOWN = (0.4, 2.5)
 # Cards for players, by their name: their drivers and limits of power are others than those of data centres.
 _CONSUMER = re.compile(r"GeForce|GTX|TITAN|RTX \d{4}\b|Radeon RX")
@@ -161,8 +162,10 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
     """
     known = fitted_ranges()
     key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
-    key = key or nearest(setting, known)
     if not key:
+        other = nearest(setting, known)
+        if other:
+            return Range(*UNKNOWN, f"this software was never measured here; {other} stands in")
         return Range(*UNKNOWN, "nothing like it was measured")
     entry = known[key]
     low, high = (math.exp(float(part) * spread) for part in entry["seen" if seen else "unseen"])
