@@ -85,7 +85,7 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
     from mlsys.workloads.torch_import.assemble import Template
     from mlsys.workloads.torch_import.symbolic import Expressions
     from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
-    from mlsys.workloads.workload import Held
+    from mlsys.workloads.totals import Held
 
     values = dict(_values(onnx, proto.graph))
     stored = [values[item.name] for item in proto.graph.initializer]

@@ -7,7 +7,7 @@ from mlsys.workloads.torch_import.assemble import Place, Template
 from mlsys.workloads.torch_import.calls import Call, Tensor, Unknown
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
-from mlsys.workloads.workload import Held
+from mlsys.workloads.totals import Held
 
 
 def as_text(template: Template) -> str:

@@ -9,7 +9,7 @@ from mlsys.workloads.torch_import.assemble import TORCH_DTYPES, Template
 from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
-from mlsys.workloads.workload import Held
+from mlsys.workloads.totals import Held
 
 _COUNTER = 8  # bytes of a whole number: places of words, how many batches a normalisation has seen
 

@@ -20,8 +20,9 @@ from mlsys.workloads.torch_import.rules import Counts
 from mlsys.workloads.torch_import.rules import counts_of as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
+from mlsys.workloads.totals import Held
 from mlsys.workloads.traced import TracedOperator
-from mlsys.workloads.workload import Held, Workload
+from mlsys.workloads.workload import Workload
 
 PRECISIONS = {
     "float64": "fp64",

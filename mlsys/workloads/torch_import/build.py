@@ -11,7 +11,8 @@ from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, placed
 from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked_weights
 from mlsys.workloads.torch_import.symbolic import Expressions
-from mlsys.workloads.workload import Held, Workload
+from mlsys.workloads.totals import Held
+from mlsys.workloads.workload import Workload
 
 
 def from_torch(

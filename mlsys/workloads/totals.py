@@ -1,0 +1,169 @@
+"""What the operators of a captured network add up to: work, bytes, weights, and how much of it is understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from mlsys.units import Quantity, ureg
+from mlsys.workloads.operator import Network
+from mlsys.workloads.traced import TracedOperator
+
+_BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC", "param"))
+
+
+class Held(NamedTuple):
+    """What a whole module holds, in plain numbers: parameters, and bytes of weights, buffers and inputs.
+
+    ``counters`` are those bytes of the buffers that are whole numbers in every number format.
+    """
+
+    parameters: int = 0
+    weights: int = 0
+    buffers: int = 0
+    inputs: int = 0
+    counters: int = 0
+
+    def scaled(self, ratio: float) -> Held:
+        """Return the same with every value but the counters ``ratio`` times as large."""
+        buffers = round((self.buffers - self.counters) * ratio) + self.counters
+        return self._replace(weights=round(self.weights * ratio), buffers=buffers)
+
+
+@dataclass(frozen=True)
+class KindTotal:
+    """What all operators of one kind add up to; ``flops`` is all their work."""
+
+    kind: str
+    count: int
+    macs: Quantity
+    flops: Quantity
+    product_flops: Quantity
+    elementwise: Quantity
+    data: Quantity
+
+
+@dataclass(frozen=True, repr=False)
+class TracedNetwork(Network):
+    """A network whose operators were counted in whole numbers, with the totals of these.
+
+    Attributes
+    ----------
+    held
+        What the whole module holds, each tensor once, used or not.
+    views
+        Nodes that only look at memory in another way, and so cost nothing.
+    """
+
+    held: Held = field(default=Held(), kw_only=True)
+    views: int = field(default=0, kw_only=True)
+
+    @cached_property
+    def _totals(self) -> tuple[int, ...]:
+        counts = [operator.counts for operator in self._traced]
+        return tuple(sum(values) for values in zip(*(count[1:7] for count in counts), strict=True)) or (0,) * 6
+
+    @property
+    def _traced(self) -> tuple[TracedOperator, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, TracedOperator))
+
+    @property
+    def macs(self) -> Quantity:
+        """Multiply-accumulates of matrix products, convolutions and attention, MAC."""
+        return ureg.Quantity(self._totals[0], _MAC)
+
+    @property
+    def parameters(self) -> Quantity:
+        """Parameters of the whole module, shared ones once."""
+        return ureg.Quantity(self.held.parameters, _PARAM)
+
+    @property
+    def weight_bytes(self) -> Quantity:
+        """Bytes of all parameters."""
+        return ureg.Quantity(self.held.weights, _BYTE)
+
+    @property
+    def buffer_bytes(self) -> Quantity:
+        """Bytes of what is stored and not learned, such as the statistics of a normalisation."""
+        return ureg.Quantity(self.held.buffers, _BYTE)
+
+    @property
+    def input_bytes(self) -> Quantity:
+        """Bytes of the tensors that are handed in."""
+        return ureg.Quantity(self.held.inputs, _BYTE)
+
+    @property
+    def weights(self) -> Quantity:
+        """Bytes of weights that one pass reads; shared ones as often as they are read."""
+        return ureg.Quantity(self._totals[4], _BYTE)
+
+    @property
+    def flops(self) -> Quantity:
+        """All floating-point work: products and what stands beside them."""
+        return ureg.Quantity(2 * self._totals[0] + self._totals[1], _FLOP)
+
+    @property
+    def elementwise_flops(self) -> Quantity:
+        """Work on single elements: biases, activations, normalisation, softmax, pooling, reductions."""
+        return ureg.Quantity(self._totals[1], _FLOP)
+
+    @property
+    def data(self) -> Quantity:
+        """Compulsory bytes of all operators, each run on its own."""
+        return ureg.Quantity(self._totals[2] + self._totals[3], _BYTE)
+
+    @property
+    def intensity(self) -> Quantity:
+        """All work over bytes, FLOP/byte; zero where there is none."""
+        return super().intensity if self._totals[0] or self._totals[1] else ureg.Quantity(0.0, _FLOP / _BYTE)
+
+    @property
+    def read(self) -> Quantity:
+        """Bytes that all operators read."""
+        return ureg.Quantity(self._totals[2], _BYTE)
+
+    @property
+    def written(self) -> Quantity:
+        """Bytes that all operators write."""
+        return ureg.Quantity(self._totals[3], _BYTE)
+
+    @property
+    def activation_bytes(self) -> Quantity:
+        """Bytes of every tensor that an operator makes, each once; views and work in place make none."""
+        return ureg.Quantity(self._totals[5], _BYTE)
+
+    @property
+    def unknown(self) -> tuple[TracedOperator, ...]:
+        """Operators without a rule, counted as pure traffic."""
+        return tuple(operator for operator in self._traced if not operator.counts.known)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the nodes that are understood, 0 to 1; views count as understood."""
+        nodes = len(self.operators) + self.views
+        return 1 - len(self.unknown) / nodes if nodes else 1.0
+
+    def by_kind(self) -> tuple[KindTotal, ...]:
+        """Return what each kind of operator adds up to, most work first."""
+        sums: dict[str, list[int]] = {}
+        for operator in self._traced:
+            row = sums.setdefault(operator.kind, [0, 0, 0, 0])
+            counts = operator.counts
+            for index, value in enumerate((1, counts.macs, counts.elementwise, counts.read + counts.written)):
+                row[index] += value
+        totals = [
+            KindTotal(
+                kind,
+                count,
+                ureg.Quantity(macs, _MAC),
+                ureg.Quantity(2 * macs + elementwise, _FLOP),
+                ureg.Quantity(2 * macs, _FLOP),
+                ureg.Quantity(elementwise, _FLOP),
+                ureg.Quantity(moved, _BYTE),
+            )
+            for kind, (count, macs, elementwise, moved) in sums.items()
+        ]
+        return tuple(
+            sorted(totals, key=lambda total: (-total.macs.magnitude, -total.elementwise.magnitude, total.kind))
+        )
