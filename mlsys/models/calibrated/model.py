@@ -15,7 +15,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 - element-wise work takes ``flops / (compute · V)`` on the vector units; the second half of a call that is timed
   alone passes beside it;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
-- an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop``;
+- an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop`` round a ring, in one of two protocols,
+  or one shot where a program has its own;
 - the longest of these, plus ``launch``, is the kernel's time; kernels follow one another.
 
 The words in italics of the parameters table are fitted once for each kind of software on each class

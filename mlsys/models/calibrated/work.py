@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
-# Which collective, in the column ``k``.
-ALL_REDUCE, ALL_GATHER, ALL_TO_ALL = 1, 2, 3
+# Which collective, in the column ``k``; a ring's is NCCL's all-reduce, which has no other way.
+ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
 # Of element-wise work, in the same column: one call from Python between two events of the machine. The first event is
 # over when the call begins, and the second is recorded when it returns; the kernel starts in between.
 CALLED = 2

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
-from mlsys.models.calibrated import CALLED, MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated import CALLED, MATMUL, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
 from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
@@ -368,7 +368,7 @@ def layer_of_gpt3(row: Row) -> Case:
     if key.startswith("AllReduce"):
         from mlsys.validation.cases.transfers import message
 
-        work = Work.of([message(tokens * hidden * fmt.value, peers)])
+        work = Work.of([message(tokens * hidden * fmt.value, peers, pattern=RING_REDUCE)])
         return case_of(row, "all-reduce", "collective", work, fmt)
     if key not in kernels:
         raise Inexpressible(f"operator {key} of the layer is not described")

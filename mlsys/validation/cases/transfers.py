@@ -3,7 +3,17 @@
 import re
 
 from mlsys.hardware import Device, view
-from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COLLECTIVE,
+    RING_REDUCE,
+    VECTOR,
+    Kernel,
+    Snapshot,
+    Work,
+)
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import engine_for, number_format, twin_of
 from mlsys.validation.cases.software import serving_stack
@@ -124,7 +134,8 @@ def collective(row: Row) -> Case:
         seconds, inverse = row.value * (1e-6 if row.unit == "us" else 1e-3), False
     else:
         raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a bandwidth")
-    work = Work.of([message(size, peers, pattern=pattern)])
+    by_nccl = pattern == ALL_REDUCE and not serving_stack(row.software)
+    work = Work.of([message(size, peers, pattern=RING_REDUCE if by_nccl else pattern)])
     kind = "all-reduce" if pattern == ALL_REDUCE else "all-gather and its kin"
     return Case(row, kind, _collective_setting(row, pattern, twin), twin.id, engine, work, seconds, inverse)
 
