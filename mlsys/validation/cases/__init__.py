@@ -11,6 +11,7 @@ from mlsys.provenance import remembered
 from mlsys.validation.cases import (
     attention,
     convolutions,
+    diffusion,
     energy,
     experts,
     kernels,
@@ -77,7 +78,7 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"MLPerf Tiny|person detection|^image classification$", "mcu inference", microcontrollers.tiny),
     (r"^kernel", "mcu inference", microcontrollers.tiny_kernel),
     (r"^fully connected network on MCU", "mcu inference", microcontrollers.tiny_layers),
-    (r"diffusion", "diffusion", _not("diffusion: the network's layers are not described")),
+    (r"diffusion", "diffusion", diffusion.look),
     (r"MLPerf|inference", "network inference", networks.inference),
 )
 KINDS = tuple(dict.fromkeys(kind for _, kind, _ in (*_METRICS, *_WORKLOADS) if kind))

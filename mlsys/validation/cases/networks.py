@@ -34,7 +34,7 @@ from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
 # Where a source gives throughput and no batch, the machine is taken as well filled by this one.
-FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8}
+FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8, "SDXL": 8}
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is
 # 54 % of all tokens (effective transformer without padding, openreview.net/forum?id=3nzKUh9a4M).
 SQUAD_TOKENS = round(0.46 * 384)
@@ -111,11 +111,27 @@ def batched(
     return Work(columns)
 
 
-def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
+# Guidance subtracts what the network sees without the text from what it sees with it.
+GUIDED = 2
+# MLPerf Inference, text_to_image: steps of a sample, and the side of its latents.
+STEPS, LATENTS = 20, 128
+
+
+def picture_work(fmt: Format, batch: int) -> Work:
+    """Return the kernels of ``batch`` pictures of MLPerf's SDXL: 20 guided looks, and the decoder once."""
+    looks = batched("sdxl_unet", fmt, GUIDED * batch)
+    columns = looks.columns.copy()
+    columns[Work.FIELDS.index("count")] *= STEPS
+    return joined(Work(columns), batched("sd_decoder", fmt, batch))
+
+
+def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
     threads = threads_of(row)
-    on_cpu = "CPU" in row.workload or bool(re.search(r"CPU|XNNPACK|TFLite v\d|Neon|TVM", row.software))
+    on_cpu = "CPU" in row.workload or bool(re.search(r"CPU(?!_AND)|XNNPACK|TFLite v\d|Neon|TVM", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
+    if "ANE)" in row.device and twin.kind != "NPU":
+        raise Inexpressible(f"no twin of the Neural Engine of {row.device} in the catalogue")
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if twin.kind == "CPU" and share == 1:
         share = rented(row, engine.units)
@@ -154,7 +170,7 @@ def shape_of(row: Row) -> dict[str, int]:
 
 def inference(row: Row) -> Case:
     """Return the case of one forward pass of a network of the catalogue."""
-    if re.search("DLRM|SDXL|GNMT", row.model):
+    if re.search("DLRM|GNMT", row.model):
         raise Inexpressible(f"{row.model}: its layers are not described")
     if "RNN-T" in row.model and row.metric.startswith("latency"):
         # Side by side, utterances fill the machine; one alone is a chain of steps, and the slowest tenth are long ones.
@@ -170,7 +186,7 @@ def inference(row: Row) -> Case:
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))
-    twin, kind, engine = _engine(row, fmt)
+    twin, kind, engine = engine_of(row, fmt)
     batch = _batch(row, kind)
     software = settled(row)
     winograd = 1.0
@@ -178,7 +194,10 @@ def inference(row: Row) -> Case:
         # On processors its transforms are cheap beside the products, and it takes larger tiles.
         winograd = LARGER_WINOGRAD if kind == "CPU" else WINOGRAD_SAVING
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
-    work = batched(row.model, fmt, batch, winograd, shape_of(row), _attention(row) if one_by_one(setting) else "")
+    if row.model.startswith("SDXL"):
+        work = picture_work(fmt, batch)
+    else:
+        work = batched(row.model, fmt, batch, winograd, shape_of(row), _attention(row) if one_by_one(setting) else "")
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
@@ -300,7 +319,7 @@ def _streamed(work: Work) -> Work:
 def encoder(row: Row) -> Case:
     """Return the case of a stack of transformer blocks, on one machine or split over several."""
     fmt = number_format(row.precision)
-    twin, kind, engine = _engine(row, fmt)
+    twin, kind, engine = engine_of(row, fmt)
     batch = batch_of(row)
     padded = shape_of(row)
     shape = dict(padded)

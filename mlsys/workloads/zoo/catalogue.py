@@ -8,6 +8,7 @@ from mlsys.inputs import shipped_text, yaml_of
 from mlsys.workloads.zoo import (
     classic,
     detection,
+    diffusion,
     encoders,
     mobile,
     other,
@@ -184,6 +185,18 @@ for _size, _width in {"n": 0.25, "s": 0.5}.items():
     _picture(f"yolov6{_size}", f"YOLOv6{_size} at 640", "Li et al. 2022, arXiv:2209.02976; meituan/YOLOv6, release 0.2",
              partial(yolo_plain.yolo_v6, width=_width), side=640, family="detector",
              note="80 classes; branches folded, boxes not sorted out")  # fmt: skip
+
+_DIFFUSERS = "huggingface/diffusers, unet_2d_condition.py"
+for _name, _title, _side, _source in (
+    ("sd_v1", "Stable Diffusion 1 at 512", 64, "Rombach et al. 2022, CVPR"),
+    ("sd_v2", "Stable Diffusion 2 at 512", 64, "Rombach et al. 2022, CVPR"),
+    ("sdxl", "SDXL at 1024", 128, "Podell et al. 2023, arXiv:2307.01952"),
+):
+    _picture(f"{_name}_unet", f"U-Net of {_title}", f"{_source}; {_DIFFUSERS}",
+             partial(diffusion.denoiser, name=_name), shape=(4, _side, _side), family="diffusion", normalised=False,
+             note="one look; a picture takes many")  # fmt: skip
+_picture("sd_decoder", "Decoder of Stable Diffusion's latents at 1024", "huggingface/diffusers, autoencoder_kl.py",
+         diffusion.latent_decoder, shape=(4, 128, 128), family="diffusion", normalised=False)  # fmt: skip
 
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,

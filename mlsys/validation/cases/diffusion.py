@@ -1,0 +1,27 @@
+"""Pictures made out of noise: so many looks of a U-Net, each at the picture with its text and without."""
+
+import re
+
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.networks import GUIDED, batched, engine_of, settled
+from mlsys.validation.cases.reading import number_format, seconds_each
+from mlsys.validation.rows import Row
+
+
+def look(row: Row) -> Case:
+    """Return the case of one guided look of a U-Net at one picture.
+
+    Raises
+    ------
+    Inexpressible
+        If the network is none of Stability's, or the side of the picture is not stated.
+    """
+    side = re.search(r"(\d+)x\1", row.model)
+    name = "sdxl_unet" if "SDXL" in row.model else "sd_v2_unet" if re.search(r"SD 2\.", row.model) else None
+    if side is None or name is None:
+        raise Inexpressible(f"no U-Net of {row.model} in the catalogue")
+    fmt = number_format(row.precision)
+    twin, kind, engine = engine_of(row, fmt)
+    work = batched(name, fmt, GUIDED, shape={"image": int(side.group(1)) // 8})
+    seconds, inverse = seconds_each(row)
+    return Case(row, "diffusion", f"{settled(row)} network on {kind}", twin, engine, work, seconds, inverse)

@@ -1,0 +1,144 @@
+"""Networks that make pictures out of noise: the U-Nets of Stable Diffusion, and the decoder of their latents."""
+
+from dataclasses import dataclass
+
+from mlsys.workloads.zoo.picture import Picture, Shape
+
+# Operations for each number of a group normalisation, and of the SiLU after it.
+_NORM, _SILU = 7, 5
+TEXT_TOKENS = 77
+
+
+@dataclass(frozen=True)
+class Denoiser:
+    """The shape of a U-Net of diffusers (unet_2d_condition.py); two residual blocks a level, heads of 64.
+
+    Attributes
+    ----------
+    widths
+        Channels of each level.
+    blocks
+        Transformer blocks after each residual block of a level; none for 0.
+    text
+        Width of a token of the text that it attends to.
+    added
+        Width of what is told beside text and time, 0 for nothing.
+    """
+
+    widths: tuple[int, ...]
+    blocks: tuple[int, ...]
+    text: int
+    added: int = 0
+
+
+# The configurations that the makers publish beside the weights (unet/config.json).
+DENOISERS = {
+    "sd_v1": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 768),
+    "sd_v2": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 1024),
+    "sdxl": Denoiser((320, 640, 1280), (0, 2, 10), 2048, 2816),
+}
+# Width of what says how noisy the picture still is.
+TIME = 1280
+
+
+def _conv(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
+    net.conv(name, out, kernel, stride, norm=False, act=None)
+
+
+def _normed(net: Picture, name: str, act: bool = True) -> None:
+    net.ride_along(f"{name} norm", net.elements, _NORM + _SILU * act, parameters=2 * net.channels)
+
+
+def _residual(net: Picture, name: str, out: int, timed: bool = True) -> None:
+    start = net.shape
+    _normed(net, f"{name} a")
+    _conv(net, f"{name} a", out)
+    if timed:
+        net.dense(f"{name} time", net.batch, TIME, out)
+    _normed(net, f"{name} b")
+    _conv(net, f"{name} b", out)
+    if start[0] != out:
+        net.shape = start
+        _conv(net, f"{name} shortcut", out, 1)
+    net.shortcut(name)
+
+
+def _attending(net: Picture, name: str, repeats: int, text: int) -> None:
+    """Append transformer blocks: pixels attend to each other, then to the text, then a gated layer."""
+    width, pixels = net.channels, net.shape[1] * net.shape[2]
+    rows, heads = net.batch * pixels, width // 64
+    _normed(net, name, act=False)
+    net.dense(f"{name} in", rows, width, width)
+    for _ in net.repeated(repeats):
+        for kind, keys, told in (("self", pixels, width), ("text", TEXT_TOKENS, text)):
+            net.norm(f"{name} {kind} norm", rows, width)
+            net.dense(f"{name} {kind} query", rows, width, width, bias=False, extra=2 * width)
+            net.dense(f"{name} {kind} key and value", net.batch * keys, told, 2 * width, bias=False)
+            net.attention(f"{name} {kind} attention", net.batch, heads, pixels, keys, 64)
+            net.dense(f"{name} {kind} output", rows, width, width)
+            net.add(f"{name} {kind} add", rows * width)
+        net.norm(f"{name} inner norm", rows, width)
+        net.dense(f"{name} inner", rows, width, 8 * width, extra=2 * width)
+        net.activation(f"{name} gate", rows * 4 * width, "exact gelu", inputs=2)
+        net.dense(f"{name} outer", rows, 4 * width, width)
+        net.add(f"{name} outer add", rows * width)
+    net.dense(f"{name} out", rows, width, width)
+    net.add(f"{name} add", rows * width)
+
+
+def denoiser(net: Picture, name: str) -> None:
+    """One look of a U-Net at a latent picture: Rombach et al. 2022, CVPR; Podell et al. 2023, arXiv:2307.01952."""
+    shape = DENOISERS[name]
+    for told, width in (("time", shape.widths[0]), *((("added", shape.added),) if shape.added else ())):
+        net.dense(f"{told} a", net.batch, width, TIME)
+        net.activation(f"{told} silu", net.batch * TIME, "silu")
+        net.dense(f"{told} b", net.batch, TIME, TIME)
+    _conv(net, "first", shape.widths[0])
+    kept: list[Shape] = [net.shape]
+    for level, (width, blocks) in enumerate(zip(shape.widths, shape.blocks, strict=True)):
+        for index in (0, 1):
+            _residual(net, f"down {level}.{index}", width)
+            if blocks:
+                _attending(net, f"down {level}.{index} transformer", blocks, shape.text)
+            kept.append(net.shape)
+        if level < len(shape.widths) - 1:
+            _conv(net, f"down {level} smaller", width, 3, 2)
+            kept.append(net.shape)
+    _residual(net, "middle a", net.channels)
+    _attending(net, "middle transformer", shape.blocks[-1] or 1, shape.text)
+    _residual(net, "middle b", net.channels)
+    for level in reversed(range(len(shape.widths))):
+        width, blocks = shape.widths[level], shape.blocks[level]
+        for index in range(3):
+            net.shape = (net.channels + kept.pop()[0], *net.shape[1:])
+            _residual(net, f"up {level}.{index}", width)
+            if blocks:
+                _attending(net, f"up {level}.{index} transformer", blocks, shape.text)
+        if level:
+            net.upsample()
+            _conv(net, f"up {level} larger", width)
+    _normed(net, "last")
+    _conv(net, "last", 4)
+
+
+def latent_decoder(net: Picture) -> None:
+    """From latents to pixels, eight times as many each way: diffusers, autoencoder_kl.py, the widths of its makers."""
+    _conv(net, "unquantised", 4, 1)
+    _conv(net, "first", 512)
+    _residual(net, "middle a", 512, timed=False)
+    pixels = net.shape[1] * net.shape[2]
+    rows = net.batch * pixels
+    _normed(net, "attention", act=False)
+    net.dense("attention query, key and value", rows, 512, 3 * 512)
+    net.attention("attention", net.batch, 1, pixels, pixels, 512)
+    net.dense("attention output", rows, 512, 512)
+    net.add("attention add", rows * 512)
+    _residual(net, "middle b", 512, timed=False)
+    for level, width in enumerate((512, 512, 256, 128)):
+        for index in range(3):
+            _residual(net, f"up {level}.{index}", width, timed=False)
+        if level < 3:
+            net.upsample()
+            _conv(net, f"up {level} larger", width)
+    _normed(net, "last")
+    _conv(net, "last", 3)
