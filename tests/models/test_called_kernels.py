@@ -9,7 +9,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.hardware import view
-from mlsys.models.calibrated import CALLED, VECTOR, Kernel, Parameters, Stack, Work, calibrated_times
+from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Parameters, Stack, Work, calibrated_times
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
 from mlsys.validation.cases import interpret
@@ -21,15 +21,15 @@ CALL = "eager call on GPU"
 PLAIN = Parameters(bandwidth=0.75, launch=3e-5)
 
 
-def seconds(moved: float, parameters: Parameters = PLAIN, called: bool = True) -> float:
-    kernel = Kernel(VECTOR, flops=1.0, moved=moved, k=CALLED if called else 1.0)
+def seconds(moved: float, parameters: Parameters = PLAIN, called: float = CALLED) -> float:
+    kernel = Kernel(VECTOR, flops=1.0, moved=moved, k=called)
     return float(calibrated_times(Stack.of([(T4, Work.of([kernel]), False)]), parameters.vectorised())[0])
 
 
 def test_a_kernel_shorter_than_the_rest_of_its_call_costs_nothing() -> None:
     """Of 30 µs some 13 are left when the kernel starts, in which a T4 moves 3 MB: as its rows have it."""
     assert [seconds(4.0), seconds(2.4e6)] == pytest.approx([3e-5, 3e-5])
-    assert seconds(2.4e6, called=False) == pytest.approx(3e-5 + 2.4e6 / 0.75 / 320e9, rel=1e-3)
+    assert seconds(2.4e6, called=1.0) == pytest.approx(3e-5 + 2.4e6 / 0.75 / 320e9, rel=1e-3)
 
 
 def test_a_long_kernel_waits_for_half_its_call() -> None:
@@ -43,6 +43,22 @@ def test_a_call_is_never_shorter_for_more_bytes_nor_for_a_slower_host() -> None:
     slower = np.array([seconds(size, replace(PLAIN, launch=4e-5)) for size in sizes])
     assert (np.diff(times) > -1e-15).all()
     assert (slower > times).all()
+
+
+def test_a_queued_call_does_not_wait_for_its_host() -> None:
+    row = next(row for row in shipped_rows() if row.workload == "layernorm" and "eager" in row.software)
+    queued, alone = (
+        interpret(replace(row, seq_or_shape="M=64,N=64 (reduce over N)", note=note))
+        for note in ("triton do_bench clears the L2", "")
+    )
+    times = [
+        calibrated_times(Stack.of([(case.engine, case.work, case.stays)]), PLAIN.vectorised())[0]
+        for case in (queued, alone)
+    ]
+    assert times[0] < 4e-6 < PLAIN.launch < times[1]
+    assert not queued.stays, "what the cache held is cleared"
+    slow = replace(PLAIN, launch=1e-4)
+    assert seconds(1e6, slow, QUEUED) == pytest.approx(seconds(1e6, PLAIN, QUEUED))
 
 
 def test_a_host_slows_launches_alone_and_a_memory_the_rest() -> None:

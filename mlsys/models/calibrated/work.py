@@ -12,8 +12,9 @@ MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
 # Which collective, in the column ``k``; a ring's is NCCL's all-reduce, which has no other way.
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
 # Of element-wise work, in the same column: one call from Python between two events of the machine. The first event is
-# over when the call begins, and the second is recorded when it returns; the kernel starts in between.
-CALLED = 2
+# over when the call begins, and the second is recorded when it returns; the kernel starts in between. Calls that queue
+# before a machine wait for one another, not for the host.
+CALLED, QUEUED = 2, 3
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Kernel:
         (element-wise work, reductions, copies, depthwise convolutions),
         ``ATTENTION`` (fused: ``m`` queries, ``n`` keys, heads of width ``k``, ``batch`` of
         them) or ``COLLECTIVE`` (``k`` says which; an all-reduce by default). ``VECTOR`` with ``CALLED``
-        in ``k`` is one call timed alone.
+        or ``QUEUED`` in ``k`` is one call timed alone, or after others.
     flops
         FLOP of one launch.
     moved
