@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     type=FILE,
     help="A CSV of measurements in the columns of the shipped ones; by default those.",
 )
+@click.option(
+    "--exam", is_flag=True, help="Examine the models by sources that the fit never saw, and say what they said at first."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")
 @click.option(
@@ -42,7 +45,9 @@ if TYPE_CHECKING:
 @calibration_option
 @click.option("--refit", is_flag=True, help="Fit the parameters anew to the shipped measurements; takes minutes.")
 @speak_plainly
-def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool) -> None:
+def validate(
+    data: Path | None, exam: bool, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
+) -> None:
     """Say how wrong the models are, against published measurements.
 
     Nothing is fitted to the measurements in --data. Errors are of the published value;
@@ -50,13 +55,15 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     in their 80 % interval, and "width" the median of its upper over its lower end.
     """
     from mlsys.models.own import own_numbers, with_own
-    from mlsys.validation import read_rows, shipped_rows
+    from mlsys.validation import examination_rows, read_rows, shipped_rows
     from mlsys.validation import validate as compare
     from mlsys.validation.sound import check_classes
 
     if figures is not None:
         checked_picture(figures / "all.png")
 
+    if exam and (data is not None or refit):
+        raise WrongUsage("--exam examines rows of its own, which are in no fit: leave out --data and --refit")
     if refit:
         if data is not None:
             raise WrongUsage("--refit fits the shipped measurements: leave out --data")
@@ -64,7 +71,7 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
         _refit_powers()
-    rows = read_rows(data) if data else shipped_rows()
+    rows = read_rows(data) if data else examination_rows() if exam else shipped_rows()
     if data:
         check_classes(rows, str(data))
     comparison = compare(rows)
@@ -79,7 +86,7 @@ def validate(data: Path | None, as_json: bool, csv_path: Path | None, figures: P
     if as_json:
         say_json(comparison.summary(), own)
     else:
-        _print(comparison, shipped=data is None)
+        _print(comparison, shipped=data is None and not exam, exam=exam)
         say_own(own)
 
 
@@ -104,7 +111,18 @@ def _line(name: str, part: Score) -> str:
     )
 
 
-def _print(validation: Validation, shipped: bool) -> None:
+def _print_first() -> None:
+    from mlsys.validation import examined
+
+    first = examined()[-1].first
+    say(
+        f"{'all, as first answered':<44} {first.rows:>5} {first.answered:>5} {100 * first.error:>6.1f}% "
+        f"{100 * first.tenth:>6.1f}%         {100 * first.within_two:>6.1f}% {100 * first.covered:>6.1f}% "
+        f"{first.width:>6.2f}"
+    )
+
+
+def _print(validation: Validation, shipped: bool, exam: bool = False) -> None:
     from mlsys.validation import score
     from mlsys.validation.refit import held_out_scores
 
@@ -113,6 +131,8 @@ def _print(validation: Validation, shipped: bool) -> None:
     for name, part in validation.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
         say(_line(name, part))
     say(_line("all", score(validation.predictions)))
+    if exam:
+        _print_first()
     if shipped:
         say("\nLeft out of the fit: a whole device, or a whole sweep of one device")
         say(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width")

@@ -1,6 +1,7 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
 from mlsys.validation.cards import card_table
+from mlsys.validation.examination import examination_rows, examination_table, examined
 from mlsys.validation.predictors import comparisons, predictor_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
@@ -19,6 +20,9 @@ __all__ = [
     "cited_rows",
     "comparisons",
     "error_table",
+    "examination_rows",
+    "examination_table",
+    "examined",
     "held_out_predictions",
     "held_out_scores",
     "parted",

@@ -14,7 +14,7 @@ from mlsys.faults import short
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 
-_DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "data"
 # Stands in a record whose cells are too many or too few.
 _RAGGED = "\0cells"
 # Columns that files of measurements may have beside those of a row.
@@ -224,7 +224,7 @@ def shipped_rows() -> tuple[Row, ...]:
     >>> all(row.source in sources() for row in rows)
     True
     """
-    return tuple(read_rows(_DATA / "measured.csv") + read_rows(_DATA / "measured_more.csv.gz"))
+    return tuple(read_rows(DATA / "measured.csv") + read_rows(DATA / "measured_more.csv.gz"))
 
 
 @lru_cache(maxsize=1)
@@ -234,11 +234,11 @@ def cited_rows() -> tuple[Row, ...]:
     They speak where no shipped row does, so that no setting is left to guesses; they are in
     the fit and in no score.
     """
-    return tuple(read_rows(_DATA / "cited.csv"))
+    return tuple(read_rows(DATA / "cited.csv"))
 
 
 @lru_cache(maxsize=1)
 def sources() -> FrozenDict[str, FrozenDict[str, str]]:
     """Return title, address, licence and attribution of each source of the shipped rows."""
-    read = yaml_of(read_text(_DATA / "sources.yaml"))
+    read = yaml_of(read_text(DATA / "sources.yaml"))
     return FrozenDict({key: FrozenDict(entry) for key, entry in read.items()})
