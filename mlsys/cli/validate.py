@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     help="A CSV of measurements in the columns of the shipped ones; by default those.",
 )
 @click.option(
-    "--exam", is_flag=True, help="Examine the models by sources that the fit never saw, and say what they said at first."
+    "--exam",
+    is_flag=True,
+    help="Examine the models by sources that the fit never saw, and say what they said at first.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")

@@ -74,7 +74,7 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     if share < 1:
         engine = engine.share(share, share)
     if threads_of(row):
-        engine = on_threads(engine, twin, threads_of(row))
+        engine = on_threads(engine, twin, threads_of(row), serial=0.0)
     return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, linked(row, twin, engine)
 
 

@@ -29,7 +29,7 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
-from mlsys.validation.cases.threads import beside_gpu, joining, on_threads, rented, threads_of, widened
+from mlsys.validation.cases.threads import SERIAL, beside_gpu, joining, on_threads, rented, threads_of, widened
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
@@ -140,7 +140,7 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     if share < 1:
         engine = engine.share(share, share)
     if threads:
-        engine = on_threads(engine, twin, threads)
+        engine = on_threads(engine, twin, threads, SERIAL if "ncnn" in row.software else 0.0)
     if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
     return twin.id, "CPU" if on_cpu else twin.kind, engine

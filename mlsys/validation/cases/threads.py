@@ -110,7 +110,7 @@ def clock_ratio(twin: Device, used: float) -> float:
     return alone - (alone - 1.0) * (used - 1) / max(cores - 1, 1.0)
 
 
-def on_threads(engine: Snapshot, twin: Device, threads: int) -> Snapshot:
+def on_threads(engine: Snapshot, twin: Device, threads: int, serial: float = SERIAL) -> Snapshot:
     """Return the part of a processor that some threads keep at work, at the clock that it then has.
 
     Parameters
@@ -121,6 +121,8 @@ def on_threads(engine: Snapshot, twin: Device, threads: int) -> Snapshot:
         Whose clocks count.
     threads
         At least 1; those beyond one for each core are idle.
+    serial
+        Part of a thread's time that the others wait for: ncnn's, or 0 where none was measured.
     """
     used = min(float(threads), engine.units)
     part = used / engine.units
@@ -128,7 +130,7 @@ def on_threads(engine: Snapshot, twin: Device, threads: int) -> Snapshot:
     # Half of the cores already draw all that the memory gives, and one draws a good deal, whatever it could give.
     with comparing():
         alone = ONE_CORE / engine.bandwidth
-    some = engine.share(part / (1 + SERIAL * (used - 1)), min(1.0, max(2 * part, alone)))
+    some = engine.share(part / (1 + serial * (used - 1)), min(1.0, max(2 * part, alone)))
     if 2 * part < alone < 1:
         some = some.changed(bandwidth=ONE_CORE)
     if not view(twin).has("boost"):
