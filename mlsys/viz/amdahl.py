@@ -14,7 +14,7 @@ from mlsys.formulas import (
     gustafson_speedup,
     required_parallel_fraction,
 )
-from mlsys.viz.shown import drawn
+from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, HALO, apply_style
 from mlsys.viz.words import percent, times
 
@@ -184,7 +184,7 @@ class SpeedupCurve:
         self.label.set(y=min(ceiling * 1.04, 0.7 * self.gains[-1]), text=f"ceiling {times(ceiling)}")
 
 
-@drawn
+@chart
 def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> Axes:
     """Draw Amdahl's fixed problem against Gustafson's growing one, over processors.
 
@@ -197,7 +197,6 @@ def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> A
     largest
         Number of processors at the right edge.
     """
-    apply_style(ax)
     ax.set(xscale="log", yscale="log", xlabel="processors", ylabel="speedup", xlim=(1, largest), ylim=(0.8, largest))
     fixed = SpeedupCurve(ax)
     fixed.show(parallel_fraction)

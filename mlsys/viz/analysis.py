@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
 from mlsys.viz.roofline import layer_scatter, roofs
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, apply_style, setup_plot
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, setup_plot
 from mlsys.viz.words import number
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     """Draw the estimate of each analysis with its 80 % range, over a bar up to the least time.
 
@@ -74,7 +74,6 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     analyses
         Of one network on several devices, or a single one.
     """
-    apply_style(ax)
     rows = range(len(analyses))
     times = [
         [float(time.m_as("ms")) for time in (analysis.bound, analysis.estimate, *analysis.range)]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.models.architecture import ENERGY_PARTS, ArchitectureResult, TilingStrategy
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.viz.shown import chart
+from mlsys.viz.style import COLORS, CYCLE, MARKERS
 from mlsys.workloads.operator import Operator
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _PART_COLORS = (COLORS["BlueLine"], COLORS["GreenLine"], COLORS["OrangeLine"], C
 _HATCHES = ("", "//", "..", "xx")
 
 
-@drawn
+@chart
 def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators: Sequence[Sequence[Operator]]) -> Axes:
     """Draw how many tiles each strategy cuts products into, over the bytes that they touch.
 
@@ -32,7 +32,6 @@ def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators
     operators
         For each strategy the operators that it is to cut.
     """
-    apply_style(ax)
     for strategy, members, color, marker in zip(strategies, operators, CYCLE, MARKERS, strict=False):
         plans = [strategy.plan(operator) for operator in members]
         footprints = [operator.data.m_as("MiB") for operator in members]
@@ -50,7 +49,7 @@ def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators
     return ax
 
 
-@drawn
+@chart
 def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, ArchitectureResult]]]) -> Axes:
     """Draw time against energy, with an arrow from each network as written down to its fused form.
 
@@ -61,7 +60,6 @@ def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, 
     pairs
         For each device a row of (unfused, fused) results, the same networks in the same order.
     """
-    apply_style(ax)
     for row, color in zip(pairs, CYCLE, strict=False):
         for (before, after), marker in zip(row, MARKERS, strict=False):
             start, end = _point(before), _point(after)
@@ -104,7 +102,7 @@ def _power_lines(ax: Axes) -> None:
     ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
-@drawn
+@chart
 def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Axes:
     """Draw where the energy goes, as parts of each result's whole.
 
@@ -115,7 +113,6 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
     groups
         For each network a row of results, one for each device.
     """
-    apply_style(ax)
     places: list[float] = []
     for number, group in enumerate(groups):
         start = places[-1] + 1.7 if number else 0.0
@@ -140,7 +137,7 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
     return ax
 
 
-@drawn
+@chart
 def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
     """Draw the bytes that leave each memory level towards the units, from the main memory inward.
 
@@ -151,7 +148,6 @@ def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
     results
         One line each.
     """
-    apply_style(ax)
     deepest = max(len(result.moved) for result in results)
     for result, color, marker in zip(results, CYCLE, MARKERS, strict=False):
         moved = [float(amount.m_as("MB")) for amount in result.moved.values()]
@@ -167,7 +163,7 @@ def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def bytes_by_onchip(ax: Axes, sizes: Sequence[float], results: Sequence[Sequence[ArchitectureResult]]) -> Axes:
     """Draw the bytes of the main memory over the size of the memory on the chip.
 
@@ -180,7 +176,6 @@ def bytes_by_onchip(ax: Axes, sizes: Sequence[float], results: Sequence[Sequence
     results
         One line for each row, one result for each size.
     """
-    apply_style(ax)
     for row, color, marker in zip(results, CYCLE, MARKERS, strict=False):
         moved = [result.figures["moved"].m_as("MB") for result in row]
         name = row[0].device.partition(",")[0]

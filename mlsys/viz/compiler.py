@@ -11,7 +11,7 @@ import numpy as np
 from mlsys.bench.passes import PASSES, PassResult
 from mlsys.bench.result import CompileResult
 from mlsys.frozen import FrozenDict
-from mlsys.viz.shown import drawn
+from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.words import number, times
 
@@ -136,7 +136,7 @@ def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
     """Draw the kernels of a call: eager, compiled with the weights as inputs, and frozen.
 
@@ -147,7 +147,6 @@ def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
     results
         At one batch of each network, frozen and not.
     """
-    apply_style(ax)
     plain = {result.model: result for result in results if not result.frozen}
     frozen = {result.model: result for result in results if result.frozen}
     names = sorted((name for name in plain if name in frozen), key=lambda name: plain[name].operators)
@@ -168,7 +167,7 @@ def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence[tuple[str, int, bool]] = ()) -> Axes:
     """Draw measured over predicted speed-up, with the interval of each measurement.
 
@@ -186,7 +185,6 @@ def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence
     Axes
         With the line where both agree and a band of a quarter to either side.
     """
-    apply_style(ax)
     for kind, (marker, color, name) in _LOOKS.items():
         chosen = [result for result in results if result.predicted is not None and result.frozen is kind]
         ratios = [result.speedup for result in chosen]

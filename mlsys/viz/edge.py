@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlsys.viz.shown import drawn
+from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
 if TYPE_CHECKING:
@@ -28,15 +28,13 @@ def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     rows
         Layers, in the order in which they run.
     """
-    names, places = [row.layer for row in rows], range(len(rows))
+    places = range(len(rows))
     _bars(ax, [index - 0.2 for index in places], [row.activation_bytes / 1e6 for row in rows], "BlueLine", "makes")
     _bars(
         ax, [index + 0.2 for index in places], [row.parameter_bytes / 1e6 for row in rows], "OrangeLine", "keeps", "//"
     )
-    ax.set_xticks(list(places), names, rotation=30 if len(rows) > 6 else 0, ha="right" if len(rows) > 6 else "center")
-    ax.set_ylabel("memory, MB")
     ax.legend()
-    return apply_style(ax)
+    return _by_layer(ax, rows, "memory, MB")
 
 
 @drawn
@@ -54,13 +52,14 @@ def mac_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     bars = ax.bar(list(places), [row.macs / 1e6 for row in rows], 0.6, color=COLORS["GreenLine"])
     if len(rows) <= 12:
         ax.bar_label(bars, [f"{row.macs / 1e6:.3g}" for row in rows], fontsize=9)
-    ax.set_xticks(
-        list(places),
-        [row.layer for row in rows],
-        rotation=30 if len(rows) > 6 else 0,
-        ha="right" if len(rows) > 6 else "center",
-    )
-    ax.set_ylabel("multiply-accumulates, millions")
+    return _by_layer(ax, rows, "multiply-accumulates, millions")
+
+
+def _by_layer(ax: Axes, rows: Sequence[LayerRow], label: str) -> Axes:
+    """Name the layers below the bars, slanted where there are many."""
+    many = len(rows) > 6
+    ax.set_xticks(range(len(rows)), [row.layer for row in rows], rotation=30 * many, ha="right" if many else "center")
+    ax.set_ylabel(label)
     return apply_style(ax)
 
 
@@ -70,7 +69,7 @@ def _bars(ax: Axes, places: list[float], sizes: list[float], color: str, label: 
         ax.bar_label(bars, [f"{size:.2g}" for size in sizes], fontsize=9)
 
 
-@drawn
+@chart
 def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None) -> Axes:
     """Draw the accuracy of every variant over its memory: filled if accepted, ringed if no other beats it.
 
@@ -83,7 +82,6 @@ def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None)
     budget
         Memory that is allowed, MB.
     """
-    apply_style(ax)
     made = [point for point in points if point.statistics is not None]
     variants: dict[Any, list[EdgePoint]] = {}
     for point in made:

@@ -10,7 +10,7 @@ import numpy as np
 from mlsys.explain.attribution import CAUSES, Attribution, Cause, LayerShare
 from mlsys.explain.log import Log
 from mlsys.explain.platforms import BETTER, Platform, normalised
-from mlsys.viz.shown import drawn
+from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _fill(cause: Cause) -> dict[str, Any]:
     return {"facecolor": COLORS[color], "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
 
 
-@drawn
+@chart
 def layer_waterfall(ax: Axes, attribution: Attribution) -> Axes:
     """Draw every layer's time where it begins, after all before it, divided by cause; last what no layer took.
 
@@ -50,7 +50,6 @@ def layer_waterfall(ax: Axes, attribution: Attribution) -> Axes:
     attribution
         Where the time went.
     """
-    apply_style(ax)
     names, left = [layer.name for layer in attribution.layers], 0.0
     rows = [layer.parts for layer in attribution.layers]
     rest: dict[Cause, float] = {"launch": attribution.entry, "residual": attribution.between}
@@ -115,7 +114,7 @@ def sunburst(ax: Axes, attribution: Attribution) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
     """Draw the rate that each layer attained, under the roof by which it is judged.
 
@@ -130,7 +129,6 @@ def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
     attribution
         Where the time went; layers without arithmetic have no place.
     """
-    apply_style(ax)
     placed = [layer for layer in attribution.layers if layer.rate > 0 and layer.intensity > 0]
     _slanted_roofs(ax, attribution, placed)
     for bound, marker, color in _HELD_BY:
@@ -182,7 +180,7 @@ def _slanted_roofs(ax: Axes, attribution: Attribution, placed: Sequence[LayerSha
         ax.fill_between(span, under(slowest), under(fastest), color=COLORS["grid"], alpha=0.5, zorder=1)
 
 
-@drawn
+@chart
 def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
     """Draw the share of accesses that missed, layer by layer, with the line of 10 %, and the working set below a name.
 
@@ -210,7 +208,6 @@ def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
             total[1] += accesses
     if not sums:
         raise ValueError(f"miss_rates(): no layer of {log.name} has counts of accesses: {log.counters['reason']}")
-    apply_style(ax)
     sizes = {work.name: work.data / 1e3 for work in log.works}
     names = list(sums)
     rates = [100 * misses / accesses for misses, accesses in sums.values()]
@@ -226,7 +223,7 @@ def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def energy_by_cause(ax: Axes, attribution: Attribution, energy_mj: float) -> Axes:
     """Draw the energy of an inference by cause, as one bar: power is taken to be the same all the time.
 
@@ -239,7 +236,6 @@ def energy_by_cause(ax: Axes, attribution: Attribution, energy_mj: float) -> Axe
     energy_mj
         Of one inference, mJ.
     """
-    apply_style(ax)
     left, shares = 0.0, attribution.shares
     for cause in CAUSES:
         size = energy_mj * shares[cause] / 100
@@ -319,7 +315,7 @@ def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
     return axes
 
 
-@drawn
+@chart
 def latency_timeline(ax: Axes, log: Log) -> Axes:
     """Draw every sample in the order of measuring, run after run, with the median of each run.
 
@@ -330,7 +326,6 @@ def latency_timeline(ax: Axes, log: Log) -> Axes:
     log
         A measurement.
     """
-    apply_style(ax)
     at = 0
     for index, run in enumerate(sorted({sample.run for sample in log.samples})):
         values = log.of_run(run)
@@ -348,7 +343,7 @@ def latency_timeline(ax: Axes, log: Log) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def step_timeline(ax: Axes, logs: Sequence[Log]) -> Axes:
     """Draw the medians of one network from one way of running it to the next, with the medians of its runs.
 
@@ -359,7 +354,6 @@ def step_timeline(ax: Axes, logs: Sequence[Log]) -> Axes:
     logs
         In the order of steps.
     """
-    apply_style(ax)
     middles = [log.median for log in logs]
     places = range(len(logs))
     ax.plot(places, middles, marker="o", color=COLORS["BlueLine"])

@@ -11,8 +11,8 @@ from mlsys.errors import ArgumentError
 from mlsys.formulas import attainable_performance, chain_bytes
 from mlsys.hardware.device import Device
 from mlsys.mapping.fusion import FusedWorkload
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, CYCLE, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color
     ax.text(x + side, y, label, fontsize=8, color=color, va="center", ha=align)
 
 
-@drawn
+@chart
 def speedup_by_chain(
     ax: Axes,
     device: Device,
@@ -108,7 +108,6 @@ def speedup_by_chain(
     launch
         Time to start a kernel, s.
     """
-    apply_style(ax)
     lengths = np.arange(1, longest + 1)
     bandwidth = device.memory_bw.m_as("byte/s")
     rate = device.peak(precision, unit="vector").m_as("FLOP/s")
@@ -124,7 +123,7 @@ def speedup_by_chain(
     return ax
 
 
-@drawn
+@chart
 def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: str = "fp16") -> Axes:
     """Draw a network's operators under the roof before and after fusion, grouped by pattern.
 
@@ -146,7 +145,6 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
         raise ArgumentError(
             f"intensity_shift(): {fused.name!r} is not counted in {precision}. Capture it with precision={precision!r}"
         )
-    apply_style(ax)
     peak, bandwidth = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
     x = np.geomspace(1, 1000, 400)
     ax.plot(x, attainable_performance.bare(x, peak, bandwidth), color=COLORS["primary"], label=device.name)
@@ -173,7 +171,7 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
     return ax
 
 
-@drawn
+@chart
 def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
     """Draw what networks move one by one and fused, as shares of the former, divided by pattern.
 
@@ -184,7 +182,6 @@ def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
     networks
         Fused networks; two bars each.
     """
-    apply_style(ax)
     names = list(dict.fromkeys(row.pattern for network in networks for row in network.by_pattern()))
     names = [name for name in names if name != "unfused"] + ["unfused"]
     labels, seen = [], set[str]()

@@ -9,8 +9,8 @@ from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.viz.roofline import roofs
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, HALO, MARKERS, apply_style
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, HALO, MARKERS
 from mlsys.workloads import Workload
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _matched(where: str, workload: Workload, result: Result) -> None:
         )
 
 
-@drawn
+@chart
 def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
     """Draw three bars, operations, bytes and time, each divided by kind of operator.
 
@@ -62,7 +62,6 @@ def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
         If the result is not of that network.
     """
     _matched("shares_by_kind", workload, result)
-    apply_style(ax)
     rows = ("operations", "bytes moved", "least time")
     kinds = kinds_of(workload)
     totals = [0.0, 0.0, 0.0]
@@ -185,7 +184,7 @@ def layer_panels(
     return figure
 
 
-@drawn
+@chart
 def time_strip(ax: Axes, results: Sequence[Result]) -> Axes:
     """Draw each network as a strip along its least time, coloured by what bounds the operator that runs.
 
@@ -196,7 +195,6 @@ def time_strip(ax: Axes, results: Sequence[Result]) -> Axes:
     results
         Of a model on networks, each with children in the order in which they run.
     """
-    apply_style(ax)
     seen: dict[str, float] = {}
     for row, result in enumerate(results):
         whole, start = float(result.time.m_as("s")), 0.0

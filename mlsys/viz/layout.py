@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.planner.layout import layout_offsets
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, apply_style
+from mlsys.viz.shown import chart
+from mlsys.viz.style import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FILLS = ("BlueL", "OrangeL", "GreenL", "VioletL", "RedL")
 
 
-@drawn
+@chart
 def layout_strip(
     ax: Axes,
     channels: int = 3,
@@ -39,7 +39,6 @@ def layout_strip(
     pixel
         Row and column of the framed pixel.
     """
-    apply_style(ax)
     for row, layout in enumerate(layouts):
         offsets = layout_offsets(1, channels, height, width, layout)[0]
         for c, h, w in np.ndindex(channels, height, width):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.planner.mapper.landscape import Landscape
-from mlsys.viz.shown import drawn
+from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, HALO, apply_style
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
     return axes
 
 
-@drawn
+@chart
 def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
     """Draw mappings by time and energy: random ones, and the proven front.
 
@@ -76,7 +76,6 @@ def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
-    apply_style(ax)
     ax.scatter(
         drawn.times * 1e6, drawn.energies * 1e6, s=9, color=COLORS["BlueLine"], alpha=0.35, linewidth=0,
         label=f"{len(drawn.times):,} mappings at random",

@@ -10,8 +10,8 @@ from mlsys.formulas import bytes_in_flight
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.units import Quantity
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS, apply_style
+from mlsys.viz.shown import chart
+from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS
 from mlsys.viz.words import device_name, number
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@drawn
+@chart
 def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) -> Axes:
     """Draw energies as bars on a logarithmic axis, each with its multiple of one of them.
 
@@ -32,7 +32,6 @@ def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) 
     reference
         Name of the one that the others are compared with.
     """
-    apply_style(ax)
     ranked = sorted(energies.items(), key=lambda item: item[1].m_as("pJ"))
     values = [energy.m_as("pJ") for _, energy in ranked]
     base = energies[reference].m_as("pJ")
@@ -51,7 +50,7 @@ def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) 
     return ax
 
 
-@drawn
+@chart
 def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str] = ("fp32", "fp16", "fp8")) -> Axes:
     """Draw the dense ridge of a series of devices over their years, one line for each precision.
 
@@ -64,7 +63,6 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
     precisions
         Of peaks and data.
     """
-    apply_style(ax)
     ordered = sorted(devices, key=lambda device: device.release_year)
     for precision, color, marker, dash in zip(precisions, CYCLE, MARKERS, DASHES, strict=False):
         members = [device for device in ordered if precision in device.precisions]
@@ -84,7 +82,7 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
     return ax
 
 
-@drawn
+@chart
 def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     """Draw the levels of devices by latency and by bandwidth of all their pieces, with capacities.
 
@@ -100,7 +98,6 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     UnknownNameError
         If a device has no level with both.
     """
-    apply_style(ax)
     for index, (device, color, marker) in enumerate(zip(devices, CYCLE, MARKERS, strict=False)):
         offset = 5 if index else -13
         machine = view(device)
@@ -174,7 +171,7 @@ class InFlight:
         self.needed.set_text(f"{number(knee)} kB needed")
 
 
-@drawn
+@chart
 def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
     """Draw the bandwidth of main memory that bytes in flight can draw: Little's law, and the roof.
 
@@ -190,7 +187,6 @@ def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
     UnknownNameError
         If a device has no latency recorded for its main memory.
     """
-    apply_style(ax)
     ax.set(xscale="log", yscale="log", xlim=(10, 1e5), ylim=(30, 1e4))
     for index, device in enumerate(devices):
         InFlight(ax, index).show(device)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, apply_style
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, CYCLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mlsys.planner.placement import PlanResult
 
 
-@drawn
+@chart
 def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], devices: Sequence[str]) -> Axes:
     """Draw stages on their devices over time, and before each the transfer that it waits for.
 
@@ -28,7 +28,6 @@ def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], d
     devices
         Rows, from the top.
     """
-    apply_style(ax)
     row = {device: index for index, device in enumerate(devices)}
     span = max((end for *_, end in bars), default=1.0) or 1.0
     for stage, device, fetch, start, end in bars:

@@ -11,8 +11,8 @@ from mlsys.formulas import attainable_performance, gemm_intensity
 from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.precision import element_size
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS, apply_style
+from mlsys.viz.shown import chart
+from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS
 from mlsys.viz.words import device_name, number
 from mlsys.workloads.operator import Operator
 
@@ -80,7 +80,7 @@ class Roof:
         self.called.set_text(text)
 
 
-@drawn
+@chart
 def roofs(
     ax: Axes,
     devices: Sequence[Device],
@@ -103,7 +103,6 @@ def roofs(
     intensities
         Range of the horizontal axis, FLOP/byte.
     """
-    apply_style(ax)
     peaks = [device.peak(precision).m_as("TFLOP/s") for device in devices]
     lowest = min(device.memory_bw.m_as("TB/s") for device in devices) * intensities[0]
     ax.set(xscale="log", yscale="log", xlim=intensities, ylim=(lowest / 3, 3 * max(peaks)))
@@ -137,7 +136,7 @@ def _same_precision(operator: Operator, precision: str) -> None:
         )
 
 
-@drawn
+@chart
 def intensity_by_batch(
     ax: Axes, width: int, devices: Sequence[Device], precision: str = "fp16", largest_batch: int = 4096
 ) -> Axes:
@@ -156,7 +155,6 @@ def intensity_by_batch(
     largest_batch
         Right edge.
     """
-    apply_style(ax)
     batches = 2 ** np.arange(int(np.log2(largest_batch)) + 1)
     size = element_size(precision).m_as("byte")
     ax.plot(
@@ -175,7 +173,7 @@ def intensity_by_batch(
     return ax
 
 
-@drawn
+@chart
 def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
     """Draw every operator of a network by intensity and by its share of the time.
 
@@ -188,7 +186,6 @@ def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
     ridge
         Ridge point of the device, FLOP/byte.
     """
-    apply_style(ax)
     total = result.time.m_as("s")
     for bound, marker, color in (("memory", "o", COLORS["OrangeLine"]), ("compute", "^", COLORS["BlueLine"])):
         children = [child for child in result.children if child.bound_by == bound]
@@ -211,7 +208,7 @@ def layer_scatter(ax: Axes, result: Result, ridge: float) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()) -> Axes:
     """Draw devices by the bandwidth of their main memory and their headline dense peak.
 
@@ -229,7 +226,6 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
     Axes
         With dotted lines of equal ridge, one for each power of ten.
     """
-    apply_style(ax)
     by_kind: dict[str, list[Device]] = {}
     for device in devices:
         if device.glance()["bandwidth"] is not None:

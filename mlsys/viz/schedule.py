@@ -8,8 +8,8 @@ import numpy as np
 
 from mlsys.planner.memory import MemoryPlan
 from mlsys.planner.streams import Schedule
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, apply_style, setup_plot
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, setup_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ def _unit(most: float) -> tuple[float, str]:
     return next((pair for pair in _PREFIXES if most >= pair[0]), _PREFIXES[-1])
 
 
-@drawn
+@chart
 def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: int | None = None) -> Axes:
     """Draw the bytes in use at each step, with the peak of the plan and the lower bound.
 
@@ -37,7 +37,6 @@ def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: in
     first_step, last_step
         Part of the run to show, both included; by default all.
     """
-    apply_style(ax)
     scale, unit = _unit(float(plan.peak.m_as("byte")))
     live = np.array(plan.live)[first_step : None if last_step is None else last_step + 1] / scale
     steps = np.arange(first_step, first_step + len(live))
@@ -52,7 +51,7 @@ def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: in
     return ax
 
 
-@drawn
+@chart
 def memory_map(
     ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: int | None = None, names: bool = False
 ) -> Axes:
@@ -69,7 +68,6 @@ def memory_map(
     names
         Write the name of the first value into rectangles that are large enough.
     """
-    apply_style(ax)
     scale, unit = _unit(float(plan.peak.m_as("byte")))
     final = len(plan.liveness.steps) - 1 if last_step is None else last_step
     peak = plan.peak.m_as("byte") / scale
@@ -120,7 +118,7 @@ def memory_figure(plan: MemoryPlan) -> Figure:
     return figure
 
 
-@drawn
+@chart
 def stream_gantt(ax: Axes, schedule: Schedule, *, names: bool = True) -> Axes:
     """Draw the operators on their streams over time, the critical path apart from the others.
 
@@ -133,7 +131,6 @@ def stream_gantt(ax: Axes, schedule: Schedule, *, names: bool = True) -> Axes:
     names
         Write names into bars that are wide enough.
     """
-    apply_style(ax)
     span = schedule.makespan.m_as("s") or 1.0
     scale, unit = next(pair for pair in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if span >= pair[0])
     critical = set(schedule.critical)

@@ -6,18 +6,22 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
 from mlsys.provenance import recording
 from mlsys.provenance.shown import announce
+from mlsys.viz.style import apply_style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Drawing: TypeAlias = "Callable[Concatenate[Axes, P], T]"
 
 _drawing: ContextVar[bool] = ContextVar("drawing", default=False)
 
@@ -50,6 +54,17 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
         for figure in {id(figure): figure for figure in _figures((result, args))}.values():
             announce("picture", function.__name__, functools.partial(figure_digest, figure), seen)
         return result
+
+    return draw
+
+
+def chart(function: Drawing[P, T]) -> Drawing[P, T]:
+    """Give the axes that ``function`` draws into the look of the book first; what it draws is :func:`drawn`."""
+
+    @drawn
+    @functools.wraps(function)
+    def draw(ax: Axes, /, *args: P.args, **named: P.kwargs) -> T:
+        return function(apply_style(ax), *args, **named)
 
     return draw
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from mlsys.formatting import natural
 from mlsys.sweep.table import Cost, SweepRow, SweepTable, costs, label
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, setup_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple
     return tuple(order[:_MOST_DEVICES])
 
 
-@drawn
+@chart
 def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy", labels: int = 6) -> Axes:
     """Draw the points of a network by time and cost, and the front that nothing beats in both.
 
@@ -92,7 +92,6 @@ def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy"
     labels
         How many points of the front are named.
     """
-    apply_style(ax)
     front = table.pareto(model, against)
     ids = {row.id for row in front}
     other = [row for row in table if row.model == model and row.error is None and row.fits is not False]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic import ArrayCounts, EnergyPerMac, Frame, Run, count_systolic
-from mlsys.viz.shown import drawn
+from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def over_size(
     return count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
 
 
-@drawn
+@chart
 def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
     """Draw the energy of a multiply-accumulate on several machines, stacked by level, with its sum.
 
@@ -182,7 +182,6 @@ def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
     Axes
         On a logarithmic axis: lengths of parts within a bar do not compare, ends do.
     """
-    apply_style(ax)
     floor = 0.5
     levels = [level for level in _LEVELS if any(level in baseline.parts for baseline in baselines)]
     ordered = ["arithmetic", *(level for level in reversed(levels) if level != "arithmetic")]

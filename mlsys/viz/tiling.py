@@ -12,8 +12,8 @@ from mlsys.models.access import strided_access
 from mlsys.models.tiling import gemm_traffic
 from mlsys.units import Q_
 from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, apply_style
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -106,7 +106,7 @@ class TileTraffic:
         return fits, cliff
 
 
-@drawn
+@chart
 def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] = TILES) -> Axes:
     """Draw the words that a blocked product moves over its tile: managed buffer against LRU cache.
 
@@ -121,7 +121,6 @@ def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] 
     tiles
         Edges of the tile, rising.
     """
-    apply_style(ax)
     shown = [tile for tile in tiles if tile <= size]
     picture = TileTraffic(ax, max(shown))
     picture.show(size, cache_words, shown)
@@ -184,7 +183,7 @@ def tile_cache_map(
     return ax
 
 
-@drawn
+@chart
 def sectors_by_stride(
     ax: Axes, widths: Sequence[int] = (8, 4, 2), strides: Sequence[int] = (1, 2, 4, 8, 16, 32)
 ) -> Axes:
@@ -199,7 +198,6 @@ def sectors_by_stride(
     strides
         Elements from lane to lane, rising.
     """
-    apply_style(ax)
     for width, color, marker in zip(widths, CYCLE, MARKERS, strict=False):
         loads = [strided_access(stride, Q_(width, "byte")) for stride in strides]
         shares = [100 * load.efficiency.m_as("") for load in loads]

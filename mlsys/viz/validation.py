@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.files import together
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, save_figure, setup_plot
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, save_figure, setup_plot
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
 
 
-@drawn
+@chart
 def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], legend: bool = True) -> Axes:
     """Draw predicted over measured time, one point for each expressible row.
 
@@ -40,7 +40,6 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
     Axes
         With the line of no error and the band of a factor of two.
     """
-    apply_style(ax)
     done = [each for each in predictions if each.case is not None]
     for name in sorted({each.row.device_class for each in done}):
         color, marker = _look(name)
@@ -96,7 +95,7 @@ def validation_panels(validation: Validation, kinds: Sequence[str], columns: int
     return fig
 
 
-@drawn
+@chart
 def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
     """Draw the lower bound over the measured time of each row, a strip for each kind of workload, and the medians.
 
@@ -107,7 +106,6 @@ def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
     predictions
         Rows that are not expressible, or have no bound, are left out.
     """
-    apply_style(ax)
     shares: dict[str, list[float]] = {}
     for each in predictions:
         if each.case is not None and each.bound > 0:
@@ -125,7 +123,7 @@ def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
     return ax
 
 
-@drawn
+@chart
 def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score]) -> Axes:
     """Draw the median error of each group, fitted and on devices that the fit has not seen.
 
@@ -136,7 +134,6 @@ def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score])
     seen, unseen
         Scores by the name of the group; only groups in both are drawn.
     """
-    apply_style(ax)
     names = [name for name in seen if name in unseen and unseen[name].median_ape is not None]
     names.sort(key=lambda name: -(unseen[name].median_ape or 0))
     places = np.arange(len(names))
