@@ -288,6 +288,7 @@ def test_parameters_of_mpt_grow_with_its_table_of_positions(name: str, positions
     [
         ("mixtral-8x7b", 46.7, 12.9),  # Jiang et al. 2024, section 2: 47B and 13B
         ("qwen3-235b-a22b", 235, 22.2),  # Qwen3: 235B and 22B
+        ("qwen1.5-moe-a2.7b", 14.3, 2.7),  # its card: 14.3B and 2.7B
         ("gpt-oss-120b", 116.83, 5.71),  # arXiv:2508.10925, table 1: 116.83B; its 5.13B active leave out a table
         ("llama-4-maverick", 400, 17),  # model card: 400B and 17B
         ("megatron-530b", 530, 530),  # Smith et al. 2022: 530B
