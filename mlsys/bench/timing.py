@@ -236,8 +236,8 @@ def measure(
 
     Examples
     --------
-    >>> one, two = measure({"one": lambda: sum(range(10)), "two": lambda: sum(range(20))}, repeats=6)
-    >>> len(one.samples), one.calls > 1
+    >>> short, two = measure({"one": lambda: sum(range(10)), "two": lambda: sum(range(20))}, repeats=6)
+    >>> len(short.samples), short.calls > 1
     (6, True)
     """
     if not candidates:

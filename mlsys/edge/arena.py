@@ -91,8 +91,8 @@ def arena(work: Workload) -> ArenaEstimate:
     Examples
     --------
     >>> from mlsys.workloads import load
-    >>> found = arena(load("ds-cnn"))
-    >>> print(found.activations, found.weights)
+    >>> memory = arena(load("ds-cnn"))
+    >>> print(memory.activations, memory.weights)
     16000 B 24368 B
     """
     from mlsys.mapping.fusion import fuse
@@ -164,7 +164,7 @@ def recorded() -> tuple[Recorded, ...]:
 
     Examples
     --------
-    >>> [one.network.rpartition(":")[2] for one in recorded()][:4]
+    >>> [record.network.rpartition(":")[2] for record in recorded()][:4]
     ['ad-autoencoder', 'ds-cnn', 'resnet8', 'vww-mobilenet-v1']
     """
     networks = []

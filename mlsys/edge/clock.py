@@ -232,8 +232,8 @@ def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
     --------
     >>> fast = PowerPoint(Q_(168, "MHz"), Q_(145, "ms"), Q_(18, "mJ"))
     >>> slow = PowerPoint(Q_(80, "MHz"), Q_(305, "ms"), Q_(24, "mJ"))
-    >>> found = split_energy([fast, slow])
-    >>> print(f"{found.static:.1f}, {found.dynamic:.2f}; {fast.power:.0f} and {slow.power:.0f}")
+    >>> parts = split_energy([fast, slow])
+    >>> print(f"{parts.static:.1f}, {parts.dynamic:.2f}; {fast.power:.0f} and {slow.power:.0f}")
     37.5 mW, 12.56 mJ; 124 mW and 79 mW
     """
     clocks = np.array([point.clock.m_as("Hz") for point in points])

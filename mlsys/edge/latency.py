@@ -49,8 +49,8 @@ def latency_statistics(samples: Sequence[float]) -> LatencyStatistics:
 
     Examples
     --------
-    >>> found = latency_statistics([1.0, 2.0, 3.0, 4.0])
-    >>> found.p50, found.p99, round(found.std, 3)
+    >>> statistics = latency_statistics([1.0, 2.0, 3.0, 4.0])
+    >>> statistics.p50, statistics.p99, round(statistics.std, 3)
     (2.5, None, 1.291)
     """
     values = np.asarray(samples, dtype=float)

@@ -195,8 +195,8 @@ def summarize_hardware(
     --------
     >>> from mlsys import Q_
     >>> from mlsys.workloads import load
-    >>> found = summarize_hardware(load("small-cnn", batch=64), Q_(4.87, "ms"), Q_(12.8, "GB/s"), batch=64)
-    >>> print(f"{found[0].achieved_gb_per_s:.3f} GB/s, {found[0].utilisation:.4f}, {found[0].gmac_per_s:.2f} GMAC/s")
+    >>> rows = summarize_hardware(load("small-cnn", batch=64), Q_(4.87, "ms"), Q_(12.8, "GB/s"), batch=64)
+    >>> print(f"{rows[0].achieved_gb_per_s:.3f} GB/s, {rows[0].utilisation:.4f}, {rows[0].gmac_per_s:.2f} GMAC/s")
     1.006 GB/s, 0.0786, 13.56 GMAC/s
     """
     from mlsys.mapping.fusion import fuse

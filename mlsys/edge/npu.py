@@ -106,8 +106,8 @@ def ethos_u55(work: Workload, macs: int = 128, *, weight_ratio: float = 1.0) -> 
     Examples
     --------
     >>> from mlsys.workloads import load
-    >>> found = ethos_u55(load("resnet8"))
-    >>> 0.8 < found.cycles / 201_747 < 1.2  # Vela 5.2.0
+    >>> memory = ethos_u55(load("resnet8"))
+    >>> 0.8 < memory.cycles / 201_747 < 1.2  # Vela 5.2.0
     True
     """
     if macs not in _BLOCK:

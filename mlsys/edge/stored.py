@@ -46,8 +46,8 @@ def stored_run() -> StoredRun:
 
     Examples
     --------
-    >>> found = stored_run()
-    >>> len(found.measured), found.config.network
+    >>> stored = stored_run()
+    >>> len(stored.measured), stored.config.network
     (30, 'small-cnn')
     """
     raw = files("mlsys.edge").joinpath(f"data/{_FILE}").read_bytes()

@@ -140,8 +140,8 @@ def attribute(log: Log) -> Attribution:
     Examples
     --------
     >>> from mlsys.explain import stored_logs
-    >>> found = attribute(stored_logs()["ds-cnn fp32 eager"])
-    >>> round(sum(found.shares.values()), 9), found.layers[0].name
+    >>> attribution = attribute(stored_logs()["ds-cnn fp32 eager"])
+    >>> round(sum(attribution.shares.values()), 9), attribution.layers[0].name
     (100.0, 'conv')
     """
     if not log.layer_medians:
@@ -197,8 +197,8 @@ def attribute_times(
     Examples
     --------
     >>> work = LayerWork("conv", "conv", macs=500_000, weight_bytes=0, read_bytes=1000, write_bytes=1000)
-    >>> found = attribute_times("one", 2.0, [work], {"conv": 1.5}, ops_per_s=1e9, bytes_per_s=1e9)
-    >>> {cause: round(share, 6) for cause, share in found.shares.items()}
+    >>> attribution = attribute_times("one", 2.0, [work], {"conv": 1.5}, ops_per_s=1e9, bytes_per_s=1e9)
+    >>> {cause: round(share, 6) for cause, share in attribution.shares.items()}
     {'compute': 50.0, 'memory': 0.0, 'launch': 0.0, 'residual': 50.0}
     """
     whole = float(checked_number("attribute_times", "total", total, positive(), {}))

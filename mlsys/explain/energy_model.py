@@ -63,8 +63,8 @@ def fit_energy(samples: Sequence[EnergySample]) -> EnergyFit:
     Examples
     --------
     >>> made = [EnergySample(t, c, 0.0, 0.03 * t + 2e-6 * c) for t, c in ((10, 1e5), (10, 2e6), (40, 1e6), (5, 3e6))]
-    >>> found = fit_energy(made)
-    >>> round(found.static_mw, 6), round(found.cycle_nj, 6), found.access_nj
+    >>> energies = fit_energy(made)
+    >>> round(energies.static_mw, 6), round(energies.cycle_nj, 6), energies.access_nj
     (30.0, 2.0, 0.0)
     """
     if len(samples) < 4:

@@ -19,8 +19,8 @@ def environment() -> dict[str, Any]:
 
     Examples
     --------
-    >>> found = environment()
-    >>> found["cores"] >= 1, "clock_governor" in found, found["python"].count(".")
+    >>> told = environment()
+    >>> told["cores"] >= 1, "clock_governor" in told, told["python"].count(".")
     (True, True, 2)
     """
     return {

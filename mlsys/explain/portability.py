@@ -151,8 +151,8 @@ def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[Ported, ...]:
 
     Examples
     --------
-    >>> found = leave_one_out(published_points())
-    >>> any(one.refused for one in found), any(one.time_ms for one in found)
+    >>> points = leave_one_out(published_points())
+    >>> any(point.refused for point in points), any(point.time_ms for point in points)
     (True, True)
     """
     errors = []

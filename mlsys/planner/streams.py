@@ -170,8 +170,8 @@ def schedule_streams(
     >>> stem = Value("stem", "made", 1, producer=0, consumers=(1, 2))
     >>> left, right = (Value(f"branch {i}", "made", 1, producer=i, consumers=(3,)) for i in (1, 2))
     >>> graph = OperatorGraph("fork", (relu(9),) * 4, (stem, left, right, Value("end", "made", 1, producer=3)))
-    >>> found = schedule_streams(graph, Q_([1.0, 3.0, 2.0, 1.0], "ms"), streams=2)
-    >>> print(f"{found.makespan.to('ms'):.0f~P} instead of {found.work.to('ms'):.0f~P}", found.critical)
+    >>> schedule = schedule_streams(graph, Q_([1.0, 3.0, 2.0, 1.0], "ms"), streams=2)
+    >>> print(f"{schedule.makespan.to('ms'):.0f~P} instead of {schedule.work.to('ms'):.0f~P}", schedule.critical)
     5 ms instead of 7 ms (0, 1, 3)
     """
     graph = graph_of("schedule_streams", workload)

@@ -74,10 +74,10 @@ def sweep(
     Examples
     --------
     >>> spec = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[1, 32], precisions=["fp16", "fp8"])
-    >>> found = sweep(spec)
-    >>> [(row.device, row.bound_by) for row in found if row.batch == 32 and row.error is None]
+    >>> table = sweep(spec)
+    >>> [(row.device, row.bound_by) for row in table if row.batch == 32 and row.error is None]
     [('A100_80GB', 'compute'), ('T4', 'memory')]
-    >>> found.columns["error"][-1]
+    >>> table.columns["error"][-1]
     'NVIDIA T4 has no fp8 peak. It has: fp64, fp32, fp16, int8, int4'
     """
     if jobs is not None:

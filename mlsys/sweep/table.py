@@ -180,10 +180,10 @@ class SweepTable:
         Examples
         --------
         >>> from mlsys.sweep import SweepSpec, sweep
-        >>> found = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
-        >>> print(f"{found.quantity('bound_seconds')[0].to('ms'):.2f}")
+        >>> table = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
+        >>> print(f"{table.quantity('bound_seconds')[0].to('ms'):.2f}")
         1.05 ms
-        >>> [fact.name for fact in found.quantity("bound_seconds").facts][:1]
+        >>> [fact.name for fact in table.quantity("bound_seconds").facts][:1]
         ['A100_80GB/peaks/fp16/matrix/dense']
         """
         unit = next((column.unit for column in COLUMNS if column.name == name and column.type in (int, float)), None)

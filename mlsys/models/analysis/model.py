@@ -86,8 +86,8 @@ def analyse(
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import zoo
-    >>> found = analyse(Hardware.Cloud.A100, zoo.network("resnet50", batch=32, precision="fp16"))
-    >>> print(f"at least {found.bound.to('ms'):.2f}, held by {found.held_by}, {len(found.operators)} operators")
+    >>> answer = analyse(Hardware.Cloud.A100, zoo.network("resnet50", batch=32, precision="fp16"))
+    >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} operators")
     at least 1.05 ms, held by compute, 54 operators
     """
     if not isinstance(network, Network):

@@ -131,8 +131,8 @@ def architecture(
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import gemm
-    >>> found = architecture(Hardware.Generic.TPU, gemm(4096, 4096, 4096, "bf16"))
-    >>> print(f"{found.time.to('ms'):.2f}, {found.spent.to('mJ'):.0f}, bound by {found.bound_by}")
+    >>> result = architecture(Hardware.Generic.TPU, gemm(4096, 4096, 4096, "bf16"))
+    >>> print(f"{result.time.to('ms'):.2f}, {result.spent.to('mJ'):.0f}, bound by {result.bound_by}")
     3.05 ms, 66 mJ, bound by compute
     """
     how = mapping or Mapping()

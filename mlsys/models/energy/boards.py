@@ -117,8 +117,8 @@ def work_power(device: Device) -> WorkPower | None:
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> found = work_power(Hardware.Tiny.STM32H7A3)
-    >>> print(found.power, found.basis, "|", work_power(Hardware.Tiny.STM32F746).basis, work_power(Hardware.Cloud.A100))
+    >>> power = work_power(Hardware.Tiny.STM32H7A3)
+    >>> print(power.power, power.basis, "|", work_power(Hardware.Tiny.STM32F746).basis, work_power(Hardware.Cloud.A100))
     0.122 W recorded | class None
     """
     machine = view(device)
@@ -174,8 +174,8 @@ def inference_energy(
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> found = inference_energy(Hardware.Tiny.STM32H7A3, Q_(18.3, "ms"))
-    >>> print(f"{found.energy.to('mJ'):.3g}, of which at rest {found.static.to('mJ'):.3g}")
+    >>> energy = inference_energy(Hardware.Tiny.STM32H7A3, Q_(18.3, "ms"))
+    >>> print(f"{energy.energy.to('mJ'):.3g}, of which at rest {energy.static.to('mJ'):.3g}")
     2.23 mJ, of which at rest 0.677 mJ
     """
     seconds = checked_number("inference_energy", "time", time, positive("s"), {})

@@ -214,7 +214,7 @@ def choose_layouts(
     ...     values.append(Value(f"y{i}", "made", 12845056, shape, producer=i, consumers=users, output=i == 3))
     >>> chain = OperatorGraph("four convolutions", (conv2d(32, 64, 64, 56, 3),) * 4, tuple(values))
     >>> plan = choose_layouts(chain, Hardware.Cloud.A100)
-    >>> set(plan.layouts), [(one.value, one.after) for one in plan.transposes]
+    >>> set(plan.layouts), [(transpose.value, transpose.after) for transpose in plan.transposes]
     ({'NHWC'}, [('x', 'NHWC'), ('y3', 'NCHW')])
     >>> round((plan.uniform["NCHW"] / plan.moved).m_as(""), 6)
     4.0

@@ -43,8 +43,8 @@ def key_of(space: IterationSpace, capacities: Sequence[int], memories: Sequence[
     Examples
     --------
     >>> from mlsys.mapping import gemm_space
-    >>> one, same = gemm_space(4, 4, 4), gemm_space(4, 4, 4, name="another name")
-    >>> key_of(one, (64,), ("L1",), "traffic") == key_of(same, (64,), ("L1",), "traffic")
+    >>> space, same = gemm_space(4, 4, 4), gemm_space(4, 4, 4, name="another name")
+    >>> key_of(space, (64,), ("L1",), "traffic") == key_of(same, (64,), ("L1",), "traffic")
     True
     """
     operands = [[[axis.dims, axis.stride] for axis in operand.axes] for operand in space.operands]

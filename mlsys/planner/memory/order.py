@@ -83,8 +83,8 @@ def lean_order(workload: Workload | OperatorGraph, *, limit: int = 50_000, width
     >>> wide = [Value(f"wide {i}", "made", 9000, producer=i, consumers=(i + 2,)) for i in (0, 1)]
     >>> thin = [Value(f"thin {i}", "made", 1000, producer=i + 2, consumers=(4,)) for i in (0, 1)]
     >>> end = Value("end", "made", 1000, producer=4, output=True)
-    >>> found = lean_order(OperatorGraph("two branches", (relu(9),) * 5, (*wide, *thin, end)))
-    >>> found.before.magnitude, found.largest_live.magnitude, found.proved
+    >>> lean = lean_order(OperatorGraph("two branches", (relu(9),) * 5, (*wide, *thin, end)))
+    >>> lean.before.magnitude, lean.largest_live.magnitude, lean.proved
     (19000, 11000, True)
     """
     graph = graph_of("lean_order", workload)

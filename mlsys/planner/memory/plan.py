@@ -199,7 +199,7 @@ def plan_memory(
     >>> c = Value("c", "made", 8192, producer=2, consumers=(3,))
     >>> d = Value("d", "made", 8192, producer=3, output=True)
     >>> plan = plan_memory(OperatorGraph("residual", (relu(4096),) * 4, (a, b, c, d)))
-    >>> plan.peak == plan.lower_bound == 3 * Q_(8192, "byte"), [one.offset for one in plan.placements]
+    >>> plan.peak == plan.lower_bound == 3 * Q_(8192, "byte"), [buffer.offset for buffer in plan.placements]
     (True, [0, 8192, 16384, 8192])
     """
     return _planned(

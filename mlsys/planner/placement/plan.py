@@ -62,8 +62,8 @@ def plan(
     Examples
     --------
     >>> from mlsys.planner.placement import example
-    >>> found = plan(example())
-    >>> float(found.best.latency), float(found.best.energy), found.best.switches, found.optimal
+    >>> result = plan(example())
+    >>> float(result.best.latency), float(result.best.energy), result.best.switches, result.optimal
     (27.97, 32.18, 2, True)
     """
     checked_choice("plan", "goal", goal, get_args(Goal))

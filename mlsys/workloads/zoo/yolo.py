@@ -1,5 +1,6 @@
 """Detectors that look once: YOLOv5, YOLOv8 and YOLOX, in the sizes of their makers."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from mlsys.workloads.zoo.picture import Picture, Shape
@@ -16,6 +17,11 @@ DEEPEST = {"x": 1.33}
 CLASSES = 80
 # Bins that version 8 tells each side of a box by.
 BINS = 16
+
+
+def _scales(depth: float, width: float, widest: float = math.inf) -> tuple[Callable[[int], int], Callable[[int], int]]:
+    """Return what a size makes of the channels and of the repeats that are stated for all."""
+    return lambda channels: int(min(channels, widest) * width), lambda repeats: max(1, round(repeats * depth))
 
 
 def silu_conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> None:
@@ -92,14 +98,7 @@ def _up_and_down(
 
 def yolo_v5(net: Picture, size: str) -> None:
     """YOLOv5 release 6: three anchors a place, on grids of 8, 16 and 32 pixels."""
-    depth, width = DEEPEST.get(size, SIZES[size][0]), SIZES[size][1]
-
-    def wide(channels: int) -> int:
-        return int(channels * width)
-
-    def deep(repeats: int) -> int:
-        return max(1, round(repeats * depth))
-
+    wide, deep = _scales(DEEPEST.get(size, SIZES[size][0]), SIZES[size][1])
     silu_conv(net, "stem", wide(64), 6, 2, 2)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 6), (512, 9), (1024, 3)), start=2):
@@ -115,14 +114,7 @@ def yolo_v5(net: Picture, size: str) -> None:
 
 def yolo_v8(net: Picture, size: str) -> None:
     """YOLOv8: no anchors; boxes and classes have heads of their own, sides of boxes are told by bins."""
-    depth, width, widest = SIZES[size]
-
-    def wide(channels: int) -> int:
-        return int(min(channels, widest) * width)
-
-    def deep(repeats: int) -> int:
-        return max(1, round(repeats * depth))
-
+    wide, deep = _scales(*SIZES[size])
     silu_conv(net, "stem", wide(64), 3, 2)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 6), (512, 6), (1024, 3)), start=2):
@@ -153,14 +145,7 @@ def yolo_v8(net: Picture, size: str) -> None:
 
 def yolox(net: Picture, size: str) -> None:
     """YOLOX (Ge et al. 2021): each pixel is one anchor, boxes and classes have heads of their own."""
-    depth, width = DEEPEST.get(size, SIZES[size][0]), SIZES[size][1]
-
-    def wide(channels: int) -> int:
-        return int(channels * width)
-
-    def deep(repeats: int) -> int:
-        return max(1, round(repeats * depth))
-
+    wide, deep = _scales(DEEPEST.get(size, SIZES[size][0]), SIZES[size][1])
     net.shape = (4 * net.channels, net.shape[1] // 2, net.shape[2] // 2)  # every second pixel becomes a channel
     silu_conv(net, "stem", wide(64), 3)
     kept = []
