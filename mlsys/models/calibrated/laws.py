@@ -29,7 +29,9 @@ TILES = (
 )
 LARGEST_ALONE = 256 * 128
 SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
-ALL_TILES = np.array(TILES + SMALL_TILES, dtype=float)
+# Of kernels that say how small their blocks are, one more (cuDNN's scudnn_128x32).
+NARROW_TILE = (128, 32)
+ALL_TILES = np.array((*TILES, *SMALL_TILES, NARROW_TILE), dtype=float)
 AT_ONCE = 512  # products whose tiles are tried together: all at once would leave the processor's cache
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
@@ -74,6 +76,9 @@ FLAGGED, PLAIN_START, FENCED, STARTING_ANEW = (4.0, 3.0), 1.8e-6, 2.0, 0.5
 # Operations of the vector units that make a multiplier's operand of a weight stored narrower (shift, mask, convert,
 # scale), and rows of the output that a block computes from weights once made.
 UNPACKING, ROWS_UNPACKED_FOR = 2.0, 128.0
+# Part of a vector unit's rate in half precision that one block alone draws, of kernels that say how small their blocks
+# are: it waits for its own loads, and two of them take the time of one (P100, 16 to 56 blocks of cuDNN's; 0.4 to 0.6).
+ALONE_IN_HALF = 0.5
 # Units that do less each cycle are cores of a processor, whose products take narrow weights as they are.
 SMALLEST_MULTIPROCESSOR = 256.0
 # Cores below this clock, Hz, few on a chip, are microcontrollers'. What they issue for an operation besides the
@@ -239,6 +244,9 @@ def product_seconds(
         "chain": own["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
         "splits": own["splits"][here],
         "ramp": own["ramp"][here],
+        "block_rows": kernels["block_rows"][here],
+        "block_columns": kernels["block_columns"][here],
+        "alone": np.where((engines["bits"] == 16) & ~_on_matrix_units(engines), ALONE_IN_HALF, 1.0)[here],
     }  # fmt: skip
     pieces = [
         _at_best_tile({name: column[at : at + AT_ONCE] for name, column in columns.items()})
@@ -258,13 +266,18 @@ def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_],
     rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), tile_m)
     columns = np.where(fixed, array, tile_n)
     allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
+    own_blocks = products["block_rows"] > 0
+    allowed &= (tile_m >= products["block_rows"]) & (tile_n >= products["block_columns"])
+    allowed &= own_blocks | (tile_m != NARROW_TILE[0]) | (tile_n != NARROW_TILE[1])
     blocks = np.ceil(m / rows) * np.ceil(n / columns) * products["batch"]
     # Along the reduction a block is split as often as fills the units, or not at all.
-    fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, products["splits"])
+    most = np.where(own_blocks, 1.0, products["splits"])
+    fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, most)
+    part = np.where(own_blocks & (blocks <= units), products["alone"], 1.0)
     times, waits, chained = [], [], []
     for split in (np.ones_like(fill), fill):
         depth = products["tall"] / split
-        arithmetic = 2 * rows * columns * (depth + products["ramp"]) / products["rate"]
+        arithmetic = 2 * rows * columns * (depth + products["ramp"]) / (part * products["rate"])
         feeding = (rows + columns) * depth * products["width"] / products["supply"]
         linked = chain * depth
         busy = np.maximum(arithmetic, feeding)

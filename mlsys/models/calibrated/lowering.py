@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Work
+from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Kernel, Work
 from mlsys.workloads import Network
 
 # Products narrower than this in filters run like depthwise convolutions, on the vector units.
@@ -67,6 +67,8 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
                 np.where(product, a.copies, 1),
                 a.repeats * runs,
                 np.ones(len(a)),
+                np.zeros(len(a)),
+                np.zeros(len(a)),
             ],
             dtype=float,
         )
@@ -94,7 +96,7 @@ def messages(size: float, peers: int, count: float) -> Work:
     """Return ``count`` all-reduces of ``size`` bytes among ``peers``; none for a single engine."""
     if peers < 2:
         return Work(np.zeros((len(Work.FIELDS), 0)))
-    return Work(np.array([[COLLECTIVE, 0, size, 0, 1, 1, 1, 1, count, peers]], dtype=float).T)
+    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, count=count, peers=peers)])
 
 
 def side_by_side(engine: Snapshot, peers: float) -> Snapshot:

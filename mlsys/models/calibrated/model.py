@@ -157,7 +157,9 @@ class Stack:
         """
         lengths = [work.columns.shape[1] for _, work, _ in pairs]
         case = np.repeat(np.arange(len(pairs)), lengths)
-        columns = np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((10, 0))
+        columns = (
+            np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((len(Work.FIELDS), 0))
+        )
         machines = [one if isinstance(one, Snapshot) else snapshot(one) for one, _, _ in pairs]
         read: dict[tuple[int, frozenset[str]], list[float]] = {}
         rows = []

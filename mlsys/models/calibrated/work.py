@@ -39,6 +39,9 @@ class Kernel:
         Shape of the product, and how many of them.
     peers
         Machines in a collective.
+    block_rows, block_columns
+        Of the smallest block of the output that the kernel's library has, where its blocks sum all of it themselves;
+        0 where tiles of any size are taken, and sums are split.
     """
 
     kind: int
@@ -51,6 +54,8 @@ class Kernel:
     batch: float = 1.0
     count: float = 1.0
     peers: float = 1.0
+    block_rows: float = 0.0
+    block_columns: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,9 @@ class Work:
 
     columns: NDArray[np.float64] = field(repr=False)
 
-    FIELDS = ("kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "peers")
+    FIELDS = (
+        "kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "peers", "block_rows", "block_columns",
+    )  # fmt: skip
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
@@ -83,9 +90,11 @@ class Work:
                 kernel.k,
                 kernel.batch,
                 kernel.peers,
+                kernel.block_rows,
+                kernel.block_columns,
             )
             merged[key] = merged.get(key, 0.0) + kernel.count
-        rows = [(*key[:8], count, key[8]) for key, count in merged.items()]
+        rows = [(*key[:8], count, *key[8:]) for key, count in merged.items()]
         return cls(np.array(rows, dtype=float).reshape(len(rows), len(cls.FIELDS)).T)
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:

@@ -3,6 +3,9 @@
 A library picks one of a few algorithms. All of them are products of matrices, and differ in how many multiplications
 they need and in what they write to the main memory on the way: A. Lavin and S. Gray, Fast Algorithms for
 Convolutional Neural Networks, CVPR 2016, for Winograd's; S. Chetlur et al., cuDNN, arXiv:1410.0759, for the rest.
+
+cuDNN's own kernels come in a few sizes of blocks, each of which sums all channels by itself: profiles of cuDNN 8.9
+(NeuSight's data) name ``scudnn_128x32``, ``128x64`` and ``128x128``, and ``scudnn_winograd_128x128``.
 """
 
 from __future__ import annotations
@@ -17,10 +20,21 @@ from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import case_of, kind_of_software
 from mlsys.validation.cases.reading import Format, engine_for, number_format, numbers_in, twin_of
+from mlsys.validation.cases.software import CUDNN_6, cudnn_of
 from mlsys.validation.rows import Row
 
 __all__ = ["Convolution", "convolution", "quickest"]
 
+# Rows and columns of the smallest blocks of cuDNN's kernels. In half precision only wider ones fit what a P100 takes:
+# as long with 32 filters as with 64.
+BLOCK, FUSED_BLOCK, MATRIX_BLOCK, HALF_BLOCK, WIDE = (128, 32), (128, 128), (64, 64), (128, 64), (128, 128)
+# Channels that kernels of matrix units take at a time at each place of the filter, in bytes, and those of DP4A. A V100
+# does one channel, padded to 8 by DeepBench (conv_bench.cu), at 1.5 TFLOP/s where 32 of them reach 40.
+MATRIX_STEP, DP4A_STEP = 64, 16
+# Outputs and filters of the one tile of its kernels of DP4A, whatever they hold.
+INT8_TILE = 128
+# Instructions of half precision over half of those of FP32: what moves values about takes as many of both.
+HALF_STEPS = 1.2
 # Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
 CALLS = 16.0
 
@@ -94,6 +108,20 @@ class Convolution:
             k=volume / saving,
         )
 
+    def implicit(self, fmt: Format) -> Kernel:
+        """Return the product as cuDNN's implicit kernels do it, in blocks of their own and whole steps of channels."""
+        kernel = self.as_product(fmt)
+        step, block = 1, BLOCK
+        if fmt.computes == "int8":
+            kernel = replace(kernel, m=_whole(kernel.m, INT8_TILE), n=_whole(kernel.n, INT8_TILE))
+            step = DP4A_STEP
+        elif not fmt.vector_unit:
+            step, block = max(1, int(MATRIX_STEP / fmt.value)), MATRIX_BLOCK
+        elif _in_half(fmt):
+            block = WIDE if self.filters > HALF_BLOCK[1] else HALF_BLOCK
+        depth = _whole(self.channels, step) * self.tall * self.broad
+        return replace(kernel, k=depth, block_rows=block[0], block_columns=block[1])
+
     def fused(self, fmt: Format) -> list[Kernel]:
         """Return Winograd's F(2 × 2, 3 × 3) in one kernel, after one that transforms the filters.
 
@@ -111,6 +139,8 @@ class Convolution:
             m=128.0 * blocks,
             n=128.0 * math.ceil(self.filters / 32),
             k=self.channels,
+            block_rows=FUSED_BLOCK[0],
+            block_columns=FUSED_BLOCK[1],
         )
         return [Kernel(VECTOR, flops=0.0, moved=(9 + 16) * weights * fmt.value), product]
 
@@ -136,10 +166,23 @@ class Convolution:
 
     def algorithms(self, fmt: Format) -> dict[str, list[Kernel]]:
         """Return the algorithms that a library may take, by name; matrix units leave Winograd's nothing to save."""
-        found = {"product": [self.as_product(fmt)]}
-        if self.is_three_by_three and fmt.computes == "fp32" and fmt.vector_unit:
+        found = {"product": [self.implicit(fmt)]}
+        if self.is_three_by_three and fmt.vector_unit:
             found |= {"Winograd, fused": self.fused(fmt), "Winograd, apart": self.apart(fmt)}
-        return found
+        if not _in_half(fmt):
+            return found
+        return {
+            name: [replace(each, k=HALF_STEPS * each.k) if each.kind == MATMUL else each for each in kernels]
+            for name, kernels in found.items()
+        }
+
+
+def _whole(size: float, step: int) -> float:
+    return float(math.ceil(size / step) * step)
+
+
+def _in_half(fmt: Format) -> bool:
+    return fmt.vector_unit and fmt.computes == "fp16"
 
 
 # Rates that algorithms are compared at: those of a tuned library, not of any setting, so that a fit moves no choice.
@@ -158,6 +201,12 @@ def convolution(row: Row) -> Case:
     """Return the case of a convolution given as DeepBench writes it."""
     shape, fmt, software = Convolution.of(row.seq_or_shape), number_format(row.precision), kind_of_software(row)
     twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    if "cuDNN" in row.software and "pseudo" in row.precision:
+        # DeepBench asks cuDNN 6 to compute in the format of the values, half, whatever its sheet is called
+        # (code/nvidia/cudnn_helper.h, ConvolutionDescriptor): its P100 does 11 TFLOP/s so, of 9.3 in FP32.
+        fmt = replace(fmt, computes="fp16")
+    if cudnn_of(row.software, twin.id, fmt.computes) < CUDNN_6:
+        software = "cuDNN 5 library"
     if twin.kind == "GPU" and ("cuDNN" in row.software or software == "eager"):
         kernels = _of_cudnn(row.software, shape, fmt, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
     else:
@@ -172,20 +221,7 @@ def convolution(row: Row) -> Case:
 def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:
     """Return the kernels of the algorithm that is named, or of the quickest."""
     algorithms = shape.algorithms(fmt)
-    if fmt.computes == "int8":
-        return [_in_whole_tiles(shape, fmt)]
     named = "apart" if "WINOGRAD_NONFUSED" in software else "fused" if "WINOGRAD" in software else ""
     if f"Winograd, {named}" in algorithms:
         return algorithms[f"Winograd, {named}"]
     return algorithms["product"] if "LICIT_" in software else quickest(algorithms, engine)
-
-
-# Rows and columns of the one tile of cuDNN's 8-bit convolutions on DP4A, which multiplies four channels at a time.
-INT8_TILE, INT8_CHANNELS = 128, 4
-
-
-def _in_whole_tiles(shape: Convolution, fmt: Format) -> Kernel:
-    """Return an 8-bit convolution: whole tiles whatever they hold, and one channel at a time if not four by four."""
-    kernel = shape.as_product(fmt)
-    m, n = (math.ceil(size / INT8_TILE) * INT8_TILE for size in (kernel.m, kernel.n))
-    return replace(kernel, m=m, n=n, k=kernel.k * (INT8_CHANNELS if shape.channels % INT8_CHANNELS else 1))

@@ -90,6 +90,8 @@ def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_o
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if fmt.computes == "int8" and "cuBLAS" in row.software:
         engine = dot_product_engine(engine)
+    if fmt.computes == "fp16" and fmt.vector_unit:
+        engine = half_engine(engine)
     if share < 1:
         engine = engine.share(share, share)
     if row.metric == "achieved throughput":
@@ -130,6 +132,11 @@ def dot_product_engine(engine: Snapshot) -> Snapshot:
         bits=8.0,
         vector=lambda: 4 * engine.vector,
     ).designed()
+
+
+def half_engine(engine: Snapshot) -> Snapshot:
+    """Return the engine as one whose vector units do two operations in half precision for one of FP32."""
+    return engine.changed(vector=lambda: engine.matmul).designed()
 
 
 def kind_of_software(row: Row) -> str:
