@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsys.models.calibrated import MATMUL, Stack, bound
+from mlsys.models.calibrated import MATMUL, Parameters, Stack, Work, bound, kernel_times
+from mlsys.models.calibrated.library import fitted
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.convolutions import Convolution
 from mlsys.validation.cases.reading import number_format
@@ -20,16 +21,17 @@ SHAPE = "N={},C={},H={},W={},K={},R=3,S=3,pad_h=1,pad_w=1,stride_v=1,stride_h=1"
 def rows() -> list[Row]:
     """Return one row of each software and format of convolutions on GPUs."""
     by_software = {
-        (row.software, row.precision): row
+        (row.software, row.precision, row.device): row
         for row in shipped_rows()
         if row.workload.startswith("2D convolution") and "GPU" in row.device_class
     }
     return list(by_software.values())
 
 
-def case(rows: list[Row], words: str, shape: str, precision: str = "") -> Case:
+def case(rows: list[Row], words: str, shape: str, precision: str = "", device: str = "") -> Case:
     """Return the case of a shape in the first software whose name has the words."""
-    row = next(row for row in rows if words in row.software and precision in row.precision)
+    found = (row for row in rows if words in row.software and row.precision.startswith(precision))
+    row = next(row for row in found if device in row.device)
     return interpret(replace(row, seq_or_shape=shape))
 
 
@@ -73,12 +75,12 @@ def test_a_named_algorithm_is_the_one_that_runs(rows: list[Row]) -> None:
 
 def test_many_channels_are_transformed_apart_and_matrix_units_transform_nothing(rows: list[Row]) -> None:
     """cuDNN takes four kernels, and a quarter of the multiplications, for this shape on an A100 (NeuSight)."""
-    shape = SHAPE.format(64, 1082, 23, 23, 78)
-    direct = 64 * 23 * 23 * 1082 * 78 * 9
+    shape = SHAPE.format(64, 1088, 23, 23, 78)
+    direct = 64 * 23 * 23 * 1088 * 78 * 9
     assert multiplications(case(rows, "eager", shape)) < 0.35 * direct
-    assert multiplications(case(rows, "CUDA 9", shape, "tensor core")) == direct
+    assert multiplications(case(rows, "CUDA 9", shape, "fp16 inputs")) == direct
     strided = shape.replace("stride_v=1,stride_h=1", "stride_v=2,stride_h=2")
-    assert multiplications(case(rows, "eager", strided)) == pytest.approx(64 * 12 * 12 * 1082 * 78 * 9)
+    assert multiplications(case(rows, "eager", strided)) == pytest.approx(64 * 12 * 12 * 1088 * 78 * 9)
 
 
 def test_a_stated_rate_counts_the_sums_as_they_are_written(rows: list[Row]) -> None:
@@ -103,6 +105,72 @@ def test_eight_bits_fill_tiles_of_128_filters(rows: list[Row]) -> None:
     assert multiplications(few) == multiplications(many)
     single = case(rows, "CUDA 8", SHAPE.format(1, 1, 80, 350, 128), "int8")
     assert multiplications(single) == multiplications(case(rows, "CUDA 8", SHAPE.format(1, 4, 80, 350, 128), "int8"))
+
+
+DEEP = "N=32,C={},H=161,W=700,K={},R=5,S=20,pad_h=0,pad_w=0,stride_v=2,stride_h=2"
+
+
+def product_of(one: Case, parameters: Parameters | None = None) -> float:
+    """Return the seconds that the blocks of a case's longest product take, by default where no feed holds them."""
+    stack = Stack.of([(one.engine, one.work, one.stays)])
+    times = kernel_times(stack, (parameters or Parameters(reuse=30.0)).vectorised())
+    return float(times.working.max())
+
+
+def test_matrix_units_step_over_32_channels_at_a_time(rows: list[Row]) -> None:
+    """Channels that are not there cost as much: a V100 took 3,687 µs for one channel, as it would for 32."""
+    one, many = (case(rows, "CUDA 9", DEEP.format(channels, 64), "fp16 inputs") for channels in (1, 32))
+    assert multiplications(one) == multiplications(many)
+    measured = case(rows, "CUDA 9", DEEP.format(1, 32), "fp16 inputs")
+    assert 0.5 < product_of(measured, fitted()[measured.setting]) / 3687e-6 < 2
+    vectors = [multiplications(case(rows, "CUDA 9", DEEP.format(channels, 64), "fp32")) for channels in (1, 32)]
+    assert vectors[1] == 32 * vectors[0]
+
+
+def test_filters_that_no_block_is_as_narrow_as_cost_nothing(rows: list[Row]) -> None:
+    """NeuSight's profiles name blocks of 32 filters for FP32; kernels of a V100's matrix units have 64 at least."""
+    for words, precision, narrow in (("algo IMPLICIT_PRECOMP_GEMM", "fp32", 32), ("CUDA 9", "fp16 inputs", 64)):
+        few, full, more = (
+            product_of(case(rows, words, DEEP.format(32, filters), precision))
+            for filters in (narrow // 2, narrow, 2 * narrow)
+        )
+        assert few == pytest.approx(full)
+        assert more > 1.5 * full
+
+
+def test_a_block_sums_all_channels_itself(rows: list[Row]) -> None:
+    """However few the blocks, none gets another unit's help: a unit's rate is a bound on each of them."""
+    one = case(rows, "algo IMPLICIT_PRECOMP_GEMM", "N=1,C=4096,H=8,W=16,K=32,R=1,S=1,pad_h=0,pad_w=0")
+    alone = 2 * 128 * 32 * 4096 / (one.engine.matmul / one.engine.units)
+    assert product_of(one) >= alone
+    free = np.array(one.work.columns)
+    free[one.work.FIELDS.index("block_rows")] = 0
+    assert product_of(replace(one, work=Work(free))) < alone
+
+
+def test_a_p100_computes_in_half_what_deepbench_calls_pseudo(rows: list[Row]) -> None:
+    """Its sheet has 11.0 TFLOP/s for this layer, of 9.3 in FP32: 150 µs. cuDNN 6 is asked for CUDNN_DATA_HALF."""
+    shape = "N=16,C=256,H=56,W=56,K=64,R=1,S=1,pad_h=0,pad_w=0,stride_v=1,stride_h=1"
+    half, whole = (case(rows, "CUDA 8", shape, precision, "P100") for precision in ("pseudo", "fp32"))
+    arithmetic, _ = bound(Stack.of([(half.engine, half.work, half.stays)]))
+    assert arithmetic[0] < 150e-6
+    assert 0.5 < product_of(half) / product_of(whole) < 1
+
+
+def test_one_block_of_half_precision_alone_takes_as_long_as_two(rows: list[Row]) -> None:
+    """On a P100 sums of 1,024 to 2,048 channels take about 0.23 µs a channel, with 16, 28 and with 98 blocks."""
+    layer = "N={},C=512,H=8,W=16,K=128,R=1,S=1,pad_h=0,pad_w=0"
+    few, units, twice = (product_of(case(rows, "CUDA 8", layer.format(blocks), "pseudo")) for blocks in (16, 56, 112))
+    assert few == pytest.approx(units) == pytest.approx(twice)
+
+
+def test_cudnn_5_is_told_apart_from_its_successors(rows: list[Row]) -> None:
+    """DeepBench's sheets "Specs" name it for both TITAN X and the M40; 8-bit convolutions came with cuDNN 6."""
+    settings = {
+        (interpret(row).twin, row.precision[:4]): interpret(row).setting for row in rows if "cuDNN" in row.software
+    }
+    old = {key for key, setting in settings.items() if setting.startswith("cuDNN 5")}
+    assert old == {("TITAN_X_Maxwell", "fp32"), ("TITAN_X_Pascal", "fp32"), ("M40", "fp32")}
 
 
 def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:
