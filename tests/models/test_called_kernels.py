@@ -22,7 +22,7 @@ PLAIN = Parameters(bandwidth=0.75, launch=3e-5)
 
 
 def seconds(moved: float, parameters: Parameters = PLAIN, called: float = CALLED) -> float:
-    kernel = Kernel(VECTOR, flops=1.0, moved=moved, k=called)
+    kernel = Kernel(VECTOR, flops=1.0, moved=moved, peers=called)
     return float(calibrated_times(Stack.of([(T4, Work.of([kernel]), False)]), parameters.vectorised())[0])
 
 

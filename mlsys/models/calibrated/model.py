@@ -12,12 +12,12 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 - weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
   their transfer;
 - a microcontroller widens bytes to 16 bits and loads them one instruction after the other;
-- element-wise work takes ``flops / (compute · V)`` on the vector units; the second half of a call that is timed
-  alone passes beside it;
+- element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop`` round a ring, in one of two protocols,
   or one shot where a program has its own;
-- the longest of these, plus ``launch``, is the kernel's time; kernels follow one another.
+- the longest of these, plus ``launch``, is the kernel's time; kernels follow one another; of a call that is timed
+  alone the second half of ``launch`` passes beside the kernel.
 
 The words in italics of the parameters table are fitted once for each kind of software on each class
 of machine; P, B, C, U, V and L are the twin's.
@@ -341,9 +341,9 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     if here.any():
         working[here] = message_seconds(kernels, engines, own, here)
         moving[here] = 0.0
-    alone = kernels["kind"] == VECTOR
-    launch = np.where(alone & (kernels["k"] == QUEUED), np.minimum(own["launch"], START), own["launch"])
-    called = alone & (kernels["k"] == CALLED)
+    alone = np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["peers"])
+    launch = np.where(alone == QUEUED, np.minimum(own["launch"], START), own["launch"])
+    called = alone == CALLED
     if called.any():
         rest = np.maximum(BEFORE_A_KERNEL * launch, launch - np.maximum(working, moving))
         launch = np.where(called, rest, launch)

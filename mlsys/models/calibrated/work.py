@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
 # Which collective, in the column ``k``; a ring's is NCCL's all-reduce, which has no other way.
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
-# Of element-wise work, in the same column: one call from Python between two events of the machine. The first event is
+# Of other kernels, in the column ``peers``: one call from Python between two events of the machine. The first event is
 # over when the call begins, and the second is recorded when it returns; the kernel starts in between. Calls that queue
 # before a machine wait for one another, not for the host.
 CALLED, QUEUED = 2, 3
@@ -27,8 +27,7 @@ class Kernel:
         ``MATMUL`` (also convolutions, as the product they are lowered to), ``VECTOR``
         (element-wise work, reductions, copies, depthwise convolutions),
         ``ATTENTION`` (fused: ``m`` queries, ``n`` keys, heads of width ``k``, ``batch`` of
-        them) or ``COLLECTIVE`` (``k`` says which; an all-reduce by default). ``VECTOR`` with ``CALLED``
-        or ``QUEUED`` in ``k`` is one call timed alone, or after others.
+        them) or ``COLLECTIVE`` (``k`` says which; an all-reduce by default).
     flops
         FLOP of one launch.
     moved
@@ -38,7 +37,7 @@ class Kernel:
     m, n, k, batch
         Shape of the product, and how many of them.
     peers
-        Machines in a collective.
+        Machines in a collective; else ``CALLED`` or ``QUEUED`` of one call timed alone, or after others.
     block_rows, block_columns
         Of the smallest block of the output that the kernel's library has, where its blocks sum all of it themselves;
         0 where tiles of any size are taken, and sums are split.
