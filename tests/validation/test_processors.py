@@ -130,6 +130,38 @@ def test_rockchips_first_neural_processors_are_told_from_the_second() -> None:
     }
 
 
+def test_winograd_in_bytes_is_for_cores_without_their_dot_product() -> None:
+    """VGG-16, all 3 x 3, gains by it over MobileNet, which has none: ncnn's own times of bytes, one thread."""
+    rows = [row for row in shipped_rows() if row.precision == "int8" and "CPU 1 thread" in row.workload]
+    measured = {(row.device, row.model): row.value for row in rows if "ncnn" in row.software}
+    ratio = {
+        device: measured[device, "VGG-16"] / measured[device, "SqueezeNet 1.1"]
+        for device, model in measured
+        if model == "VGG-16" and (device, "SqueezeNet 1.1") in measured
+    }
+    counted = {}
+    for row in rows:
+        if "ncnn" in row.software and row.model == "VGG-16":
+            work = interpret(row).work
+            counted[row.device] = (work["m"] * work["n"] * work["k"] * work["count"]).sum()
+    fewest = min(counted.values())
+    without = [device for device in ratio if counted[device] == fewest]
+    direct = [device for device in ratio if counted[device] > 1.5 * fewest]
+    assert len(direct) >= 3 and without, (ratio, counted)
+    assert median(ratio[device] for device in without) < median(ratio[device] for device in direct)
+
+
+def test_cores_are_related_by_their_kind_whoever_makes_the_chip() -> None:
+    related: dict[str, set[str]] = {}
+    for twin in ("RaspberryPi3", "RK3568_CPU", "RK3588_CPU", "Snapdragon765G_CPU", "Kirin970_CPU", "RaspberryPi4"):
+        related.setdefault(levels_of("ncnn network on CPU", twin)["family"], set()).add(twin)
+    assert sorted(map(sorted, related.values())) == [
+        ["Kirin970_CPU", "RaspberryPi4"],  # A73 and A72
+        ["RK3568_CPU", "RaspberryPi3"],  # A55 and A53
+        ["RK3588_CPU", "Snapdragon765G_CPU"],  # A76, beside A55 that do not count
+    ]
+
+
 def test_a_board_is_estimated_by_what_was_measured_on_such_boards() -> None:
     """Where all published networks of a system ran on its processor, or all on its GPU, so does the estimate."""
     measured: dict[str, set[str]] = {}
@@ -151,7 +183,8 @@ def test_x86_does_two_products_of_integers_a_lane_whatever_its_peak_says() -> No
         if "ncnn" in row.software and row.precision == "int8" and "CPU 1 thread" in row.workload
     }
     assert cases["AMD EPYC 9V45"].matmul == pytest.approx(4.5e9 * 2 * 16 * 2 * 2, rel=1e-3)
-    assert cases["AMD EPYC 7742"].matmul == pytest.approx(3.4e9 * 2 * 8 * 2 * 2, rel=1e-3)  # no unit for bytes at all
+    # Without VNNI a second instruction adds.
+    assert cases["AMD EPYC 7742"].matmul == pytest.approx(3.4e9 * 2 * 8 * 2, rel=1e-3)
     cobalt = view(Hardware["Cobalt100"], "int8")
     arm = next(engine for device, engine in cases.items() if "Cobalt" in device)
     assert arm.matmul == pytest.approx(cobalt.require("rate") / cobalt.require("units"), rel=1e-3)

@@ -140,9 +140,27 @@ def pool_of(setting: str) -> str:
 _PHONES = r"Snapdragon\d|Apple_A\d|Kirin|Dimensity"
 
 
+# Cores of Arm, whoever makes the chip, by how they feed their vector units: in order, where a load holds up what
+# follows; out of order with one multiply-add of 128 bits a cycle; out of order with two or more (Armv8.2 and after).
+_CORE = r"Cortex-[AX]\d+|Neoverse|Kryo|Oryon|FTC\d+|TaiShan|Carmel|Firestorm|Apple M\d"
+_IN_ORDER, _NARROW = (
+    {"Cortex-A7", "Cortex-A53", "Cortex-A55"},
+    {"Cortex-A57", "Cortex-A72", "Cortex-A73", "Kryo", "FTC663"},
+)
+
+
+def _kind_of_core(architecture: str) -> str:
+    """Return what kind of Arm's cores an architecture names first; empty if none."""
+    named = re.search(_CORE, architecture)
+    if not named:
+        return ""
+    core = named.group()
+    return "Arm in order" if core in _IN_ORDER else f"Arm out of order{'' if core in _NARROW else ', two a cycle'}"
+
+
 @lru_cache(maxsize=512)
 def _family(device: str) -> str:
-    """Return maker and architecture of a twin, without what sets members of a family apart."""
+    """Return maker and architecture of a twin, without what sets its members apart; of Arm's cores, their kind."""
     from mlsys.errors import UnknownNameError
     from mlsys.hardware import Hardware
 
@@ -150,6 +168,9 @@ def _family(device: str) -> str:
         twin = Hardware[device]
     except UnknownNameError:
         return ""
+    core = _kind_of_core(twin.architecture) if twin.kind in ("CPU", "SoC") else ""
+    if core:
+        return core
     plain = twin.architecture.replace("Arm Cortex", "Cortex").replace("Apple ", "Apple")
     where = " in a phone" if twin.kind == "NPU" and re.match(_PHONES, twin.id) else ""
     return f"{twin.vendor} {re.sub(r'[ ,(].*', '', plain)}{where}"

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one
 from mlsys.models.calibrated.lowering import (
@@ -29,7 +30,18 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
-from mlsys.validation.cases.threads import SERIAL, beside_gpu, joining, on_threads, rented, threads_of, widened
+from mlsys.validation.cases.threads import (
+    NCNN_CLOCK,
+    SERIAL,
+    beside_gpu,
+    clocked,
+    integer_winograd,
+    joining,
+    on_threads,
+    rented,
+    threads_of,
+    widened,
+)
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
 
@@ -135,6 +147,8 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if twin.kind == "CPU" and share == 1:
         share = rented(row, engine.units)
+    if "ncnn" in row.software and on_cpu and twin.id in NCNN_CLOCK:
+        engine = clocked(engine, NCNN_CLOCK[twin.id])
     if re.search("ncnn|TFLite", row.software) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
     if share < 1:
@@ -190,9 +204,11 @@ def inference(row: Row) -> Case:
     batch = _batch(row, kind)
     software = settled(row)
     winograd = 1.0
-    if "ncnn" in row.software and fmt.computes != "int8":
+    if "ncnn" in row.software:
         # On processors its transforms are cheap beside the products, and it takes larger tiles.
-        winograd = LARGER_WINOGRAD if kind == "CPU" else WINOGRAD_SAVING
+        winograd = WINOGRAD_SAVING
+        if kind == "CPU":
+            winograd = integer_winograd(engine, Hardware[twin]) if fmt.computes == "int8" else LARGER_WINOGRAD
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
@@ -269,11 +285,13 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
     compiler makes them all, save where 32 bits mean other units.
     """
     words = ""
-    if kind != "GPU":
+    alone = software in ("ncnn", "mobile runtime") and threads_of(row) == 1
+    # Bytes of TensorFlow Lite were measured on two boards, once each: too few to tell them from FP32 on the others.
+    if kind != "GPU" and (software != "mobile runtime" or alone):
         words = {"int8": " int8", "int16": " int16"}.get(fmt.computes, "")
     elif software == "Paddle TensorRT" and fmt.value > 2:
         words = " fp32"
-    if software in ("ncnn", "mobile runtime") and threads_of(row) == 1:
+    if alone:
         words += " 1 thread"
     if software == "RKNN" and re.search(FIRST_RKNPU, row.device):
         words += " first"

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.provenance import as_recorded, comparing
 from mlsys.validation.rows import Row
 
@@ -57,8 +58,26 @@ def rented(row: Row, cores: float) -> float:
     return min(1.0, 2 * int(named.group(1)) / cores) if named else 1.0
 
 
-# Multiplications of 16 bits that x86 does in the time of one of 32 in floating point.
-HALVES = 2.0
+# The clock of all cores where it is not the one on record, as the heading of ncnn's section has it (benchmark/README.md
+# @a4d2ea1: "Raspberry Pi 4 ... (1.8GHz x 4)", which newer boards reach, and "FT-2000/4 (FTC663 ... 2.2GHz x 4)").
+NCNN_CLOCK = {"RaspberryPi4": 1.8e9, "FT2000_4": 2.2e9}
+
+
+def clocked(engine: Snapshot, clock: float) -> Snapshot:
+    """Return a processor at another clock than the one on record; its memory keeps its rate."""
+    with as_recorded():  # rates go with the clock that they are on record at
+        ratio = clock / engine.clock
+    return engine.changed(
+        matmul=lambda: engine.matmul * ratio,
+        vector=lambda: engine.vector * ratio,
+        cache_bandwidth=lambda: engine.cache_bandwidth * ratio,
+        clock=clock,
+    )
+
+
+# Multiplications of 16 bits that x86 does in the time of one of 32 in floating point: two in a lane by VPDPWSSD, which
+# adds as well; without VNNI VPMADDWD does them and VPADDD adds, two instructions in the time of two.
+HALVES, HALVES_WITHOUT_VNNI = 2.0, 1.0
 
 
 def widened(engine: Snapshot, twin: Device) -> Snapshot:
@@ -66,7 +85,7 @@ def widened(engine: Snapshot, twin: Device) -> Snapshot:
 
     VPMADDWD, and VPDPWSSD where there is VNNI, do two products for each lane of 32 bits; those of 8 bits
     (VPDPBUSD) stand only in its matrix products and recurrent layers (Tencent/ncnn, src/layer/x86,
-    convolution_packed_int8.h and convolution_3x3_winograd_int8.h@a4d2ea1).
+    convolution_packed_int8.h and convolution_3x3_winograd_int8.h@a4d2ea1). Processors with VNNI have a peak in bytes.
 
     Parameters
     ----------
@@ -77,7 +96,31 @@ def widened(engine: Snapshot, twin: Device) -> Snapshot:
     """
     if twin.vendor not in ("Intel", "AMD"):
         return engine
-    return engine.changed(matmul=lambda: HALVES * engine.vector).designed()
+    halves = HALVES if twin.has_peak("int8") else HALVES_WITHOUT_VNNI
+    return engine.changed(matmul=lambda: halves * engine.vector).designed()
+
+
+# Times the rate of FP32 at which cores with a dot product of bytes multiply them, at least.
+DOT_PRODUCT = 3.0
+
+
+def integer_winograd(engine: Snapshot, twin: Device) -> float:
+    """Return how many times fewer multiplications of bytes Winograd's algorithm is worth to ncnn, 1 for none.
+
+    Its transforms leave numbers of 16 bits. On x86 all of ncnn's integer convolutions multiply those; on Arm they have
+    the lanes of FP32, and a dot product of bytes is as fast without (Tencent/ncnn, src/layer/arm/convolution_arm.cpp
+    @0043a53: ``winograd43`` where the processor lacks ``asimddp``, or from 256 channels on).
+
+    Parameters
+    ----------
+    engine
+        In 8-bit integers, as :func:`widened` returns it, of ``twin``.
+    """
+    if twin.vendor in ("Intel", "AMD"):
+        return LARGER_WINOGRAD
+    with as_recorded():
+        times = engine.matmul / engine.vector
+    return 1.0 if times > DOT_PRODUCT else max(1.0, LARGER_WINOGRAD / times)
 
 
 def clock_ratio(twin: Device, used: float) -> float:
