@@ -68,11 +68,14 @@ DECODE = {
 # Only sweeps of products tell how one kernel splits and chains its sums; elsewhere they are a library's best.
 WHOLE = {name: replace(PRIORS[name], centre=getattr(Parameters(), name)) for name in ("splits", "chain")}
 
+UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of SmoothQuant gives no sum to two blocks")}
+
 
 def _priors(setting: str) -> list[Prior]:
     """Return the priors of a setting, in the order of the parameters."""
     own = PRIORS | ({"launch": TRAINING_LAUNCH} if setting.endswith(" training on GPU") else {})
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
+    own |= UNSPLIT if "w8a8" in setting else {}
     own |= DECODE if re.search(r" llm decode on GPU$|^HPU graphs", setting) else {}
     return [own[name] for name in Parameters.names()]
 

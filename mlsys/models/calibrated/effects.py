@@ -70,7 +70,7 @@ POOLS: dict[str, Pool] = {
     ),
     "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION)),
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
-    "eager products": Pool(r"^eager( ROCm| batched)? gemm on ", _MACHINE, _SHAPE),
+    "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     # Which algorithm runs is a jump from shape to shape: the other curves carried what one library did to the next.
     "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, ("depth", "waves", "launch")),

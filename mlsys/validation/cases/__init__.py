@@ -18,6 +18,7 @@ from mlsys.validation.cases import (
     language,
     microcontrollers,
     networks,
+    products,
     training,
     transfers,
 )
@@ -53,7 +54,7 @@ _METRICS: tuple[tuple[str, str, Reader], ...] = (
 # The first pattern found in the workload's name decides.
 _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"GPT-3 layer operator", "", kernels.layer_of_gpt3),
-    (r"^GEMM", "gemm", kernels.gemm_kernel),
+    (r"^GEMM", "gemm", products.gemm_kernel),
     (r"^2D convolution", "convolution", convolutions.convolution),
     (r"^(softmax|layernorm)", "", kernels.reduction),
     (r"^GELU", "gelu", kernels.element_wise),

@@ -1,8 +1,7 @@
-"""Single kernels: products, convolutions, reductions, element-wise work, attention, recurrences."""
+"""Single kernels: reductions, element-wise work, attention, recurrences."""
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 
@@ -21,7 +20,7 @@ from mlsys.validation.cases.reading import (
     twin_of,
     whole_number,
 )
-from mlsys.validation.cases.software import cuda_of, serving_stack
+from mlsys.validation.cases.software import cuda_of
 from mlsys.validation.rows import Row
 from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 
@@ -60,7 +59,7 @@ def vector(
 ABOUT_A_FUNCTION, ABOUT_A_NORM = 0.25, 0.85
 
 
-def _queued(row: Row) -> bool:
+def queued(row: Row) -> bool:
     """Tell whether calls queue before the machine and its caches are cleared in between: `triton.testing.do_bench`."""
     return "do_bench" in row.note
 
@@ -78,7 +77,7 @@ def _called(row: Row, kind: str, kernel: Kernel) -> tuple[str, Work]:
         return software, Work.of([kernel])
     if "LLMCompass" in row.source:
         return ("eager" if kind == "softmax" else "compiled"), Work.of([kernel])
-    if _queued(row):
+    if queued(row):
         return software, Work.of([replace(kernel, peers=QUEUED)])
     about = ABOUT_A_NORM if kind == "layer norm" else 0.0 if "tanh" in row.workload else ABOUT_A_FUNCTION
     return software, Work.of([replace(kernel, peers=CALLED), Kernel(VECTOR, flops=0.0, moved=0.0, count=about)])
@@ -108,8 +107,8 @@ def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_o
 
 def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
     """Return the setting: matrix and vector units run different kernels, and ROCm is not CUDA."""
-    if software in ("eager", "compiled") and twin.vendor == "AMD":
-        software += " ROCm"
+    if software in ("eager", "eager batched", "compiled") and twin.vendor == "AMD":
+        software = re.sub(r"^\w+", r"\g<0> ROCm", software)
     if kind in CALLS and twin.kind == "GPU" and not software.endswith("library"):
         # a loop over memory each, called alike; but what ROCm compiles, and its softmax, run at rates of their own
         alike = software != "compiled ROCm" and (software, kind) != ("eager ROCm", "softmax")
@@ -148,130 +147,15 @@ def kind_of_software(row: Row) -> str:
     return "gemmlowp" if "gemmlowp" in row.software else "library"
 
 
-def gemm_kernel(row: Row) -> Case:
-    """Return the case of a matrix product given by M, N and K.
-
-    A stack that serves language models quantises the activations inside the time: one pass
-    that reads 16-bit values and writes narrow ones.
-    """
-    shape = numbers_in(row.seq_or_shape)
-    if not {"M", "N", "K"} <= shape.keys():
-        raise Inexpressible("shape of the product not stated")
-    fmt = number_format(row.precision)
-    batch = batch_of(row, 1)
-    m, n, k = shape["M"], shape["N"], shape["K"]
-    stack = serving_stack(row.software)
-    if not stack:
-        kernels = [_tiled(row, product(m, n, k, fmt, batch))]
-        by_python = "PyTorch" in row.software and "ROCm" not in row.software
-        if by_python and "LLMCompass" not in row.source:
-            kernels = [replace(kernels[0], peers=QUEUED if _queued(row) else CALLED)]
-        if by_python and "batched" not in row.workload and not _queued(row):
-            kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
-        software = kind_of_software(row)
-        if software == "eager" and "batched" in row.workload and "ROCm" not in row.software:
-            software = "eager batched"  # another call, with kernels of its own
-        if _cuda(row) < CUDA_8:
-            software = "CUDA 7 library"  # each call takes some 80 µs longer
-        return replace(case_of(row, "gemm", software, Work.of(kernels), fmt), stays=not _queued(row))
-    narrow = fmt.computes in ("fp8", "int8", "fp4")
-    kernel = product(m, n, k, fmt, batch, weights=True)
-    if narrow:  # the product itself gives 16-bit values
-        kernel = replace(kernel, moved=kernel.moved + batch * m * n * (2 - fmt.value))
-    kernels = [kernel]
-    if narrow:
-        kernels.insert(0, Kernel(VECTOR, flops=4.0 * m * k, moved=m * k * _quantising(row, stack, fmt)))
-    scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
-    if "block" in row.precision:
-        scheme += f" blocks{_generation(row, stack)}"
-    if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
-        stack = "vLLM 0.14" if "0.14" in row.software else stack
-    setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
-    case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
-    return replace(case, stays=_copies(row, stack, case))
-
-
-def _quantising(row: Row, stack: str, fmt: Format) -> float:
-    """Return the bytes that quantising one activation moves: a 16-bit value is read and a narrow one written.
-
-    TensorRT-LLM finds one scale of FP8 for all activations, which it reads once more for their largest value. vLLM
-    0.14 takes a step after the other of PyTorch's: absolute values (4 bytes), their largest (2), in FP32 (6) times a
-    scale (8), clamped (8) and converted (5); in blocks conversion and scale are one step (6), as the
-    ``forward_native`` of its ``input_quant_fp8.py`` has it.
-    """
-    if row.precision.startswith("fp8"):
-        blocks = "block" in row.precision
-        if "vLLM 0.14" in row.software:
-            return 4 + 2 + (6 if blocks else 6 + 8) + 8 + 5
-        if stack == "TensorRT-LLM" and not blocks:
-            return 2 + 2 + fmt.value
-    return 2 + fmt.value
-
-
-def _copies(row: Row, stack: str, case: Case) -> float:
-    """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
-
-    TensorRT-LLM: as many as fill the cache, at most five, and one of SmoothQuant, by its times; vLLM: one of blocks
-    and of FP4; else six.
-    """
-    if stack == "TensorRT-LLM":
-        if row.precision.startswith("w8a8"):
-            return 1.0
-        return min(5.0, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
-    return 1.0 if stack == "vLLM" and ("block" in row.precision or "fp4" in row.precision) else 6.0
-
-
-# Rows and columns of the one tile that cuBLAS has for batched products of FP32 on the vector units of Ampere and after:
-# an A100's rows follow it within 3 %, where a menu of smaller tiles is 16 % off. Older machines have smaller ones.
-BATCHED_TILE = 128.0
-_ONE_TILE = ("Ampere", "Ada", "Hopper", "Blackwell")
-# How many times as long a step takes whose rows lie so far apart that addresses are waited for: a P100 falls from 9 to
-# between 2.1 and 3.2 TFLOP/s where rows are longer than 15,700 values.
-FAR_ROWS = 3.5
-# Byte that the first translation buffer of a P100 reaches (Z. Jia et al., arXiv:1804.06826, recalled), and rows of both
-# operands that two blocks of a unit read at a time.
-REACHED, ROWS_READ = 32e6, 512.0
 CUDA_8, CUDA_9 = 8.0, 9.0
 # Columns of the narrowest tile of FP32 that cuBLAS 7.5 takes, and cuBLAS 8 for products of at most ``NARROW`` columns:
 # on one M40 16 and 32 columns take the same 540 µs, and on one P100 16 take 109 µs where 32 take 37.
 NARROWEST_TILE, NARROW = 64.0, 16.0
 
 
-def _cuda(row: Row) -> float:
+def cuda_version(row: Row) -> float:
+    """Return the version of CUDA whose libraries ran a row, or infinity where it is not known."""
     return cuda_of(row.software, twin_of(row.device, cpu="CPU" in row.device)[0].id)
-
-
-def _far_rows(twin: Device, kernel: Kernel) -> bool:
-    """Tell whether the rows of a layer's operands in FP32, as long as its sums, lie too far apart for a machine."""
-    return twin.architecture.startswith("Pascal") and ROWS_READ * 4 * kernel.k > REACHED
-
-
-def _tiled(row: Row, kernel: Kernel) -> Kernel:
-    """Return a product as cuBLAS runs it: where no tile is as small, it fills the rest of one with nothing."""
-    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
-    cuda = _cuda(row)
-    if number_format(row.precision).computes == "fp32" and cuda < CUDA_9:
-        if cuda < CUDA_8:
-            return replace(kernel, m=max(kernel.m, NARROWEST_TILE), n=max(kernel.n, NARROWEST_TILE))
-        return replace(kernel, n=max(kernel.n, NARROWEST_TILE)) if kernel.n <= NARROW else kernel
-    if "nn.Linear" in row.software and _far_rows(twin, kernel):
-        return replace(kernel, k=FAR_ROWS * kernel.k)
-    alone = kernel.batch <= 1 or "batched" not in row.workload or "torch" not in row.software
-    if alone or number_format(row.precision).computes != "fp32" or not twin.architecture.startswith(_ONE_TILE):
-        return kernel
-    m, n = (math.ceil(size / BATCHED_TILE) * BATCHED_TILE for size in (kernel.m, kernel.n))
-    return replace(kernel, m=m, n=n)
-
-
-# Stacks whose products of blocks, each with a scale of its own, are other kernels on Blackwell: there the matrix units
-# take the scales, where Hopper's kernels multiply each part of a sum on the vector units. Of vLLM there is one sweep.
-_SCALED_BY_UNITS = ("SGLang", "TensorRT-LLM")
-
-
-def _generation(row: Row, stack: str) -> str:
-    """Return the generation of a machine whose kernels for blocks of one scale are its own, or an empty string."""
-    twin, _ = twin_of(row.device)
-    return " Blackwell" if stack in _SCALED_BY_UNITS and twin.architecture.startswith("Blackwell") else ""
 
 
 def reduction(row: Row) -> Case:
@@ -285,7 +169,7 @@ def reduction(row: Row) -> Case:
     elements = s["M"] * s["N"]
     reads = _passes(row, kind, s["N"], fmt)
     software, work = _called(row, kind, vector(elements, operations, fmt, reads))
-    return replace(case_of(row, kind, software, work, fmt, elements), stays=not _queued(row))
+    return replace(case_of(row, kind, software, work, fmt, elements), stays=not queued(row))
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
@@ -323,7 +207,7 @@ def element_wise(row: Row) -> Case:
     fmt = number_format(row.precision)
     kind, operations = next(entry for word, entry in ELEMENT_WISE.items() if word in row.workload)
     software, work = _called(row, kind, vector(elements, operations, fmt))
-    return replace(case_of(row, kind, software, work, fmt, elements), stays=not _queued(row))
+    return replace(case_of(row, kind, software, work, fmt, elements), stays=not queued(row))
 
 
 # Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in
@@ -349,7 +233,7 @@ def recurrence(row: Row) -> Case:
     fmt = number_format(row.precision)
     hidden, batch, steps = s["hidden"], s["batch"], s["timesteps"]
     step = product(gates * hidden, batch, hidden, fmt, count=steps, weights=True)
-    old = _cuda(row) < CUDA_9
+    old = cuda_version(row) < CUDA_9
     if old:
         step = replace(step, n=max(batch, NARROWEST_TILE))
     if "pseudo" in row.precision:

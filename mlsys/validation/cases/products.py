@@ -1,0 +1,241 @@
+"""Matrix products: by libraries called one by one, from PyTorch, and in stacks that serve language models."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+from mlsys.hardware import Device
+from mlsys.hardware.view import view
+from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
+from mlsys.provenance import comparing
+from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.kernels import (
+    CUDA_8,
+    CUDA_9,
+    NARROW,
+    NARROWEST_TILE,
+    case_of,
+    cuda_version,
+    kind_of_software,
+    product,
+    queued,
+)
+from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers_in, twin_of
+from mlsys.validation.cases.software import serving_stack
+from mlsys.validation.rows import Row
+
+# Rows and columns of the one tile that cuBLAS has for batched products of FP32 on the vector units of Ampere and after:
+# an A100's rows follow it within 3 %, where a menu of smaller tiles is 16 % off. Older machines have smaller ones.
+BATCHED_TILE = 128.0
+_ONE_TILE = ("Ampere", "Ada", "Hopper", "Blackwell")
+# How many times as long a step takes whose rows lie so far apart that addresses are waited for: a P100 falls from 7.3
+# TFLOP/s of its other layers to between 2.1 and 3.2 where rows are longer than 15,700 values.
+FAR_ROWS = 2.8
+# Byte that the first translation buffer of a P100 reaches (Z. Jia et al., arXiv:1804.06826, recalled), and rows of both
+# operands that two blocks of a unit read at a time.
+REACHED, ROWS_READ = 32e6, 512.0
+# Byte after which a die of CDNA 2 comes back to the first of its 32 channels of memory, 4 KiB each (recalled): rows
+# that lie a multiple of them apart begin in one channel, and an MI210 falls from 30 TFLOP/s to between 9 and 18.
+CHANNELS_SPAN, ONE_CHANNEL = 32 * 4096, 2.5
+# Rows of the tile that is ``NARROWEST_TILE`` columns wide, and the part of the units that its blocks leave idle at most
+# before cuBLAS 8 splits the sum of a narrow product: 20 blocks on the 56 units of a P100 are split, 24 are not.
+NARROW_ROWS, SPLIT_BELOW = 128.0, 0.4
+# A sum beyond this, of few columns, is another kernel's in cuBLAS since 8, which reads its operands once. Cycles that
+# it takes for a step at least, whatever the rows and columns: DeepBench's sums of 500,000 take 16 to 29 on Pascal's
+# cards and 41 on a T4; a V100 splits them.
+DEEPEST, DEEP_STEPS = 100_000.0, {"Pascal": 22.0, "Turing": 41.0}
+# Products of 8 bits by DP4A: rows and columns of the one tile of cuBLAS 8 and 10 (35 rows on a TITAN X take 82 % of the
+# time that a whole block of 128 would at the peak), and most columns of a product that another kernel takes.
+DOT_PRODUCT_TILE, FEW_COLUMNS = 128.0, 4.0
+# That kernel takes so many cycles for each step of a sum that it never splits, and so many rows at a time on each unit:
+# K = 500,000 takes 3.78 to 3.87 ms with 1 to 4 columns on a T4 and on a TITAN X; 7,680 rows take as long on a TITAN X
+# as 64 rows on each unit, turn by turn, though its memory could be twice as fast.
+DOT_PRODUCT_STEP, DOT_PRODUCT_ROWS = 12.0, 64.0
+# Launches that a call cost DeepBench in 2016 beyond later ones: its first sweep of the TITAN X (Pascal), of driver
+# 367.48, takes 46 µs for a product that takes 12 on a P100 in 2017.
+FIRST_SWEEP, FIRST_LAUNCHES = "results/train/DeepBench_NV_TitanX_Pascal", 5.0
+
+
+def gemm_kernel(row: Row) -> Case:
+    """Return the case of a matrix product given by M, N and K."""
+    shape = numbers_in(row.seq_or_shape)
+    if not {"M", "N", "K"} <= shape.keys():
+        raise Inexpressible("shape of the product not stated")
+    fmt = number_format(row.precision)
+    kernel = product(shape["M"], shape["N"], shape["K"], fmt, batch_of(row, 1))
+    stack = serving_stack(row.software)
+    return _in_a_stack(row, stack, kernel, fmt) if stack else _by_a_library(row, kernel, fmt)
+
+
+def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
+    """Return the case of a product that a library or PyTorch was asked for."""
+    kernels = [_tiled(row, kernel)]
+    by_python = "PyTorch" in row.software and "ROCm" not in row.software
+    if by_python and "LLMCompass" not in row.source:
+        kernels = [replace(kernels[0], peers=QUEUED if queued(row) else CALLED)]
+    if by_python and "batched" not in row.workload and not queued(row):
+        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
+    if row.source_path.startswith(FIRST_SWEEP):
+        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=FIRST_LAUNCHES))
+    software = kind_of_software(row)
+    if software == "eager" and "batched" in row.workload:
+        software = "eager batched"  # another call, with kernels of its own
+    if cuda_version(row) < CUDA_8:
+        software = "CUDA 7 library"  # each call takes some 80 µs longer
+    case = replace(case_of(row, "gemm", software, Work.of(kernels), fmt), stays=not queued(row))
+    if _by_dot_products(row) and kernel.n <= FEW_COLUMNS:
+        turns = max(1.0, kernel.m / (DOT_PRODUCT_ROWS * case.engine.units))
+        return replace(case, at_least=DOT_PRODUCT_STEP * kernel.k * turns / case.engine.clock)
+    if _too_deep(row, kernel):
+        cycles = DEEP_STEPS.get(twin_of(row.device)[0].architecture.split()[0], 0.0)
+        return replace(case, at_least=cycles * kernel.k / case.engine.clock)
+    return case
+
+
+def _by_dot_products(row: Row) -> bool:
+    """Tell whether a product of 8 bits runs on DP4A, as in plain layouts before cuBLAS 11."""
+    return number_format(row.precision).computes == "int8" and "cuBLAS" in row.software
+
+
+def _too_deep(row: Row, kernel: Kernel) -> bool:
+    """Tell whether cuBLAS takes the kernel of its own that it has for few columns and very long sums of FP32."""
+    plain = number_format(row.precision).computes == "fp32" and "cuBLAS" in row.software
+    return plain and cuda_version(row) >= CUDA_8 and kernel.n <= NARROW and kernel.k > DEEPEST
+
+
+def _far_rows(twin: Device, kernel: Kernel) -> float:
+    """Return how many times as long a step of a layer in FP32 takes because of how far apart its rows lie."""
+    if twin.architecture.startswith("Pascal") and ROWS_READ * 4 * kernel.k > REACHED:
+        return FAR_ROWS
+    return ONE_CHANNEL if twin.architecture.startswith("CDNA 2") and 4 * kernel.k % CHANNELS_SPAN == 0 else 1.0
+
+
+def _filled(kernel: Kernel, rows: float, columns: float) -> Kernel:
+    """Return a product whose last blocks of so many rows and columns are filled with nothing."""
+    return replace(kernel, m=math.ceil(kernel.m / rows) * rows, n=math.ceil(kernel.n / columns) * columns)
+
+
+def _tiled(row: Row, kernel: Kernel) -> Kernel:
+    """Return a product as its library runs it: where no tile is as small, it fills the rest of one with nothing."""
+    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    wide = number_format(row.precision).computes == "fp32"
+    if wide and cuda_version(row) < CUDA_8:
+        return replace(kernel, m=max(kernel.m, NARROWEST_TILE), n=max(kernel.n, NARROWEST_TILE))
+    if _too_deep(row, kernel):
+        return replace(kernel, kind=VECTOR)  # reads what it multiplies once, as element-wise work does
+    if wide and cuda_version(row) < CUDA_9:
+        return kernel if kernel.n > NARROW else _narrow(twin, kernel)
+    if _by_dot_products(row):
+        few = kernel.n <= FEW_COLUMNS  # as above
+        return replace(kernel, kind=VECTOR) if few else _by_whole_blocks(twin, kernel)
+    if "nn.Linear" in row.software:
+        return replace(kernel, k=_far_rows(twin, kernel) * kernel.k)
+    alone = kernel.batch <= 1 or "batched" not in row.workload or "torch" not in row.software
+    if alone or not wide or not twin.architecture.startswith(_ONE_TILE):
+        return kernel
+    return _filled(kernel, BATCHED_TILE, BATCHED_TILE)
+
+
+def _narrow(twin: Device, kernel: Kernel) -> Kernel:
+    """Return a product of few columns as cuBLAS 8 runs it: split only where its blocks leave most units idle."""
+    waves = math.ceil(kernel.m / NARROW_ROWS) / _units(twin)
+    rows = NARROW_ROWS * _units(twin) * math.ceil(waves)
+    return replace(kernel, m=rows if waves > SPLIT_BELOW else kernel.m, n=NARROWEST_TILE)
+
+
+def _by_whole_blocks(twin: Device, kernel: Kernel) -> Kernel:
+    """Return a product by DP4A: blocks whose sums are not split, though units have none."""
+    kernel = _filled(kernel, DOT_PRODUCT_TILE, DOT_PRODUCT_TILE)
+    blocks = kernel.m * kernel.n / DOT_PRODUCT_TILE**2
+    return replace(kernel, m=kernel.m * max(1.0, _units(twin) / blocks))
+
+
+def _units(twin: Device) -> float:
+    with comparing():
+        return view(twin, "fp32").require("units")
+
+
+def _in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
+    """Return the case of a product in a stack that serves language models.
+
+    It quantises the activations inside the time: one pass that reads 16-bit values and writes narrow ones.
+    """
+    narrow = fmt.computes in ("fp8", "int8", "fp4")
+    kernel = replace(kernel, weights=kernel.batch * kernel.k * kernel.n * fmt.weight)
+    kernels = [kernel]
+    if narrow:
+        values = kernel.m * kernel.k
+        wider = kernel.batch * kernel.m * kernel.n * (2 - fmt.value)  # the product itself gives 16-bit values
+        kernels = [
+            Kernel(VECTOR, flops=4.0 * values, moved=values * _quantising(row, stack, fmt)),
+            replace(kernel, moved=kernel.moved + wider),
+        ]
+    scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
+    if "block" in row.precision:
+        scheme += f" blocks{_generation(row, stack)}"
+    if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
+        stack = "vLLM 0.14" if "0.14" in row.software else stack
+    setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
+    case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
+    if _of_ampere(row, stack):
+        engine = case.engine
+        older = engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
+        case = replace(case, engine=older)
+    return replace(case, stays=_copies(row, stack, case))
+
+
+# What instructions of Ampere attain of the peak of Hopper's matrix units, whose own take operands from shared memory
+# (W. Luo et al., arXiv:2402.13499, recalled).
+AMPERE_ON_HOPPER = 0.63
+
+
+def _of_ampere(row: Row, stack: str) -> bool:
+    """Tell whether Hopper runs a kernel of Ampere's: TensorRT-LLM has SmoothQuant's for architectures 80 to 90 in one.
+
+    Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for all of them, and gives no sum to two blocks.
+    """
+    smooth = stack == "TensorRT-LLM" and row.precision.startswith("w8a8")
+    return smooth and twin_of(row.device)[0].architecture.startswith("Hopper")
+
+
+def _quantising(row: Row, stack: str, fmt: Format) -> float:
+    """Return the bytes that quantising one activation moves: a 16-bit value is read and a narrow one written.
+
+    TensorRT-LLM finds one scale of FP8 for all activations, which it reads once more for their largest value. vLLM
+    0.14 takes a step after the other of PyTorch's: absolute values (4 bytes), their largest (2), in FP32 (6) times a
+    scale (8), clamped (8) and converted (5); in blocks conversion and scale are one step (6), as the
+    ``forward_native`` of its ``input_quant_fp8.py`` has it.
+    """
+    if row.precision.startswith("fp8"):
+        blocks = "block" in row.precision
+        if "vLLM 0.14" in row.software:
+            return 4 + 2 + (6 if blocks else 6 + 8) + 8 + 5
+        if stack == "TensorRT-LLM" and not blocks:
+            return 2 + 2 + fmt.value
+    return 2 + fmt.value
+
+
+def _copies(row: Row, stack: str, case: Case) -> float:
+    """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
+
+    TensorRT-LLM: as many as fill the cache, at most five, and one of SmoothQuant, by its times; vLLM: one of blocks
+    and of FP4; else six.
+    """
+    if stack == "TensorRT-LLM":
+        if row.precision.startswith("w8a8"):
+            return 1.0
+        return min(5.0, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
+    return 1.0 if stack == "vLLM" and ("block" in row.precision or "fp4" in row.precision) else 6.0
+
+
+# Stacks whose products of blocks, each with a scale of its own, are other kernels on Blackwell: there the matrix units
+# take the scales, where Hopper's kernels multiply each part of a sum on the vector units. Of vLLM there is one sweep.
+_SCALED_BY_UNITS = ("SGLang", "TensorRT-LLM")
+
+
+def _generation(row: Row, stack: str) -> str:
+    """Return the generation of a machine whose kernels for blocks of one scale are its own, or an empty string."""
+    twin, _ = twin_of(row.device)
+    return " Blackwell" if stack in _SCALED_BY_UNITS and twin.architecture.startswith("Blackwell") else ""

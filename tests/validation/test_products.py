@@ -1,0 +1,137 @@
+"""Matrix products of libraries, as their published times show which kernels ran."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlsys.models.calibrated import Parameters, Stack, kernel_times
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.rows import shipped_rows
+
+# Every rate at its peak, and nothing to start.
+QUIET = replace(Parameters(), compute=1.0, vector=1.0, bandwidth=1.0, reuse=1e3, launch=1e-12, ramp=1e-9, energy=1e-30)
+
+
+@functools.lru_cache(maxsize=1)
+def _products() -> tuple[Case, ...]:
+    return tuple(interpret(row) for row in shipped_rows() if row.workload.startswith("GEMM"))
+
+
+def _of(device: str, precision: str, shape: str = "", source: str = "") -> list[Case]:
+    return [
+        case
+        for case in _products()
+        if case.row.device == device and case.row.precision.startswith(precision)
+        and shape in case.row.seq_or_shape and source in case.row.source
+    ]  # fmt: skip
+
+
+def _seconds(case: Case) -> float:
+    """Return the time of a case at the peaks of its machine."""
+    stack = Stack.of([(case.engine, case.work, case.stays)])
+    times = kernel_times(stack, QUIET.vectorised())
+    return max(float(stack.total(times.seconds)[0]), case.at_least)
+
+
+@pytest.mark.parametrize(("device", "rows"), [("NVIDIA T4", 5), ("NVIDIA TITAN X (Pascal)", 2)])
+def test_a_deep_sum_of_few_columns_of_bytes_is_as_long_as_its_chain(device: str, rows: int) -> None:
+    """Published rows: 500,000 steps take 3.8 to 4.4 ms on both cards, with 1, 2 and 4 columns and twice the rows."""
+    deep = _of(device, "int8", "K=500000")
+    assert len(deep) == rows
+    measured = [case.seconds for case in deep]
+    assert max(measured) < 1.2 * min(measured)
+    assert [_seconds(case) for case in deep] == pytest.approx(measured, rel=0.17)
+
+
+def test_few_columns_of_bytes_take_as_many_rows_as_the_units_hold() -> None:
+    """Published rows of a TITAN X: one column takes time by rows on each unit, at half of what its memory could."""
+    one = [case for case in _of("NVIDIA TITAN X (Pascal)", "int8", "N=1,") if case.work["m"][0] > 4000]
+    assert len(one) == 2
+    for case in one:
+        assert case.work["moved"][0] / case.engine.bandwidth < 0.6 * case.seconds
+        assert _seconds(case) == pytest.approx(case.seconds, rel=0.1)
+
+
+def test_products_of_bytes_fill_blocks_of_128() -> None:
+    """Published rows: 35 rows of bytes take two thirds or more of what one whole block would, at the peak of its unit.
+
+    The ends of the tile are no part of the work that a rate is told of.
+    """
+    flat = [case for device in ("T4", "TITAN X (Pascal)") for case in _of(f"NVIDIA {device}", "int8", "M=35,")]
+    assert len(flat) == 2
+    for case in flat:
+        whole = 2 * 128 * 128 * case.work["k"][0] / (case.engine.matmul / case.engine.units)
+        assert 0.65 < whole / case.seconds < 1
+        assert _seconds(case) >= 0.99 * whole
+
+
+def test_narrow_products_of_a_p100_run_in_whole_waves() -> None:
+    """Published rows of a P100's 56 units: 60 blocks of 128 × 64 take two waves, 24 and 36 one, 20 and 16 are split."""
+    waves = {7680: 2, 4608: 1, 3072: 1}
+    for rows, count in waves.items():
+        for case in _of("NVIDIA P100 PCIe", "fp32", f"M={rows},N=16,", "DeepBench"):
+            block = 2 * 128 * 64 * case.work["k"][0] / (case.engine.matmul / case.engine.units)
+            assert count * block == pytest.approx(case.seconds, rel=0.2)
+            assert _seconds(case) == pytest.approx(count * block, rel=0.05)
+    for rows in (2048, 2560):
+        for case in _of("NVIDIA P100 PCIe", "fp32", f"M={rows},N=16,", "DeepBench"):
+            block = 2 * 128 * 64 * case.work["k"][0] / (case.engine.matmul / case.engine.units)
+            assert max(_seconds(case), case.seconds) < 0.7 * block
+
+
+def test_kernels_of_ampere_leave_part_of_hopper_idle() -> None:
+    """Published rows of SmoothQuant: the best attains 91 % of an A100's peak and 53 % of an H200's."""
+    best = {}
+    for device in ("A100 80GB SXM", "H200 SXM"):
+        cases = _of(f"NVIDIA {device}", "w8a8")
+        assert cases
+        rate = {case.engine.matmul for case in cases}
+        best[device] = max(
+            2 * float((case.work["m"] * case.work["n"] * case.work["k"]).max()) / case.seconds / rate.copy().pop()
+            for case in cases
+        )
+    assert best["H200 SXM"] == pytest.approx(best["A100 80GB SXM"], rel=0.12), "of what its instructions attain"
+
+
+def test_rows_that_begin_in_one_channel_slow_an_mi210() -> None:
+    """Published rows: all layers with rows of 32,768 values stay below 18 TFLOP/s, others as large above 24.
+
+    Sums of 30,522 and 50,272 by 65,536 rows, which are slow for another reason, are left out.
+    """
+    large = [case for case in _of("AMD MI210", "fp32") if "nn.Linear" in case.row.software and case.seconds > 5e-3]
+    large = [case for case in large if "M=65536" not in case.row.seq_or_shape]
+    same = np.array(["K=32768" in case.row.seq_or_shape for case in large])
+    attained = np.array([case.work.flops / case.seconds for case in large])
+    assert same.sum() >= 5 <= (~same).sum()
+    assert attained[same].max() < 18e12 < 24e12 < attained[~same].min()
+    counted = np.array(
+        [float((case.work["m"] * case.work["n"] * case.work["k"]).sum()) / case.seconds for case in large]
+    )
+    assert np.median(counted[same]) == pytest.approx(np.median(counted[~same]), rel=0.3), "steps counted as they take"
+
+
+def test_the_first_sweep_of_deepbench_pays_for_its_calls() -> None:
+    """Published rows: the TITAN X (Pascal) takes 46 µs in 2016 for what a slower P100 does in 12 µs in 2017."""
+    shape = "M=1024,N=32,K=512,opA=N,opB=T"
+    early, later = (_of(device, "fp32", shape)[0] for device in ("NVIDIA TITAN X (Pascal)", "NVIDIA P100 PCIe"))
+    assert early.seconds > 3.5 * later.seconds
+    assert (early.work.launches, later.work.launches) == (6, 1)
+    assert all(case.work.launches == 1 for case in _of("NVIDIA TITAN X (Pascal)", "int8"))
+
+
+def test_deep_sums_of_few_columns_are_not_split_before_volta() -> None:
+    """Published rows: 500,000 steps of FP32 take 41 cycles each on a T4, 16 to 29 on Pascal's cards, 10 on a V100."""
+    steps = {}
+    for device in ("T4", "P100 PCIe", "GTX 1080 Ti", "TITAN X (Pascal)", "V100 SXM2"):
+        deep = _of(f"NVIDIA {device}", "fp32", "K=500000")
+        assert deep
+        steps[device] = [(case.seconds * case.engine.clock / 5e5, _seconds(case) / case.seconds) for case in deep]
+    assert all(40 < cycles < 43 and told == pytest.approx(1, abs=0.03) for cycles, told in steps["T4"])
+    pascal = [each for device in ("P100 PCIe", "GTX 1080 Ti", "TITAN X (Pascal)") for each in steps[device]]
+    assert all(15 < cycles < 30 for cycles, _ in pascal)
+    assert np.median([told for _, told in pascal]) == pytest.approx(1, abs=0.15)
+    assert all(cycles < 12 for cycles, _ in steps["V100 SXM2"])
