@@ -1,7 +1,7 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
 from mlsys.validation.cards import card_table
-from mlsys.validation.examination import examination_rows, examination_table, examined
+from mlsys.validation.examination import Examined, examination_rows, examination_table, examined
 from mlsys.validation.predictors import comparisons, predictor_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
@@ -11,6 +11,7 @@ from mlsys.validation.tables import bound_table, error_table, reason_table, wors
 from mlsys.validation.ten import ten_back, ten_table
 
 __all__ = [
+    "Examined",
     "Prediction",
     "Row",
     "Score",

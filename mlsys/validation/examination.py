@@ -125,6 +125,17 @@ def grade(measured: Sequence[float], answers: Sequence[Answer | None]) -> Grade:
 
 @remembered
 @traced
+def both_times() -> tuple[Grade, Grade]:
+    """Return the grades of the rows that were answered at first and are answered now: what mending changed in them."""
+    first = first_answers()
+    told = [each for each in validate(examination_rows()).predictions if each.case and each.row.id in first]
+    measured = [each.row.value for each in told]
+    now = [(each.value, each.low, each.high) for each in told]
+    return grade(measured, [first[each.row.id] for each in told]), grade(measured, now)
+
+
+@remembered
+@traced
 def examined() -> tuple[Examined, ...]:
     """Return the grades of each class of machine and kind of work, and of all rows at the end.
 

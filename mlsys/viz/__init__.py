@@ -22,7 +22,13 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_bars, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
-from mlsys.viz.validation import bounds_by_kind, error_bars, measured_against_predicted, validation_panels
+from mlsys.viz.validation import (
+    bounds_by_kind,
+    error_bars,
+    examination_dots,
+    measured_against_predicted,
+    validation_panels,
+)
 
 __all__ = [
     "COLORS",
@@ -41,6 +47,7 @@ __all__ = [
     "energy_per_mac_bars",
     "energy_split",
     "error_bars",
+    "examination_dots",
     "intensity_by_batch",
     "intensity_shift",
     "kernel_bars",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mlsys.validation import Prediction, Score, Validation
+    from mlsys.validation import Examined, Prediction, Score, Validation
 
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
 
@@ -147,6 +147,43 @@ def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score])
     ax.set(xlabel="median absolute error of the published value, %")
     ax.grid(False, axis="y")
     ax.legend(loc="upper right", fontsize=9)
+    return ax
+
+
+def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, float]) -> Axes:
+    """Draw the median error of each group of the examination: at first, now, and of our own sources' sweeps left out.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; errors on a logarithmic scale.
+    groups
+        Graded twice; those without an answer today are left out.
+    own
+        By the name of the group, the median error of rows of the fit whose sweep was left out, as a part.
+    """
+    shown = sorted((each for each in groups if each.now.answered), key=lambda each: each.now.error)
+    places = np.arange(len(shown))
+    for each, place in zip(shown, places, strict=True):
+        ax.plot([each.first.error, each.now.error], [place, place], color=COLORS["grid"], lw=2, zorder=1)
+    for marker, label, color, filled, errors in (
+        ("|", "our sources, sweep left out", COLORS["BlueLine"], True, [own.get(each.group) for each in shown]),
+        ("o", "examination, first answer", COLORS["OrangeLine"], False, [each.first.error for each in shown]),
+        ("o", "examination, today", COLORS["OrangeLine"], True, [each.now.error for each in shown]),
+    ):
+        there = [(error, place) for error, place in zip(errors, places, strict=True) if error]
+        xs, ys = zip(*there, strict=True)
+        if marker == "|":
+            ax.scatter(xs, ys, marker=marker, s=120, color=color, lw=2, label=label, zorder=2)
+        else:
+            face = color if filled else "white"
+            ax.scatter(xs, ys, s=45, facecolors=face, edgecolors=color, lw=2, label=label, zorder=2)
+    ax.set_yticks(places, [f"{each.group} ({each.now.answered})" for each in shown])
+    ax.set(xscale="log", xlabel="median absolute error of the published value")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.xaxis.set_minor_formatter(lambda value, _: "")
+    ax.grid(False, axis="y")
+    ax.legend(loc="lower right", fontsize=9)
     return ax
 
 

@@ -29,7 +29,7 @@ PUBLISHED = (
     ("jcjohnson/cnn-benchmarks", "|GTX 1080 Ti|5.1.10|34.14|67.06|101.21|", "34.14 101.21"),
     ("deepseek-ai/DeepGEMM", "| 4096 | 2112  | 7168  | 1009 TFLOPS |     503 GB/s     |  1.1x   |", "1009"),
     ("mit-han-lab/llm-awq", "| LLaMA-3-8B  | 17.07             | 6.39              | 2.69x   |", "17.07 6.39"),
-    ("openppl-public/ppl.nn", "| resnet50 | 1.00594 | 1.07656 | 0.72971 | 0.753079 |", "1.00594 1.07656 .72971 .753079"),
+    ("openppl-public/ppl.nn", "| resnet50 |1.00594 | 1.07656 | 0.72971 | 0.753079 |", "1.00594 1.07656 .72971 .753079"),
     ("bytedance/effective_transformer", "| 100  | 15.08 | 10.39 | 1.45 | 8.75 | 1.72 |", "15.08 10.39"),
     ("Tencent/TNN", "| DenseNet 121    | 65.70                       | 45.83        |", "65.70 45.83"),
     ("turboderp-org/exllamav2", "| Llama2     | EXL2 4.0 bpw | 7B    | -  | -   | 185 t/s | **211** t/s |", "211"),
