@@ -164,15 +164,6 @@ def test_one_block_of_half_precision_alone_takes_as_long_as_two(rows: list[Row])
     assert few == pytest.approx(units) == pytest.approx(twice)
 
 
-def test_cudnn_5_is_told_apart_from_its_successors(rows: list[Row]) -> None:
-    """DeepBench's sheets "Specs" name it for both TITAN X and the M40; 8-bit convolutions came with cuDNN 6."""
-    settings = {
-        (interpret(row).twin, row.precision[:4]): interpret(row).setting for row in rows if "cuDNN" in row.software
-    }
-    old = {key for key, setting in settings.items() if setting.startswith("cuDNN 5")}
-    assert old == {("TITAN_X_Maxwell", "fp32"), ("TITAN_X_Pascal", "fp32"), ("M40", "fp32")}
-
-
 def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:
     """Above 4 GFLOP arithmetic decides, not the call; as one product each, half of them were off by 40 % or more."""
     apart = [

@@ -18,9 +18,9 @@ from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Snapshot
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD, WINOGRAD_SAVING
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.kernels import case_of, kind_of_software
+from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software
 from mlsys.validation.cases.reading import Format, engine_for, number_format, numbers_in, twin_of
-from mlsys.validation.cases.software import CUDNN_6, cudnn_of
+from mlsys.validation.cases.software import cuda_of
 from mlsys.validation.rows import Row
 
 __all__ = ["Convolution", "convolution", "quickest"]
@@ -205,8 +205,8 @@ def convolution(row: Row) -> Case:
         # DeepBench asks cuDNN 6 to compute in the format of the values, half, whatever its sheet is called
         # (code/nvidia/cudnn_helper.h, ConvolutionDescriptor): its P100 does 11 TFLOP/s so, of 9.3 in FP32.
         fmt = replace(fmt, computes="fp16")
-    if cudnn_of(row.software, twin.id, fmt.computes) < CUDNN_6:
-        software = "cuDNN 5 library"
+    if cuda_of(row.software, twin.id) < CUDA_8:
+        software = "CUDA 7 library"  # its cuDNN is version 5
     if twin.kind == "GPU" and ("cuDNN" in row.software or software == "eager"):
         kernels = _of_cudnn(row.software, shape, fmt, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
     else:

@@ -75,8 +75,6 @@ def attention_version(software: str, prompt: bool = True) -> str:
 # What DeepBench's workbooks say of their software in a sheet "Specs", where the rows' label lacks or contradicts it.
 _CUDA_OF = {"TITAN_X_Maxwell": 7.5, "M40": 7.5, "GTX_1080_Ti": 8.0, "V100": 10.1}
 
-_CUDNN_5 = ("TITAN_X_Maxwell", "M40", "TITAN_X_Pascal")
-
 
 def cuda_of(software: str, twin: str) -> float:
     """Return the version of CUDA whose libraries ran DeepBench, or infinity where it is not known.
@@ -97,27 +95,3 @@ def cuda_of(software: str, twin: str) -> float:
         return float("inf")
     stated = re.search(r"CUDA (\d+(?:\.\d+)?)", software)
     return _CUDA_OF.get(twin, float(stated[1]) if stated else float("inf"))
-
-
-CUDNN_6 = 6.0
-
-
-def cudnn_of(software: str, twin: str, computes: str) -> float:
-    """Return the version of cuDNN that ran DeepBench where its workbooks state an old one, or infinity.
-
-    Parameters
-    ----------
-    software
-        In the words of the row.
-    twin
-        The id of the machine's twin.
-    computes
-        Format of the arithmetic: 8-bit rows come from a later sheet.
-
-    Examples
-    --------
-    >>> cudnn_of("cuBLAS/cuDNN CUDA 8", "TITAN_X_Pascal", "fp32"), cudnn_of("cuBLAS/cuDNN CUDA 8", "P100_PCIe", "fp32")
-    (5.0, inf)
-    """
-    old = twin in _CUDNN_5 and computes == "fp32" and "cuDNN" in software
-    return 5.0 if old else float("inf")
