@@ -61,12 +61,18 @@ class Printed(SphinxPostTransform):
         return {part["caption"] for part in parts if not part.get("numbered")}
 
     def fold(self) -> None:
-        """Drop the code that the HTML book folds (claims, checks, drawing), and that of labs, which opens them."""
+        """Drop the code that the HTML book folds (claims, checks, drawing), and that of labs, which opens them.
+
+        A lab's own picture goes with it: it is empty until somebody predicts.
+        """
         for cell in list(self.document.findall(nodes.container)):
             if cell.get("hide_mode") in ("input", "all") or _in_a_lab(cell):
                 for child in list(cell):
                     if child.get("nb_element") == "cell_code_source":
                         cell.remove(child)
+                        if "lab.show()" in child.astext():
+                            for picture in list(cell.findall(nodes.image)):
+                                picture.parent.remove(picture)
 
     def keep_captions(self) -> None:
         """Hold the title that stands over a table of a cell together with it."""
@@ -168,9 +174,9 @@ def _section(title: str, name: str) -> nodes.section:
 
 
 def _in_a_lab(node: nodes.Node) -> bool:
-    while node is not None and not isinstance(node, addnodes.start_of_file):
+    while node is not None and not str(node.get("docname", "")).startswith("labs/"):
         node = node.parent
-    return node is not None and bool(node["docname"].startswith("labs/"))
+    return node is not None
 
 
 def _raw(text: str) -> nodes.raw:

@@ -1,13 +1,14 @@
 """How far the architecture models are from published times: nothing is fitted, so they should lie below."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.hardware import Hardware
 from mlsys.models.architecture import ArchitectureResult, architecture
-from mlsys.provenance import remembered, unrecorded
+from mlsys.provenance import Step, recording, remembered, unrecorded, used_facts
+from mlsys.provenance.trace import TracedFloat
 from mlsys.units import Quantity, ureg
 from mlsys.validation.cases import Inexpressible, interpret, kind_of
 from mlsys.validation.cases.networks import _batch, settled, shape_of
@@ -32,12 +33,15 @@ class ArchitectureCheck:
         Seconds of one pass.
     result
         What the model says of it.
+    noted
+        Whether a page that uses it lists the facts of the device.
     """
 
     row: Row
     setting: str
     measured: Quantity
     result: ArchitectureResult
+    noted: bool = False
 
     @property
     def ratio(self) -> float:
@@ -45,17 +49,18 @@ class ArchitectureCheck:
         return float((self.result.time / self.measured).m_as(""))
 
 
-def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
+def architecture_checks(*settings: str, noted: bool = False) -> tuple[ArchitectureCheck, ...]:
     """Return every shipped time of a whole network that the architecture models can speak about.
 
     Rows are left out whose network, device or number format the models lack, and those of a part of
-    a machine; TF32 is left out because the rows do not say when it was used. A page that calls this
-    does not list the facts of every device that was measured.
+    a machine; TF32 is left out because the rows do not say when it was used.
 
     Parameters
     ----------
     settings
         Kinds of software on a class of machine, such as ``"compiled network on GPU"``; by default all.
+    noted
+        Whether a page that calls this lists the facts of every device that was measured: where they are few.
 
     Examples
     --------
@@ -63,8 +68,9 @@ def architecture_checks(*settings: str) -> tuple[ArchitectureCheck, ...]:
     >>> all(check.ratio < 1 for check in checks), len(checks)
     (True, 4)
     """
-    with unrecorded():
-        return _checks(settings)
+    with recording() if noted else unrecorded():
+        checks = _checks(settings)
+    return tuple(replace(check, noted=True) for check in checks) if noted else checks
 
 
 @remembered
@@ -105,10 +111,20 @@ def _may_be(row: Row, settings: tuple[str, ...]) -> bool:
 
 
 def median_ratio(checks: tuple[ArchitectureCheck, ...]) -> float:
-    """Return the median of modelled over measured time."""
+    """Return the median of modelled over measured time; it knows the facts of checks that are noted.
+
+    Those of the one or two in the middle set it, the others are compared.
+    """
     if not checks:
         raise ArgumentError(
             "median_ratio(): `checks` must have at least one entry, got none. "
             'Write e.g. checks=architecture_checks("compiled network on GPU")'
         )
-    return float(np.median([check.ratio for check in checks]))
+    ordered = sorted(checks, key=lambda check: check.ratio)
+    ratio = TracedFloat(np.median([check.ratio for check in ordered]))
+    if all(check.noted for check in checks):
+        middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+        times, every = [check.result.time for check in middle], [check.result.time for check in ordered]
+        sets = [fact for time in times if time.origin is not None for fact in time.origin.sets()]
+        ratio._origin = Step.told("median_ratio", {"checks": f"{len(checks)} values"}, sets, used_facts(*every))
+    return ratio

@@ -13,6 +13,7 @@ from mlsys import Hardware
 from mlsys.errors import SweepFileError, UnknownNameError
 from mlsys.models import roofline
 from mlsys.models.analysis import analyse
+from mlsys.provenance import perturbed
 from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load_results, sweep
 from mlsys.sweep.networks import network_of
 from mlsys.sweep.points import chunks, enumerate_points
@@ -301,6 +302,22 @@ def test_columns_have_units_and_missing_numbers_are_nan() -> None:
     with pytest.raises(ValueError, match="`name` must be a column of numbers, got 'model'"):
         table.quantity("model")
     assert "4 answered" in table.explain() and "2 × NVIDIA T4 has no fp8 peak" in table.explain()
+
+
+def test_a_column_knows_the_facts_of_the_devices_in_it_and_only_those_move_it() -> None:
+    spec = SweepSpec(models=["resnet50"], devices=["A100", "T4"], batches=[32], precisions=["fp16"])
+    found = sweep(spec)
+    time = found.where(lambda row: row.device == "T4").quantity("estimate_seconds")
+    assert {fact.name.split("/")[0] for fact in time.facts} == {"T4"}
+    assert not any("/links/" in fact.name for fact in found.quantity("estimate_seconds").facts)
+    moved = set()
+    for name in {fact.name for fact in found.quantity("estimate_seconds").facts}:
+        with perturbed(name, 0.5):
+            other = sweep(spec).column("estimate_seconds")
+        changed = [found.columns["device"][row] for row in np.flatnonzero(other != found.column("estimate_seconds"))]
+        assert changed in ([], [name.split("/")[0]])
+        moved |= {name} if changed else set()
+    assert {"T4/peaks/fp16/matrix/dense", "T4/memory/GDDR/bandwidth", "A100_80GB/memory/HBM/bandwidth"} <= moved
 
 
 def test_parquet_and_csv_say_the_same_with_units_and_origin(tmp_path: Path) -> None:

@@ -82,6 +82,18 @@ def test_the_code_that_opens_a_lab_is_not_printed(transform, page, kept):
     assert ("check" in text) == kept and "shown" in text
 
 
+def test_a_lab_in_a_part_of_the_book_is_known_by_its_section_and_leaves_out_its_empty_picture(transform):
+    opening, step = cell(None), cell(None)
+    opening[0][0] = nodes.literal_block("", "lab.show()")
+    for made in (opening, step):
+        made[1] += nodes.image(uri="picture.png")
+    section = nodes.section("", opening, step, docname="labs/04-systolic")
+    transform.document += addnodes.start_of_file("", section, docname="Labs")
+    transform.fold()
+    assert not list(opening.findall(nodes.image)) and len(list(step.findall(nodes.image))) == 1
+    assert transform.document.astext().split() == ["shown", "shown"]
+
+
 @pytest.mark.parametrize(("rows", "whole"), [(3, True), (LONG_TABLE + 1, False)])
 def test_a_title_over_a_table_stays_with_it(transform, rows, whole):
     title = nodes.paragraph("", "", nodes.Text(""), nodes.strong("", "Ridges"))

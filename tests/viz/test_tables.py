@@ -2,7 +2,7 @@
 
 import re
 
-from mlsys.tables import html_table
+from mlsys.tables import Table, html_table
 
 
 def right_of(column: list[str]) -> list[bool]:
@@ -21,3 +21,12 @@ def test_a_word_among_numbers_leaves_the_numbers_at_the_right() -> None:
 
 def test_a_dash_in_a_column_of_numbers_stands_under_them() -> None:
     assert right_of(["4.6", "—", "—"]) == [True, True, True]
+
+
+def test_a_number_that_knows_its_origin_is_grouped_and_an_empty_cell_keeps_its_height_in_print() -> None:
+    class Counted(int):
+        pass
+
+    shown = Table("Tiles", ("level", "edge", "note"), [("L2", Counted(2643), ""), ("L1", 167, "yes")])
+    assert "2,643" in repr(shown)
+    assert "| L2 | 2,643 | &nbsp; |" in shown._repr_mimebundle_()["text/markdown"]
