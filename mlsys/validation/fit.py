@@ -76,7 +76,7 @@ def _priors(setting: str) -> list[Prior]:
     own = PRIORS | ({"launch": TRAINING_LAUNCH} if setting.endswith(" training on GPU") else {})
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= UNSPLIT if "w8a8" in setting else {}
-    own |= DECODE if re.search(r" llm decode on GPU$|^HPU graphs", setting) else {}
+    own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
     return [own[name] for name in Parameters.names()]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.work import COLLECTIVE, MATMUL, VECTOR, Kernel, Work
+from mlsys.models.calibrated.work import ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Work
 from mlsys.workloads import Network
 
 # Products narrower than this in filters run like depthwise convolutions, on the vector units.
@@ -92,11 +92,11 @@ def joined(*works: Work) -> Work:
     return Work(np.concatenate([work.columns for work in works], axis=1))
 
 
-def messages(size: float, peers: int, count: float) -> Work:
-    """Return ``count`` all-reduces of ``size`` bytes among ``peers``; none for a single engine."""
+def messages(size: float, peers: int, count: float, pattern: int = ALL_REDUCE) -> Work:
+    """Return ``count`` all-reduces of ``size`` bytes among ``peers``, in some way; none for a single engine."""
     if peers < 2:
         return Work(np.zeros((len(Work.FIELDS), 0)))
-    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, count=count, peers=peers)])
+    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, count=count, peers=peers)])
 
 
 def side_by_side(engine: Snapshot, peers: float) -> Snapshot:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsys.hardware import view
-from mlsys.models.calibrated import COLLECTIVE, Snapshot, Work
+from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
@@ -97,12 +97,15 @@ def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: i
     return expert_by_expert(step, fmt) if model.experts else step
 
 
-def _pass(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float) -> Work:
+def _pass(
+    model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float,
+    pattern: int = ALL_REDUCE,
+) -> Work:  # fmt: skip
     """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
     columns = _step(model, fmt, tokens, batch, context).columns.copy()
     columns[Work.FIELDS.index("count")] *= runs
     size = batch * tokens * model.hidden * fmt.value
-    return joined(Work(columns), messages(size, tensor, 2 * model.layers * runs))
+    return joined(Work(columns), messages(size, tensor, 2 * model.layers * runs, pattern))
 
 
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
@@ -170,9 +173,10 @@ def generation(row: Row) -> Case:
     prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
     output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
     batch = batch_of(row)
-    works = [_pass(model, fmt, prompt, batch, prompt, tensor, 1)]
+    # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes.
+    works = [_pass(model, fmt, prompt, batch, prompt, tensor, 1, RING_REDUCE)]
     if output > 1:
-        works.append(_pass(model, fmt, 1, batch, prompt + output // 2, tensor, output - 1))
+        works.append(_pass(model, fmt, 1, batch, prompt + output // 2, tensor, output - 1, RING_REDUCE))
     seconds, inverse = seconds_each(row)
     return _case(row, "llm generation", works, seconds, inverse, fmt, tensor)
 
