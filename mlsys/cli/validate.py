@@ -86,7 +86,7 @@ def validate(
         for path in save_all(comparison, figures):
             say(path, err=True)
     if as_json:
-        say_json(comparison.summary(), own)
+        say_json(comparison.summary() | (_first() if exam else {}), own)
     else:
         _print(comparison, shipped=data is None and not exam, exam=exam)
         say_own(own)
@@ -111,6 +111,16 @@ def _line(name: str, part: Score) -> str:
         f"{part.bias:>+6.1f}% {part.within_factor_two:>6.1f}% {part.coverage or 0:>6.1f}% {part.width or 0:>6.2f} "
         f"{part.bound_violations:>5}"
     )
+
+
+def _first() -> dict[str, object]:
+    """Return what the examination's first run gave, in the words of the report."""
+    from mlsys.validation import examined
+
+    first = examined()[-1].first
+    parts = {"median_ape": first.error, "p90_ape": first.tenth, "within_factor_two": first.within_two}
+    percent = {name: round(100 * part, 2) for name, part in (parts | {"coverage": first.covered}).items()}
+    return {"first_answers": {"rows": first.rows, "expressible": first.answered, **percent, "width": first.width}}
 
 
 def _print_first() -> None:

@@ -103,8 +103,8 @@ def grade(measured: Sequence[float], answers: Sequence[Answer | None]) -> Grade:
 
     Examples
     --------
-    >>> found = grade([10.0, 10.0, 10.0], [(11.0, 9.0, 12.0), (30.0, 20.0, 40.0), None])
-    >>> found.answered, found.error, found.within_two, found.covered
+    >>> graded = grade([10.0, 10.0, 10.0], [(11.0, 9.0, 12.0), (30.0, 20.0, 40.0), None])
+    >>> graded.answered, graded.error, graded.within_two, graded.covered
     (2, 1.05, 0.5, 0.5)
     """
     done = [(value, *answer) for value, answer in zip(measured, answers, strict=True) if answer]
@@ -150,13 +150,13 @@ def examined() -> tuple[Examined, ...]:
     chosen = {name: [index for index, group in enumerate(groups) if group == name] for name in sorted(set(groups))}
     chosen["all"] = list(range(len(told)))
     first = first_answers()
-    found = []
+    graded = []
     for name, own in chosen.items():
         measured = [told[index].row.value for index in own]
         now = [(told[index].value, told[index].low, told[index].high) if told[index].case else None for index in own]
         grades = (grade(measured, [first.get(told[index].row.id) for index in own]), grade(measured, now))
-        found.append(Examined(name, *grades))
-    return tuple(found)
+        graded.append(Examined(name, *grades))
+    return tuple(graded)
 
 
 def _both(first: float, now: float, form: str) -> str:

@@ -163,22 +163,22 @@ def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, flo
         By the name of the group, the median error of rows of the fit whose sweep was left out, as a part.
     """
     shown = sorted((each for each in groups if each.now.answered), key=lambda each: each.now.error)
-    places = np.arange(len(shown))
-    for each, place in zip(shown, places, strict=True):
-        ax.plot([each.first.error, each.now.error], [place, place], color=COLORS["grid"], lw=2, zorder=1)
+    levels = np.arange(len(shown))
+    for each, level in zip(shown, levels, strict=True):
+        ax.plot([each.first.error, each.now.error], [level, level], color=COLORS["grid"], lw=2, zorder=1)
     for marker, label, color, filled, errors in (
         ("|", "our sources, sweep left out", COLORS["BlueLine"], True, [own.get(each.group) for each in shown]),
         ("o", "examination, first answer", COLORS["OrangeLine"], False, [each.first.error for each in shown]),
         ("o", "examination, today", COLORS["OrangeLine"], True, [each.now.error for each in shown]),
     ):
-        there = [(error, place) for error, place in zip(errors, places, strict=True) if error]
+        there = [(error, level) for error, level in zip(errors, levels, strict=True) if error]
         xs, ys = zip(*there, strict=True)
         if marker == "|":
             ax.scatter(xs, ys, marker=marker, s=120, color=color, lw=2, label=label, zorder=2)
         else:
             face = color if filled else "white"
             ax.scatter(xs, ys, s=45, facecolors=face, edgecolors=color, lw=2, label=label, zorder=2)
-    ax.set_yticks(places, [f"{each.group} ({each.now.answered})" for each in shown])
+    ax.set_yticks(levels, [f"{each.group} ({each.now.answered})" for each in shown])
     ax.set(xscale="log", xlabel="median absolute error of the published value")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.xaxis.set_minor_formatter(lambda value, _: "")

@@ -327,10 +327,10 @@ CACHED_BY_EDGE_TPU = 6.9 * 2**20
 def _streamed(work: Work) -> Work:
     """Return the kernels of an Edge TPU: parameters that its SRAM does not hold come from the host."""
     columns = work.columns.copy()
-    place = Work.FIELDS.index
+    column = Work.FIELDS.index
     left = max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(work.weights, 1.0))
-    columns[place("weights")] = work["weights"] * left
-    columns[place("moved")] = columns[place("weights")]
+    columns[column("weights")] = work["weights"] * left
+    columns[column("moved")] = columns[column("weights")]
     return Work(columns)
 
 
