@@ -6,7 +6,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   ``waves = ceil(ceil(M/T) · ceil(N/T′) · batch · S / U)`` waves of
   ``max(2·T·T′·(K/S + ramp) / (compute · P/U), (T + T′)·(K/S)·width / (reuse · C/U), (K/S)·chain)`` each,
   where a step of a sum follows the last after ``chain`` times the cycles of one instruction, and ``S`` is at most
-  ``splits``; the best tile of a small menu is taken, as a library's heuristic does;
+  ``splits``; the best tile of a small menu is taken, as a library's heuristic does; a kernel that says how small its
+  blocks are takes no smaller one and splits no sum;
 - fused attention takes a block of queries past all keys, or past those before it under a causal mask, its products
   beside its softmax; each block starts anew;
 - weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
