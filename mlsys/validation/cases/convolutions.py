@@ -11,6 +11,7 @@ cuDNN's own kernels come in a few sizes of blocks, each of which sums all channe
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -36,7 +37,11 @@ INT8_TILE = 128
 # Instructions of half precision over half of those of FP32: what moves values about takes as many of both.
 HALF_STEPS = 1.2
 # Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
-CALLS = 16.0
+CALLS = 5.0
+# NeuSight measured and profiled thousands of shapes in one process (neusight/Dataset/collect.py), which each slowed:
+# small convolutions take 61 µs at the head of an A100's list and 387 at its end, and grow alike on a P100 and a T4.
+# After so many lines of the list a call costs twice as much.
+DOUBLED_AFTER = 700.0
 
 
 @dataclass(frozen=True)
@@ -212,10 +217,16 @@ def convolution(row: Row) -> Case:
     else:
         kernels = [shape.as_product(fmt, WINOGRAD_SAVING if "WINOGRAD" in row.software.upper() else 1.0)]
     if twin.kind == "GPU" and software == "eager":
-        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=CALLS))
+        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=_calls(row)))
     # A rate that a source states counts the sums as they are written, whatever the algorithm left of them.
     written = case_of(row, "convolution", software, Work.of([shape.as_product(fmt)]), fmt)
     return replace(written, work=Work.of(kernels))
+
+
+def _calls(row: Row) -> float:
+    """Return the launches that an eager call costs; more where the row stands far down a list measured in one go."""
+    line = re.search(r" line (\d+)$", row.source_path)
+    return CALLS * (1 + (int(line[1]) / DOUBLED_AFTER if line and "benchmark mode" in row.software else 0.0))
 
 
 def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:
