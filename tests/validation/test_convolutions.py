@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from mlsys.models.calibrated import MATMUL, Parameters, Stack, Work, bound, kernel_times
+from mlsys.models.calibrated import MATMUL, VECTOR, Parameters, Stack, Work, bound, kernel_times
 from mlsys.models.calibrated.library import fitted
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.convolutions import Convolution
@@ -162,6 +163,24 @@ def test_one_block_of_half_precision_alone_takes_as_long_as_two(rows: list[Row])
     layer = "N={},C=512,H=8,W=16,K=128,R=1,S=1,pad_h=0,pad_w=0"
     few, units, twice = (product_of(case(rows, "CUDA 8", layer.format(blocks), "pseudo")) for blocks in (16, 56, 112))
     assert few == pytest.approx(units) == pytest.approx(twice)
+
+
+def test_a_list_measured_in_one_go_slows_as_it_goes_on() -> None:
+    """Of layers below half a GFLOP the place in the list tells the time, on each of three machines; not the work."""
+    machines: dict[str, list[tuple[int, float, float]]] = {}
+    for row in shipped_rows():
+        if row.workload.startswith("2D convolution") and "benchmark mode" in row.software:
+            one = interpret(row)
+            if Convolution.of(row.seq_or_shape).flops < 5e8:
+                line = int(row.source_path.rpartition(" ")[2])
+                calls = float(one.work["count"][(one.work["kind"] == VECTOR) & (one.work["moved"] == 0)].sum())
+                machines.setdefault(one.twin, []).append((line, one.seconds, calls))
+    assert len(machines) == 3
+    for found in machines.values():
+        lines, seconds, calls = np.array(found).T
+        assert len(found) >= 15
+        assert stats.spearmanr(lines, seconds).statistic > 0.8
+        assert stats.spearmanr(lines, calls).statistic == pytest.approx(1)
 
 
 def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:
