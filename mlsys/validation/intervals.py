@@ -33,11 +33,23 @@ NARROWEST = 0.02
 
 @dataclass(frozen=True)
 class Left:
-    """One row's error when it was left out, in units of what was expected: without its sweep, without its machine."""
+    """One row's error when it was left out.
+
+    Attributes
+    ----------
+    case
+        The row.
+    sweep, device
+        Without its sweep, and without its machine, in units of what was expected.
+    plain
+        In logarithm of time: without its sweep, and without all that its source measured of the setting; NaN where
+        there is no other source.
+    """
 
     case: Case
     sweep: float
     device: float
+    plain: tuple[float, float]
 
     @property
     def key(self) -> str:
@@ -111,6 +123,7 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
                 rest.setdefault(one.like, []).append(one)
             by_kind.setdefault(one.case.kind, []).append(one)
     found: dict[str, dict[str, object]] = {}
+    apart = sources_apart(left)
     for key, own in by_key.items():
         kind, group = own[0].like
         of = "of its own" if key in alone else f"of {kind} on {group}"
@@ -135,8 +148,34 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
             "rows": len(own),
             "sweeps": len(names),
             "of": of,
+            "apart": apart,
+            "sources": sorted({one.case.row.measured_by for one in own}),
         }
     return found
+
+
+def sources_apart(left: Sequence[Left]) -> float:
+    """Return how far, in logarithm of time, four sources in five lie apart from the others.
+
+    Of each setting that two sources or more measured, the error that four rows in five keep within is squared: with
+    a whole source left out, less with one sweep left out. What is more is the source's. The median over settings is
+    returned: a setting is one opinion, however many rows it has.
+
+    Parameters
+    ----------
+    left
+        Every row of the fit.
+    """
+    errors: dict[str, list[tuple[float, float]]] = {}
+    for each in left:
+        if all(np.isfinite(each.plain)):
+            errors.setdefault(each.case.setting, []).append(each.plain)
+    more = []
+    for own in errors.values():
+        if len(own) >= FEW_ROWS:
+            sweep, source = np.quantile(np.abs(np.array(own)), COVERAGE, axis=0)
+            more.append(source**2 - sweep**2)
+    return float(np.sqrt(max(np.median(more), 0.0))) if more else 0.0
 
 
 def _speaks(own: Sequence[Left]) -> bool:

@@ -33,7 +33,8 @@ from mlsys.validation.rows import cited_rows, shipped_rows
 _PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
 _HEADS = (
     "id,seconds_without_the_device,seconds_without_the_sweep,"
-    "parameters_without_the_device,parameters_without_the_sweep,spread_without_the_device,spread_without_the_sweep"
+    "parameters_without_the_device,parameters_without_the_sweep,spread_without_the_device,spread_without_the_sweep,"
+    "parameters_without_the_source"
 )
 Progress = Callable[[Iterable[str]], AbstractContextManager[Iterator[str]]]
 
@@ -54,12 +55,11 @@ def settings() -> dict[str, list[Case]]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one setting's fit gives: the fit, and each case's time without its device and without its sweep."""
+    """What one setting's fit gives: the fit, and each case's time without its device, its sweep, its source."""
 
     name: str
     fit: Fit
-    without_device: NDArray[np.float64]
-    without_sweep: NDArray[np.float64]
+    without: NDArray[np.float64]
 
 
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
@@ -68,7 +68,11 @@ def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     start = found.parameters
     by_device = held_out(cases, lambda case: case.twin, start=start)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
-    return _Answer(name, found, by_device, by_sweep)
+    alone = len({case.row.measured_by for case in cases}) == 1
+    by_source = (
+        np.full(len(cases), np.nan) if alone else held_out(cases, lambda case: case.row.measured_by, start=start)
+    )
+    return _Answer(name, found, np.column_stack([by_device, by_sweep, by_source]))
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
@@ -97,10 +101,8 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                 answer = next(answers)
                 parameters[answer.name] = answer.fit.parameters
                 own[answer.name] = answer.fit.machines
-                for case, device, sweep in zip(
-                    jobs[answer.name], answer.without_device, answer.without_sweep, strict=True
-                ):
-                    lines[case.row.id] = (float(device), float(sweep))
+                for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
+                    lines[case.row.id] = tuple(without)
     with together() as files:
         save(parameters, own, files)
         pooled(chosen, lines, parameters, own, files)
@@ -111,7 +113,7 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
 
 def pooled(
     chosen: dict[str, list[Case]],
-    lines: dict[str, tuple[float, float]],
+    lines: dict[str, tuple[float, ...]],
     parameters: dict[str, Parameters],
     own: dict[str, dict[str, float]],
     files: Drafts,
@@ -123,7 +125,7 @@ def pooled(
     chosen
         As :func:`settings` returns them.
     lines
-        By id of a row, seconds as the parameters alone have it without its machine, and without its sweep.
+        By id of a row, seconds as the parameters alone have it without its machine, its sweep, its source.
     parameters, own
         Of each setting, and the factors of its machines.
     files
@@ -137,9 +139,9 @@ def pooled(
     text = []
     for name, cases in sorted(pools.items()):
         measured = np.log([case.seconds for case in cases])
-        without = np.array([lines.get(case.row.id, (np.nan, np.nan)) for case in cases])
+        without = np.array([lines.get(case.row.id, (np.nan,) * 3) for case in cases])
         apart = measured[:, None] - np.log(without)
-        added, spreads = np.zeros((len(cases), 2)), np.full((len(cases), 2), USUAL)
+        added, spreads = np.zeros((len(cases), 3)), np.full((len(cases), 2), USUAL)
         if name:
             rows = [
                 scaled(parameters[case.setting], own[case.setting].get(case.twin, 1.0)).vectorised() for case in cases
@@ -150,11 +152,15 @@ def pooled(
             measures = features(stack, times)
             found = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
             effects[name] = found.effects
-            added = np.column_stack([found.without_device, found.without_sweep])
+            added = np.column_stack([found.without_device, found.without_sweep, found.without_source])
             spreads = np.column_stack([found.spread_device, found.spread_sweep])
-        scores = (apart - added) / spreads
-        left += [Left(case, float(sweep), float(device)) for case, (device, sweep) in zip(cases, scores, strict=True)]
-        both = np.hstack([without * np.exp(added), without, spreads])
+        errors = apart - added
+        scores = errors[:, :2] / spreads
+        left += [
+            Left(case, float(sweep), float(device), tuple(error))
+            for case, (device, sweep), error in zip(cases, scores, errors[:, 1:].tolist(), strict=True)
+        ]
+        both = np.hstack([(without * np.exp(added))[:, :2], without[:, :2], spreads, without[:, 2:]])
         text += [(case.row.id, *values) for case, values in zip(cases, both.tolist(), strict=True)]
     save_effects(effects, files)
     save_ranges(intervals(left), files)
@@ -167,7 +173,7 @@ def pooled(
 
 @dataclass(frozen=True)
 class _Kept:
-    """What the last fit says of one row without its machine, and without its sweep.
+    """What the last fit says of one row without its machine, its sweep, and all of its source.
 
     Seconds, NaN where there is none; those of the parameters without effects; and how far off they should be.
     """
@@ -179,6 +185,7 @@ class _Kept:
     parameters_sweep: float
     spread_device: float
     spread_sweep: float
+    parameters_source: float
 
 
 @lru_cache(maxsize=1)
@@ -190,10 +197,12 @@ def _kept(_written: int) -> FrozenDict[str, _Kept]:
     )
 
 
-def parameters_alone() -> dict[str, tuple[float, float]]:
-    """Return, by id of a row, what the parameters of the last fit say of it without its machine, and its sweep."""
+def parameters_alone() -> dict[str, tuple[float, ...]]:
+    """Return, by id of a row, what the parameters of the last fit say of it without machine, sweep, source."""
     kept = _kept(_PLACE.stat().st_mtime_ns)
-    return {value.id: (value.parameters_device, value.parameters_sweep) for value in kept.values()}
+    return {
+        value.id: (value.parameters_device, value.parameters_sweep, value.parameters_source) for value in kept.values()
+    }
 
 
 def held_out_predictions(which: str) -> list[Prediction]:

@@ -325,7 +325,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
             continue
         ratio = float(seconds[index]) / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
-        about = range_of(answer.setting, answer.twin, answer.network, version=answer.version)
+        about = range_of(answer.setting, answer.twin, answer.network, version=answer.version, source=row.measured_by)
         low, high = (
             (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
         )

@@ -67,6 +67,18 @@ class Row:
     group: str
     note: str
 
+    @property
+    def measured_by(self) -> str:
+        """The source without its version and host, as the tables of the fit name it.
+
+        Examples
+        --------
+        >>> row = shipped_rows()[0]
+        >>> replace(row, source="https://github.com/Tencent/ncnn@a4d2ea1").measured_by
+        'Tencent/ncnn'
+        """
+        return re.sub(r"^(https?://)?github\.com/|@.*", "", self.source)
+
 
 def columns_of(path: Path) -> list[str]:
     """Return the names of the columns of a CSV file, as its first line has them."""

@@ -4,6 +4,7 @@ The interval is a pair of quantiles, in units of how far the estimate is expecte
 machine, a network or a software was never measured, that is more, and the interval is wider.
 """
 
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ COVERAGE = 0.8
 # Where nothing like the question was measured: the estimate is good for its order of magnitude. So far, too, reach
 # four in five measurements of a setting for which its nearest stands in, each of 141 in turn: 0.41 to 2.46.
 UNKNOWN = (0.4, 2.5)
+# Of whoever measured: no width for the habits of sources.
+ALL_SOURCES = "*"
 # Cards for players, by their name: their drivers and limits of power are others than those of data centres.
 _CONSUMER = re.compile(r"GeForce|GTX|TITAN|RTX \d{4}\b|Radeon RX")
 
@@ -86,7 +89,9 @@ def setting_on(setting: str, device: str) -> str:
     return setting.replace(" on GPU", " on consumer GPU") if _CONSUMER.search(name) else setting
 
 
-def range_of(setting: str, device: str = "", network: str = "", *, measured: bool = False, version: str = "") -> Range:
+def range_of(
+    setting: str, device: str = "", network: str = "", *, measured: bool = False, version: str = "", source: str = ""
+) -> Range:
     """Return the interval of an estimate.
 
     Parameters
@@ -99,9 +104,12 @@ def range_of(setting: str, device: str = "", network: str = "", *, measured: boo
     network
         Its name; the interval is wider for one that was never measured.
     measured
-        Whether to answer as for a machine that was measured in the setting, whoever did.
+        Whether to answer as for a machine that was measured in the setting by who asks.
     version
         Of the software; the interval is wider where it was never measured, or is not said.
+    source
+        Who measures. Each has habits: what is timed, how warm, in which power mode. For one whose measurements
+        of the setting the fit knows, the interval holds them; for any other it is wider by what sources differ.
 
     Examples
     --------
@@ -115,8 +123,10 @@ def range_of(setting: str, device: str = "", network: str = "", *, measured: boo
     after = calibrated_spread(device) if own else None
     if after is not None:
         return after_ten(range_at(setting, device, spread, seen=True), after)
+    if measured:
+        source = ALL_SOURCES
     missing = [group for group in unseen if group in ("machine", "network") and (network or group != "network")]
-    found = range_at(setting, device, spread, seen=seen)
+    found = range_at(setting, device, spread, seen=seen, source=source)
     return Range(found.low, found.high, found.why + "".join(f"; never measured: this {group}" for group in missing))
 
 
@@ -148,7 +158,7 @@ def after_ten(usual: Range, spread: float) -> Range:
     return Range(low, high, f"calibrated by measurements of this machine; {usual.why}")
 
 
-def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
+def range_at(setting: str, device: str, spread: float, *, seen: bool, source: str = ALL_SOURCES) -> Range:
     """Return the interval of an estimate that is expected to be off by ``spread``, in logarithm of time.
 
     Parameters
@@ -159,6 +169,8 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
         One standard deviation.
     seen
         Whether the machine was measured in the setting.
+    source
+        Who measures, as for :func:`range_of`.
     """
     known = fitted_ranges()
     key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
@@ -168,16 +180,24 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
             return Range(*UNKNOWN, f"this software was never measured here; {other} stands in")
         return Range(*UNKNOWN, "nothing like it was measured")
     entry = known[key]
-    low, high = (math.exp(float(part) * spread) for part in entry["seen" if seen else "unseen"])
-    what = "sweeps left out" if seen else "machines left out"
-    return Range(low, high, f"{entry['rows']} rows in {entry['sweeps']} sweeps, {what}: {entry['of']}")
+    reach = [float(part) * spread for part in entry["seen" if seen else "unseen"]]
+    why = (
+        f"{entry['rows']} rows in {entry['sweeps']} sweeps, {'sweeps' if seen else 'machines'} left out: {entry['of']}"
+    )
+    if source not in (ALL_SOURCES, *entry["sources"]):
+        apart = float(entry["apart"])
+        reach = [math.copysign(math.hypot(part, apart), part) for part in reach]
+        why += f"; and sources differ: alone by a factor of {math.exp(apart):.2f} either way"
+    low, high = (math.exp(part) for part in reach)
+    return Range(low, high, why)
 
 
 def save_ranges(found: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
     """Draft the intervals of every setting."""
     lines = [
         "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
-        "# expected to be off; fitted by `mlsys validate --refit`, not edited by hand.",
+        "# expected to be off; and how far, in that logarithm, sources other than those named may lie apart.",
+        "# Fitted by `mlsys validate --refit`, not edited by hand.",
     ]
     for setting in sorted(found):
         entry = found[setting]
@@ -187,7 +207,7 @@ def save_ranges(found: dict[str, dict[str, Any]], files: Drafts, path: Path = _P
             if not -math.inf < low <= 0 <= high < math.inf:
                 raise AssertionError(f"{setting}: {low} to {high}")
             parts.append(f"{name}: [{low:.4g}, {high:.4g}]")
-        lines.append(
-            f'{setting}: {{{", ".join(parts)}, rows: {entry["rows"]}, sweeps: {entry["sweeps"]}, of: "{entry["of"]}"}}'
-        )
+        parts += [f"rows: {entry['rows']}", f"sweeps: {entry['sweeps']}", f'of: "{entry["of"]}"']
+        parts += [f"apart: {entry['apart']:.4g}", f"sources: {json.dumps(entry['sources'])}"]
+        lines.append(f"{setting}: {{{', '.join(parts)}}}")
     files.text(path, "\n".join(lines) + "\n")
