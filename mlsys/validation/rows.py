@@ -69,15 +69,17 @@ class Row:
 
     @property
     def measured_by(self) -> str:
-        """The source without its version and host, as the tables of the fit name it.
+        """The source without its version and host, as the tables of the fit name it; MLPerf's rounds are one.
 
         Examples
         --------
         >>> row = shipped_rows()[0]
         >>> replace(row, source="https://github.com/Tencent/ncnn@a4d2ea1").measured_by
         'Tencent/ncnn'
+        >>> replace(row, source="mlcommons/inference_results_v4.1").measured_by  # one rule book, one load generator
+        'mlcommons/inference_results'
         """
-        return re.sub(r"^(https?://)?github\.com/|@.*", "", self.source)
+        return re.sub(r"^(https?://)?github\.com/|@.*|(?<=_results)_v[\d.]+$", "", self.source)
 
 
 def columns_of(path: Path) -> list[str]:

@@ -14,7 +14,7 @@ from mlsys.validation.rows import Row
 
 FACTS = {
     "A100_80GB/memory/HBM/bandwidth": "NVIDIA A100",
-    "RaspberryPi4/chip/clock": "Raspberry Pi 4",
+    "RaspberryPi4/memory/LPDDR/bandwidth": "Raspberry Pi 4",
     "ENERGY_ADD_FP32_PJ": "",
 }
 
