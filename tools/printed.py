@@ -38,6 +38,7 @@ class Printed(SphinxPostTransform):
     def run(self, **options: Any) -> None:
         """Change the tree in place."""
         self.number()
+        self.join_index()
         claims = self.gathered_claims()
         self.fold()
         self.keep_captions()
@@ -53,6 +54,14 @@ class Printed(SphinxPostTransform):
                 part.insert(0, _raw("\\setcounter{secnumdepth}{-2}\\setcounter{chapter}{0}"))
             elif not part["docname"].startswith(("book/", "labs/")):
                 part.insert(0, _raw("\\setcounter{secnumdepth}{2}"))
+
+    def join_index(self) -> None:
+        """Write the hyphen of an entry as a character of its own: Sphinx's macro for it parts a term from its page.
+
+        TeX writes that macro with a space behind it where a glossary defines the term, and without elsewhere.
+        """
+        for node in self.document.findall(addnodes.index):
+            node["entries"] = [(kind, text.replace("-", "\N{HYPHEN}"), *rest) for kind, text, *rest in node["entries"]]
 
     @property
     def unnumbered(self) -> set[str]:

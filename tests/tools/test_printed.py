@@ -94,6 +94,12 @@ def test_a_lab_in_a_part_of_the_book_is_known_by_its_section_and_leaves_out_its_
     assert transform.document.astext().split() == ["shown", "shown"]
 
 
+def test_a_term_with_a_hyphen_stands_once_in_the_index(transform):
+    transform.document += addnodes.index(entries=[("single", "what-if", "target", "main", None)])
+    transform.join_index()
+    assert transform.document[-1]["entries"] == [("single", "what\N{HYPHEN}if", "target", "main", None)]
+
+
 @pytest.mark.parametrize(("rows", "whole"), [(3, True), (LONG_TABLE + 1, False)])
 def test_a_title_over_a_table_stays_with_it(transform, rows, whole):
     title = nodes.paragraph("", "", nodes.Text(""), nodes.strong("", "Ridges"))
