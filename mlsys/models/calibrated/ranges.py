@@ -187,7 +187,7 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool, source: st
     if source not in (ALL_SOURCES, *entry["sources"]):
         apart = float(entry["apart"])
         reach = [math.copysign(math.hypot(part, apart), part) for part in reach]
-        why += f"; and sources differ: alone by a factor of {math.exp(apart):.2f} either way"
+        why += f"; and sources differ, by up to {math.exp(apart):.2f} times either way"
     low, high = (math.exp(part) for part in reach)
     return Range(low, high, why)
 
