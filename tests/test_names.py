@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import mlsys
 
 _ROOT = Path(mlsys.__file__).parent
+_EMPTY = {"found", "one", "place"}  # names that say nothing of what they hold
 
 
 def _is_command(statement: ast.stmt) -> bool:
@@ -46,3 +48,33 @@ def test_a_public_function_has_one_home() -> None:
     assert {"load", "sweep", "roofline", "Device"} <= homes.keys(), "the functions were found"
     twice = {name: places for name, places in homes.items() if len(places) > 1}
     assert not twice, f"one name, one meaning; rename one of: {twice}"
+
+
+def _bound(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every name that a file binds, with its line: variables, arguments, attributes, functions and what is caught."""
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, line
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, line
+        elif isinstance(node, ast.arg):
+            yield node.arg, line
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) or (
+            isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name
+        ):
+            yield node.name, line
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name, line
+
+
+def test_a_name_says_what_it_holds() -> None:
+    """``found``, ``one`` and ``place`` say nothing of what they hold."""
+    bound = [
+        (name, f"{path.relative_to(_ROOT)}:{line}")
+        for path in sorted(_ROOT.rglob("*.py"))
+        for name, line in _bound(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert {"device", "index", "Device", "load"} <= {name for name, _ in bound}, "the names were read"
+    empty = [f"{name} in {where}" for name, where in bound if name.strip("_") in _EMPTY]
+    assert not empty, f"name what it holds: {empty}"

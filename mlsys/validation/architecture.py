@@ -75,7 +75,7 @@ def architecture_checks(*settings: str, noted: bool = False) -> tuple[Architectu
 
 @remembered
 def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
-    found: list[ArchitectureCheck] = []
+    checks: list[ArchitectureCheck] = []
     for row in shipped_rows():
         if kind_of(row) != "network inference" or "thread" in row.workload or not _may_be(row, settings):
             continue
@@ -91,8 +91,8 @@ def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
             modelled = _modelled(device.id, name.name, fmt.computes, batch, tuple(sorted(shape.items())))
         except (ArgumentError, UnknownNameError, Inexpressible):
             continue
-        found.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), modelled))
-    return tuple(found)
+        checks.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), modelled))
+    return tuple(checks)
 
 
 @remembered

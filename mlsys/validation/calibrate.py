@@ -139,20 +139,20 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
         before = estimated(cases, stack, base)
         check_times(cases, before.tolist(), where)
-        found = learn(cases, before, base)
-        after = found.seconds(cases, before, base)
-        names = sorted(found.settings)
+        learned = learn(cases, before, base)
+        after = learned.seconds(cases, before, base)
+        names = sorted(learned.settings)
         usual = {name: parameters_of(name, cases[0].twin)[0] for name in names}
-    settings = {name: _machine(found, name, usual[name]) for name in names}
+    settings = {name: _machine(learned, name, usual[name]) for name in names}
     measured = np.array([case.seconds for case in cases])
     errors = [float(np.median(np.abs(times / measured - 1))) for times in (before, after)]
-    factors = {name: math.exp(value) for name, value in found.networks.items()}
+    factors = {name: math.exp(value) for name, value in learned.networks.items()}
     return Calibration(
         cases[0].twin,
         len(cases),
         settings,
         factors,
-        found.spread,
+        learned.spread,
         errors[0],
         errors[1],
         tuple(words for name in names for words in _words(name, settings[name], usual[name], _felt(cases, base, name))),
@@ -168,7 +168,7 @@ def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
 def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
     """Return the parameters that rows, of one setting or of all, follow."""
     here = [index for index, case in enumerate(cases) if setting in ("", case.setting)]
-    most = np.abs(sensitivities([cases[place] for place in here], base[here])).max(axis=0)
+    most = np.abs(sensitivities([cases[index] for index in here], base[here])).max(axis=0)
     return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _FELT}
 
 
@@ -211,6 +211,8 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
     if unknown:
         names = ", ".join(entry.name for entry in fields(Row))
         raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {names}")
-    found = calibrate(read_rows(data), str(data))
-    save_calibration(out, found.device, found.settings, found.rows, found.networks, found.spread)
-    return found
+    calibration = calibrate(read_rows(data), str(data))
+    save_calibration(
+        out, calibration.device, calibration.settings, calibration.rows, calibration.networks, calibration.spread
+    )
+    return calibration

@@ -116,13 +116,13 @@ def card_runs() -> tuple[CardRun, ...]:
     >>> sorted({run.twin for run in card_runs() if not run.wall})
     ['B200', 'H100_SXM']
     """
-    found = []
+    runs = []
     for row in card_rows():
         try:
-            found.append(_run(row, row.metric == "system wall power"))
+            runs.append(_run(row, row.metric == "system wall power"))
         except Inexpressible:
             continue
-    return tuple(found)
+    return tuple(runs)
 
 
 def _predicted(law: Sequence[float], runs: Sequence[CardRun]) -> Array:
@@ -145,7 +145,7 @@ def _law(runs: Sequence[CardRun]) -> list[float]:
         )
         for start in _STARTS
     ]
-    return [float(value) for value in min(tried, key=lambda found: found.cost).x]
+    return [float(value) for value in min(tried, key=lambda solution: solution.cost).x]
 
 
 @remembered
@@ -166,17 +166,17 @@ def left_out() -> dict[str, tuple[CardRun, float]]:
     """
     runs = card_runs()
     cards, walls = ([run for run in runs if run.wall is wall] for wall in (False, True))
-    found: dict[str, tuple[CardRun, float]] = {}
+    predicted: dict[str, tuple[CardRun, float]] = {}
     for twin in sorted({run.twin for run in cards}):
         own = [run for run in cards if run.twin == twin]
         law = _law([run for run in cards if run.twin != twin])
-        found |= {run.row.id: (run, value) for run, value in zip(own, _predicted(law, own).tolist(), strict=True)}
+        predicted |= {run.row.id: (run, value) for run, value in zip(own, _predicted(law, own).tolist(), strict=True)}
     whole = _law_of_cards()
     ratios = [(run, run.watts / value) for run, value in zip(walls, _predicted(whole, walls).tolist(), strict=True)]
     for run, ratio in ratios:
         factor = _middle([(other, each) for other, each in ratios if other.twin != run.twin])
-        found[run.row.id] = (run, run.watts / ratio * factor)
-    return found
+        predicted[run.row.id] = (run, run.watts / ratio * factor)
+    return predicted
 
 
 def _middle(ratios: Sequence[tuple[CardRun, float]]) -> float:

@@ -21,15 +21,15 @@ def curved(cases: Sequence[Case]) -> Array:
     Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
     move along it, or less of a rate could shorten a time.
     """
-    found = np.ones(len(cases))
+    factors = np.ones(len(cases))
     here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
     if here:
         own = [cases[index] for index in here]
         plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
         with as_recorded():
             stack = Stack.of([(case.engine, case.work, case.stays) for case in own])
-        found[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
-    return found
+        factors[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
+    return factors
 
 
 def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = None) -> Array:
@@ -47,8 +47,8 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
     if not cases:
         return np.zeros(0)
     rows = tuned(cases) if parameters is None else parameters
-    found: Array = np.maximum(calibrated_times(stack, rows), [case.at_least for case in cases])
-    return found
+    seconds: Array = np.maximum(calibrated_times(stack, rows), [case.at_least for case in cases])
+    return seconds
 
 
 def tuned(cases: Sequence[Case]) -> Array:

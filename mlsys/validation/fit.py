@@ -96,9 +96,9 @@ def _stack(cases: Sequence[Case]) -> Stack:
     return Stack.of([(case.engine, case.work, case.stays) for case in cases])
 
 
-def predicted(cases: Sequence[Case], found: Fit) -> Array:
+def predicted(cases: Sequence[Case], fitted: Fit) -> Array:
     """Return the time of each case, seconds: at the parameters as its machine attains them."""
-    rows = np.array([found.of(case.twin).vectorised() for case in cases])
+    rows = np.array([fitted.of(case.twin).vectorised() for case in cases])
     waiting = np.array([case.at_least for case in cases])
     times: Array = np.maximum(calibrated_times(_stack(cases), rows), waiting)
     return times
@@ -111,13 +111,13 @@ def _distinct(stack: Stack) -> tuple[Stack, NDArray[np.intp]]:
     """
     shapes = stack.kernels.columns[[name != "count" for name in Work.FIELDS]]
     rates = [stack.engines[name] for name in Stack.RATES]
-    _, first, place = np.unique(
+    _, first, which = np.unique(
         np.concatenate([shapes, rates, [stack.main, stack.near]]), axis=1, return_index=True, return_inverse=True
     )
     engines = {name: values[first] for name, values in stack.engines.items()}
     kernels = Work(stack.kernels.columns[:, first])
     case = np.zeros(len(first), dtype=np.intp)
-    return Stack(case, kernels, engines, stack.main[first], stack.near[first], 1), place.reshape(-1)
+    return Stack(case, kernels, engines, stack.main[first], stack.near[first], 1), which.reshape(-1)
 
 
 def _thinned(cases: Sequence[Case]) -> list[Case]:
@@ -146,7 +146,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
 
     chosen = _thinned(cases)
     stack = _stack(chosen)
-    distinct, place = _distinct(stack)
+    distinct, which = _distinct(stack)
     measured = np.log([case.seconds for case in chosen])
     waiting = np.array([case.at_least for case in chosen])
     # A sweep speaks once for each row, but a hundred rows of one sweep are not a hundred opinions.
@@ -167,7 +167,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
     first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
 
     def logarithms(point: Array) -> Array:
-        seconds = kernel_times(distinct, np.exp(point)).seconds[place]
+        seconds = kernel_times(distinct, np.exp(point)).seconds[which]
         times: Array = np.log(np.maximum(stack.total(seconds), waiting))
         return times
 
@@ -190,7 +190,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         point = whole(part)
         return np.concatenate([(logarithms(point) - measured) * weight / 0.1, ((point - centres) / spreads)[felt]])
 
-    found = least_squares(
+    solution = least_squares(
         residuals,
         first[felt],
         bounds=(low[felt], high[felt]),
@@ -199,7 +199,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         max_nfev=4 if start is not None and centre is None else 15,
         x_scale=spreads[felt],
     )
-    parameters = Parameters(*(float(value) for value in np.exp(whole(found.x))))
+    parameters = Parameters(*(float(value) for value in np.exp(whole(solution.x))))
     if tells_hosts(chosen[0].setting):  # one factor of a whole machine would mix its memory and its host
         return Fit(parameters, {case.twin: 1.0 for case in cases})
     return Fit(parameters, _machines(cases, parameters))

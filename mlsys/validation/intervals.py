@@ -112,17 +112,17 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
         Every row of the fit; NaN where leaving out left too little to fit.
     """
     by_key: dict[str, list[Left]] = {}
-    for one in left:
-        by_key.setdefault(one.key, []).append(one)
+    for left_out in left:
+        by_key.setdefault(left_out.key, []).append(left_out)
     alone = {key for key, own in by_key.items() if _speaks(own)}
     rest: dict[tuple[str, str], list[Left]] = {}
     by_kind: dict[str, list[Left]] = {}
     for key, own in by_key.items():
-        for one in own:
+        for left_out in own:
             if key not in alone:
-                rest.setdefault(one.like, []).append(one)
-            by_kind.setdefault(one.case.kind, []).append(one)
-    found: dict[str, dict[str, object]] = {}
+                rest.setdefault(left_out.like, []).append(left_out)
+            by_kind.setdefault(left_out.case.kind, []).append(left_out)
+    by_setting: dict[str, dict[str, object]] = {}
     apart = sources_apart(left)
     for key, own in by_key.items():
         kind, group = own[0].like
@@ -131,27 +131,27 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
         reach = {}
         for which in ("sweep", "device"):
             errors = _sample(like, which)
-            machines = {one.case.twin for one in like if np.isfinite(getattr(one, which))}
+            machines = {left_out.case.twin for left_out in like if np.isfinite(getattr(left_out, which))}
             if which == "device" and (len(errors) < FEW_ROWS or len(machines) < FEW_MACHINES):
-                errors = _sample([one for one in by_kind[kind] if one.like[1] == group], which)
+                errors = _sample([left_out for left_out in by_kind[kind] if left_out.like[1] == group], which)
             if len(errors) >= FEW_ROWS:
                 reach[which] = quantiles(errors)
                 continue
             others = (_sample(by_kind[kind], which), _sample(left, which))
-            reach[which] = pooled_interval(errors, next(found for found in others if len(found) >= FEW_ROWS))
+            reach[which] = pooled_interval(errors, next(sample for sample in others if len(sample) >= FEW_ROWS))
             of += f", drawn towards {kind}" if which == "sweep" else ""
         seen, unseen = reach["sweep"], reach["device"]
-        names = {one.case.row.group or one.case.twin for one in own}
-        found[key] = {
+        names = {left_out.case.row.group or left_out.case.twin for left_out in own}
+        by_setting[key] = {
             "seen": seen,
             "unseen": (min(unseen[0], seen[0] / 2), max(unseen[1], seen[1] / 2)),
             "rows": len(own),
             "sweeps": len(names),
             "of": of,
             "apart": apart,
-            "sources": sorted({one.case.row.measured_by for one in own}),
+            "sources": sorted({left_out.case.row.measured_by for left_out in own}),
         }
-    return found
+    return by_setting
 
 
 def sources_apart(left: Sequence[Left]) -> float:
@@ -179,11 +179,11 @@ def sources_apart(left: Sequence[Left]) -> float:
 
 
 def _speaks(own: Sequence[Left]) -> bool:
-    known = [one for one in own if np.isfinite(one.sweep)]
-    return len(known) >= ENOUGH_ROWS and len({one.case.row.group for one in known}) >= ENOUGH_SWEEPS
+    known = [left_out for left_out in own if np.isfinite(left_out.sweep)]
+    return len(known) >= ENOUGH_ROWS and len({left_out.case.row.group for left_out in known}) >= ENOUGH_SWEEPS
 
 
 def _sample(rows: Sequence[Left], which: str) -> Array:
     values = np.array([getattr(row, which) for row in rows], dtype=float)
-    found: Array = values[np.isfinite(values)]
-    return found
+    finite: Array = values[np.isfinite(values)]
+    return finite

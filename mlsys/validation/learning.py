@@ -94,15 +94,15 @@ class Learned:
         here = np.array([case.setting in self.settings for case in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
         ratio = case_times(cases, moved) / case_times(cases, base)
-        found: Array = before * np.where(here, ratio * np.exp(self.added(cases)), 1.0)
-        return found
+        times: Array = before * np.where(here, ratio * np.exp(self.added(cases)), 1.0)
+        return times
 
 
 def case_times(cases: Sequence[Case], parameters: Array) -> Array:
     """Return the time of each case at parameters of its own, seconds."""
     stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    found: Array = np.maximum(calibrated_times(stack, parameters), [case.at_least for case in cases])
-    return found
+    seconds: Array = np.maximum(calibrated_times(stack, parameters), [case.at_least for case in cases])
+    return seconds
 
 
 def sensitivities(cases: Sequence[Case], base: Array) -> Array:
@@ -110,12 +110,12 @@ def sensitivities(cases: Sequence[Case], base: Array) -> Array:
     stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
     waits = np.array([case.at_least for case in cases])
     first = np.log(np.maximum(calibrated_times(stack, base), waits))
-    found = np.zeros(base.shape)
+    slopes = np.zeros(base.shape)
     for index in range(base.shape[1]):
         moved = base.copy()
         moved[:, index] *= math.exp(-STEP)
-        found[:, index] = (first - np.log(np.maximum(calibrated_times(stack, moved), waits))) / STEP
-    return found
+        slopes[:, index] = (first - np.log(np.maximum(calibrated_times(stack, moved), waits))) / STEP
+    return slopes
 
 
 def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
@@ -159,8 +159,8 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
             spreads.append(scatter**2 + open_ + (widths.network**2 if networks else 0.0))
     part = np.exp(np.array(likely) - max(likely))
     part /= part.sum()
-    found = part @ np.array(answers)
-    moves, machine, own = np.split(found, [follows.shape[1], follows.shape[1] + 1])
+    means = part @ np.array(answers)
+    moves, machine, own = np.split(means, [follows.shape[1], follows.shape[1] + 1])
     factors = (own[: len(settings)] + machine).tolist()
     return Learned(
         moves,

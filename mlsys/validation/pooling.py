@@ -75,12 +75,14 @@ def _sweep(case: Case) -> str:
 
 def _blocks(cases: Sequence[Case], pool: str, measures: Mapping[str, Array]) -> _Blocks:
     names, levels, parts = [], [], []
-    found = [levels_of(case.setting, case.twin, case.network, case.version) for case in cases]
+    groups_of = [levels_of(case.setting, case.twin, case.network, case.version) for case in cases]
     for group in (*POOLS[pool].groups, "sweep"):
-        own = [_sweep(case) if group == "sweep" else of.get(group, "") for case, of in zip(cases, found, strict=True)]
-        words, place = np.unique(own, return_inverse=True)
+        own = [
+            _sweep(case) if group == "sweep" else of.get(group, "") for case, of in zip(cases, groups_of, strict=True)
+        ]
+        words, level = np.unique(own, return_inverse=True)
         columns = np.zeros((len(cases), len(words)))
-        columns[np.arange(len(cases)), place] = [1.0 if word else 0.0 for word in own]
+        columns[np.arange(len(cases)), level] = [1.0 if word else 0.0 for word in own]
         if group in ("host", "memory"):
             launched = measures["launch"][:, None]
             columns *= launched if group == "host" else 1 - launched
@@ -110,8 +112,8 @@ class _Solved:
     covariance: Array
 
     def effects(self, z: Array, y: Array) -> Array:
-        found: Array = self.covariance @ (z.T @ (self.weights * y / self.rest))
-        return found
+        posterior: Array = self.covariance @ (z.T @ (self.weights * y / self.rest))
+        return posterior
 
 
 def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
@@ -170,12 +172,12 @@ def _without(blocks: _Blocks, solved: _Solved, y: Array, parts: Sequence[str]) -
 
 def _counts(cases: Sequence[Case], pool: str) -> dict[str, dict[str, dict[str, set[str]]]]:
     """Return the sweeps of each level of each group, by machine."""
-    found: dict[str, dict[str, dict[str, set[str]]]] = {group: {} for group in POOLS[pool].groups}
+    sweeps: dict[str, dict[str, dict[str, set[str]]]] = {group: {} for group in POOLS[pool].groups}
     for case in cases:
         for group, level in levels_of(case.setting, case.twin, case.network, case.version).items():
-            if group in found:
-                found[group].setdefault(level, {}).setdefault(case.twin, set()).add(_sweep(case))
-    return found
+            if group in sweeps:
+                sweeps[group].setdefault(level, {}).setdefault(case.twin, set()).add(_sweep(case))
+    return sweeps
 
 
 def fit_pool(pool: str, cases: Sequence[Case], measures: Mapping[str, Array], whole: Array, sweep_out: Array) -> Pooled:

@@ -81,10 +81,10 @@ def measured_powers() -> tuple[MeasuredPower, ...]:
 
     Examples
     --------
-    >>> len({one.twin.id for one in measured_powers()}) >= 8
+    >>> len({power.twin.id for power in measured_powers()}) >= 8
     True
     """
-    found = []
+    powers = []
     for row in shipped_rows():
         watts = power_of(row) if row.device_class in _CLASSES else None
         if watts is None:
@@ -93,8 +93,8 @@ def measured_powers() -> tuple[MeasuredPower, ...]:
             twin, _ = twin_of(row.device)
         except Inexpressible:
             continue
-        found.append(MeasuredPower(row, twin, watts))
-    return tuple(found)
+        powers.append(MeasuredPower(row, twin, watts))
+    return tuple(powers)
 
 
 def _factors(kind: str) -> dict[str, float]:
@@ -116,11 +116,11 @@ def fit_powers() -> dict[str, dict[str, Any]]:
     The factor is the median over machines. Its range spans the machines, each predicted from the others; that of
     a power on record holds four rows in five.
     """
-    found: dict[str, dict[str, Any]] = {}
+    laws: dict[str, dict[str, Any]] = {}
     for kind in LAWS:
         factors = _factors(kind)
         apart = [own / _without(factors, name) for name, own in factors.items()]
-        found[kind] = {
+        laws[kind] = {
             "factor": median(factors.values()),
             "low": min(1.0, *apart),
             "high": max(1.0, *apart),
@@ -131,9 +131,9 @@ def fit_powers() -> dict[str, dict[str, Any]]:
         machines = [(measured_power.watts, view(measured_power.twin)) for measured_power in measured_powers()]
         own = [watts / own.quantity("active_power").m_as("W") for watts, own in machines if own.has("active_power")]
     low, high = np.quantile(own, _INNER)
-    found["recorded"] = {"low": min(1.0, float(low)), "high": max(1.0, float(high)), "rows": len(own)}
-    found[CARD] = fit_cards()
-    return found
+    laws["recorded"] = {"low": min(1.0, float(low)), "high": max(1.0, float(high)), "rows": len(own)}
+    laws[CARD] = fit_cards()
+    return laws
 
 
 def _without(factors: Mapping[str, float], name: str) -> float:
@@ -151,7 +151,7 @@ def _static_share(kind: str) -> float:
             if not (machine.has("idle_power") and machine.has("active_power")):
                 continue
             rest, work = machine.quantity("idle_power"), machine.quantity("active_power")
-            if all(one.facts[0].confidence != "assumed" for one in (rest, work)):
+            if all(power.facts[0].confidence != "assumed" for power in (rest, work)):
                 shares.append(float((rest / work).m_as("")))
     return median(shares) if shares else ASLEEP
 
@@ -200,7 +200,7 @@ def _energy_checks() -> tuple[EnergyCheck, ...]:
     unseen = _times(held_out_predictions("device"))
     known = _times(validate([row for row in rows if row.metric != "energy per inference"]).predictions)
     factors = {kind: _factors(kind) for kind in LAWS}
-    found = []
+    checks = []
     for row in rows:
         if row.metric != "energy per inference" or row.unit not in _JOULES:
             continue
@@ -214,8 +214,8 @@ def _energy_checks() -> tuple[EnergyCheck, ...]:
         law = _without(factors[twin.kind], twin.id) * _follows(twin)
         machine = view(twin)
         own = machine.quantity("active_power").m_as("W") if machine.has("active_power") else float("nan")
-        found.append(EnergyCheck(row, twin.id, row.value * _JOULES[row.unit], seen * own, left * law))
-    return tuple(found)
+        checks.append(EnergyCheck(row, twin.id, row.value * _JOULES[row.unit], seen * own, left * law))
+    return tuple(checks)
 
 
 _Key = tuple[str, ...]
@@ -228,12 +228,12 @@ def _keys(row: Row) -> list[_Key]:
 
 
 def _times(predictions: Iterable[Prediction]) -> dict[_Key, list[float]]:
-    found: dict[_Key, list[float]] = defaultdict(list)
+    times: dict[_Key, list[float]] = defaultdict(list)
     for prediction in predictions:
         if prediction.case is not None and prediction.kind != "energy" and prediction.row.device_class in _CLASSES:
             for key in _keys(prediction.row):
-                found[key].append(prediction.seconds)
-    return found
+                times[key].append(prediction.seconds)
+    return times
 
 
 def _time_of(row: Row, times: Mapping[_Key, list[float]]) -> float | None:
@@ -255,10 +255,10 @@ def two_runs() -> list[tuple[Row, float]]:
         for row in shipped_rows()
         if row.metric == "latency" and row.unit == "ms" and "/performance/" in row.source_path
     }
-    found = []
+    ratios = []
     for measured_power in measured_powers():
         if measured_power.row.source_path in timed and "throughput" in measured_power.row.note:
-            found.append(
+            ratios.append(
                 (
                     measured_power.row,
                     measured_power.row.value
@@ -267,4 +267,4 @@ def two_runs() -> list[tuple[Row, float]]:
                     / measured_power.watts,
                 )
             )
-    return found
+    return ratios

@@ -65,15 +65,15 @@ def comparisons() -> tuple[Comparison, ...]:
     """
     unseen = [each for each in held_out_predictions("device") if each.row.source == _SOURCE]
     bounds = {each.row.id: each.bound for each in validate([each.row for each in unseen]).predictions}
-    found = []
+    compared = []
     for kind, words, statistic, theirs in _PUBLISHED:
         chosen = [each for each in unseen if each.case is not None and _matches(each, words)]
         measured = np.array([each.case.seconds for each in chosen if each.case])
         ours = np.abs(np.array([each.seconds for each in chosen]) / measured - 1)
         plain = np.abs(np.array([bounds[each.row.id] for each in chosen]) / measured - 1)
         whole = np.mean if statistic == "mean" else np.median
-        found.append(Comparison(kind, statistic, len(chosen), float(whole(plain)), float(whole(ours)), theirs))
-    return tuple(found)
+        compared.append(Comparison(kind, statistic, len(chosen), float(whole(plain)), float(whole(ours)), theirs))
+    return tuple(compared)
 
 
 @tabled

@@ -41,7 +41,7 @@ Progress = Callable[[Iterable[str]], AbstractContextManager[Iterator[str]]]
 
 def settings() -> dict[str, list[Case]]:
     """Return the expressible rows, shipped and cited, by setting; suspect ones are left out."""
-    found: dict[str, list[Case]] = {}
+    by_setting: dict[str, list[Case]] = {}
     for row in (*shipped_rows(), *cited_rows()):
         if row.quality == "suspect":
             continue
@@ -49,8 +49,8 @@ def settings() -> dict[str, list[Case]]:
             case = interpret(row)
         except Inexpressible:
             continue
-        found.setdefault(case.setting, []).append(case)
-    return dict(sorted(found.items()))
+        by_setting.setdefault(case.setting, []).append(case)
+    return dict(sorted(by_setting.items()))
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,15 @@ class _Answer:
 
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
-    found = fit(cases)
-    start = found.parameters
+    fitted = fit(cases)
+    start = fitted.parameters
     by_device = held_out(cases, lambda case: case.twin, start=start)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
     alone = len({case.row.measured_by for case in cases}) == 1
     by_source = (
         np.full(len(cases), np.nan) if alone else held_out(cases, lambda case: case.row.measured_by, start=start)
     )
-    return _Answer(name, found, np.column_stack([by_device, by_sweep, by_source]))
+    return _Answer(name, fitted, np.column_stack([by_device, by_sweep, by_source]))
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
@@ -150,10 +150,10 @@ def pooled(
             times = kernel_times(stack, np.array(rows))
             plain = np.maximum(stack.total(times.seconds), [case.at_least for case in cases])
             measures = features(stack, times)
-            found = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
-            effects[name] = found.effects
-            added = np.column_stack([found.without_device, found.without_sweep, found.without_source])
-            spreads = np.column_stack([found.spread_device, found.spread_sweep])
+            pool = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
+            effects[name] = pool.effects
+            added = np.column_stack([pool.without_device, pool.without_sweep, pool.without_source])
+            spreads = np.column_stack([pool.spread_device, pool.spread_sweep])
         errors = apart - added
         scores = errors[:, :2] / spreads
         left += [
@@ -208,10 +208,10 @@ def parameters_alone() -> dict[str, tuple[float, ...]]:
 def held_out_predictions(which: str) -> list[Prediction]:
     """Return the shipped rows predicted from fits that never saw their ``device`` or ``sweep``."""
     written = _PLACE.stat().st_mtime_ns  # a new fit writes the file anew
-    found: dict[int, Prediction] = {}
+    predictions: dict[int, Prediction] = {}
     for machine in _shipped_by_machine():
-        found |= _left_out(machine, which, written, in_force())
-    return [found[place] for place in sorted(found)]
+        predictions |= _left_out(machine, which, written, in_force())
+    return [predictions[index] for index in sorted(predictions)]
 
 
 @lru_cache(maxsize=1)
@@ -228,9 +228,9 @@ def _left_out(machine: str, which: str, _written: int, _fit: Hashable) -> dict[i
 def held_out_on(machine: str, which: str) -> dict[int, Prediction]:
     """Return the predictions of one machine, by the places of its rows among the shipped ones."""
     kept, rows = _kept(_PLACE.stat().st_mtime_ns), shipped_rows()
-    found = {}
-    for place in _shipped_by_machine()[machine]:
-        row = rows[place]
+    predictions = {}
+    for index in _shipped_by_machine()[machine]:
+        row = rows[index]
         if row.id not in kept:
             continue
         seconds, spread = (getattr(kept[row.id], f"{what}{which}") for what in ("", "spread_"))
@@ -244,10 +244,10 @@ def held_out_on(machine: str, which: str) -> dict[int, Prediction]:
         value = row.value / ratio if case.inverse else row.value * ratio
         about = range_at(case.setting, case.twin, spread, seen=which == "sweep")
         low, high = (value * factor for factor in about.of_value(case.inverse))
-        found[place] = Prediction(
+        predictions[index] = Prediction(
             row, case.kind, case=case, value=value, seconds=seconds, low=low, high=high, why=about.why
         )
-    return found
+    return predictions
 
 
 def held_out_scores() -> dict[str, Score]:

@@ -231,8 +231,8 @@ def _felt(stack: Stack, parameters: Array, rate: str) -> NDArray[np.bool_]:
     """Return the cases whose time follows one percent of a rate: what it holds of many kernels may be too little."""
     more = replace(stack, engines={**stack.engines, rate: stack.engines[rate] * 1.01})
     moved = calibrated_times(more, parameters) / calibrated_times(stack, parameters)
-    found: NDArray[np.bool_] = np.abs(moved - 1) > FELT
-    return found
+    felt: NDArray[np.bool_] = np.abs(moved - 1) > FELT
+    return felt
 
 
 def _read_what_holds(cases: Sequence[Case], stack: Stack, parameters: Array, bounded: Array) -> None:
@@ -271,16 +271,16 @@ def validate(rows: Sequence[Row]) -> Validation:
     Examples
     --------
     >>> from mlsys.validation import shipped_rows, validate
-    >>> found = validate(shipped_rows()[:50])
-    >>> len(found.predictions)
+    >>> validation = validate(shipped_rows()[:50])
+    >>> len(validation.predictions)
     50
     """
-    found: dict[int, Prediction] = {}
+    predictions: dict[int, Prediction] = {}
     state = in_force()
     for machine, places in by_machine(tuple(rows)).items():
         own = _kept(machine, tuple(rows[index] for index in places), state)
-        found |= zip(places, own, strict=True)
-    return Validation(tuple(found[index] for index in range(len(rows))))
+        predictions |= zip(places, own, strict=True)
+    return Validation(tuple(predictions[index] for index in range(len(rows))))
 
 
 @functools.lru_cache(maxsize=8)
@@ -318,10 +318,10 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
     seconds = np.where(bounded, np.maximum(arithmetic, traffic), seconds)
     if cases:
         _read_what_holds(cases, stack, parameters, np.where(bounded, np.sign(arithmetic - traffic), 0.0))
-    found, index = [], 0
+    predictions, index = [], 0
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, str):
-            found.append(Prediction(row, kind_of(row), reason=answer))
+            predictions.append(Prediction(row, kind_of(row), reason=answer))
             continue
         ratio = float(seconds[index]) / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
@@ -329,7 +329,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
         low, high = (
             (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
         )
-        found.append(
+        predictions.append(
             Prediction(
                 row,
                 answer.kind,
@@ -345,4 +345,4 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
             )
         )
         index += 1
-    return tuple(found)
+    return tuple(predictions)

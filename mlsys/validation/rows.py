@@ -200,15 +200,15 @@ MOST_BATCH = 10**9
 
 def _batch(text: str) -> None:
     """Refuse a batch that is no whole number above zero; words such as ``micro 4`` and an empty cell pass."""
-    found = re.match(r"\s*([-+]?(?:\d[\d.,]*(?:[eE][-+]?\d+)?|nan|inf\w*))\b", text, re.IGNORECASE)
-    if found is None:
+    match = re.match(r"\s*([-+]?(?:\d[\d.,]*(?:[eE][-+]?\d+)?|nan|inf\w*))\b", text, re.IGNORECASE)
+    if match is None:
         if re.fullmatch(r"[A-Za-z_]+", text):  # a remark such as "unlimited queue (max in-flight)" may stand
             raise ValueError(f"`batch` must be a whole number above zero, or empty where not stated, got {text!r}")
         return
     try:
-        number = float(found.group(1).rstrip(",.").replace(",", ""))
-        if "," in found.group(1).rstrip(","):
-            number = parsed_number(found.group(1).rstrip(",."))  # commas between thousands only
+        number = float(match.group(1).rstrip(",.").replace(",", ""))
+        if "," in match.group(1).rstrip(","):
+            number = parsed_number(match.group(1).rstrip(",."))  # commas between thousands only
     except ValueError as error:
         raise ValueError(f"`batch` must be a whole number from 1 to 10⁹, got {text!r}") from error
     if not (1 <= number <= MOST_BATCH and number == math.floor(number)):

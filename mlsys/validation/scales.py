@@ -79,19 +79,19 @@ def parted() -> tuple[Parted, ...]:
 
     Examples
     --------
-    >>> all(one.sweeps >= 3 and 0 < one.known < 1 for one in parted())
+    >>> all(group.sweeps >= 3 and 0 < group.known < 1 for group in parted())
     True
     """
     groups: dict[str, list[Prediction]] = {}
     for each in held_out_predictions("sweep"):
         groups.setdefault(f"{each.row.device_class}: {each.kind}", []).append(each)
-    found = (_parted(name, groups[name]) for name in sorted(groups))
-    return tuple(one for one in found if one is not None)
+    groups_parted = (_parted(name, groups[name]) for name in sorted(groups))
+    return tuple(group for group in groups_parted if group is not None)
 
 
 @tabled
 def scale_table() -> Table:
     """Return the parted errors as a table."""
     heads = ("group", "rows", "sweeps", "sweep unseen", "its scale known")
-    rows = [(one.group, one.rows, one.sweeps, f"{one.error:.0%}", f"{one.known:.0%}") for one in parted()]
+    rows = [(group.group, group.rows, group.sweeps, f"{group.error:.0%}", f"{group.known:.0%}") for group in parted()]
     return Table("Median error, and what is left where a sweep's own median ratio is known", heads, rows)

@@ -52,19 +52,19 @@ def error_table(scores: Mapping[str, Score], caption: str) -> Table:
     return Table(caption, heads, rows)
 
 
-def bound_table(found: Validation) -> Table:
+def bound_table(validation: Validation) -> Table:
     """Return why measurements beat the roofline of dense peaks, and how many."""
     counts: dict[str, int] = {}
-    for each in found.predictions:
+    for each in validation.predictions:
         if each.excuse:
             counts[each.excuse] = counts.get(each.excuse, 0) + 1
     rows = [(count, reason) for reason, count in sorted(counts.items(), key=lambda item: -item[1])]
     return Table("Measurements faster than the roofline, and what explains them", ("rows", "explanation"), rows)
 
 
-def reason_table(found: Validation, most: int = 12) -> Table:
+def reason_table(validation: Validation, most: int = 12) -> Table:
     """Return why rows are not expressible, the most frequent reasons first."""
-    reasons = list(found.reasons().items())
+    reasons = list(validation.reasons().items())
     rows = [(count, reason) for reason, count in reasons[:most]]
     rest = sum(count for _, count in reasons[most:])
     if rest:
@@ -72,11 +72,11 @@ def reason_table(found: Validation, most: int = 12) -> Table:
     return Table("Measurements that no model of ours expresses", ("rows", "reason"), rows)
 
 
-def worst_table(found: Validation, most: int = 5, keep: Callable[[Prediction], bool] = lambda each: True) -> Table:
+def worst_table(validation: Validation, most: int = 5, keep: Callable[[Prediction], bool] = lambda each: True) -> Table:
     """Return the rows furthest off, one of each machine and network."""
     rows: list[tuple[str, ...]] = []
     seen = set()
-    for each in found.worst(len(found.predictions)):
+    for each in validation.worst(len(validation.predictions)):
         if (each.row.device, each.row.model) in seen or not keep(each):
             continue
         seen.add((each.row.device, each.row.model))

@@ -106,7 +106,7 @@ def spread_choice(cases: Sequence[Case], seconds: Sequence[float], ten: int = TE
     >>> len(spread_choice([each.case for each in rows], [each.seconds for each in rows]))
     10
     """
-    order = sorted(range(len(cases)), key=lambda place: (cases[place].setting, seconds[place]))
+    order = sorted(range(len(cases)), key=lambda index: (cases[index].setting, seconds[index]))
     start = float(np.random.default_rng([seed, len(order)]).random())
     return sorted({order[int((step + start) * len(order) / ten)] for step in range(ten)})
 
@@ -117,20 +117,20 @@ def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
     back = spread_choice(cases, before.tolist(), seed=draw)
     rest = sorted(set(range(len(cases))) - set(back))
-    found = learn([cases[place] for place in back], before[back], base[back])
-    left = [cases[place] for place in rest]
-    after = found.seconds(left, before[rest], base[rest])
+    learned = learn([cases[index] for index in back], before[back], base[back])
+    left = [cases[index] for index in rest]
+    after = learned.seconds(left, before[rest], base[rest])
     measured = np.log([case.seconds for case in cases])
     alone = float(np.median(measured[back] - np.log(before[back])))
     # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
     usual = [range_of(case.setting, case.twin, case.network, measured=True, version=case.version) for case in left]
-    ranges = [after_ten(about, found.spread) for about in usual]
+    ranges = [after_ten(about, learned.spread) for about in usual]
     return _Graded(
         measured[rest] - np.log(before[rest]),
         measured[rest] - np.log(after),
         measured[rest] - np.log(before[rest]) - alone,
         _shapes(left, measured[rest] - np.log(after)),
-        np.log([(one.low, one.high) for one in ranges]),
+        np.log([(reach.low, reach.high) for reach in ranges]),
         np.array([case.inverse for case in left]),
     )
 
@@ -140,11 +140,11 @@ def _shapes(cases: Sequence[Case], apart: Array) -> Array:
     sweeps: dict[str, list[int]] = {}
     for index, case in enumerate(cases):
         sweeps.setdefault(case.row.group or case.row.device, []).append(index)
-    found = apart.copy()
+    shapes = apart.copy()
     for places in sweeps.values():
         if len(places) >= FEWEST_IN_SWEEP:
-            found[places] = without_scale(apart[places])
-    return found
+            shapes[places] = without_scale(apart[places])
+    return shapes
 
 
 def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
@@ -164,8 +164,8 @@ def ten_back(like: str = "") -> tuple[TenBack, ...]:
 
     Examples
     --------
-    >>> (one,) = ten_back("^TPU-like: network")
-    >>> one.after < one.before
+    >>> (group,) = ten_back("^TPU-like: network")
+    >>> group.after < group.before
     True
     """
     groups: dict[str, dict[str, list[Prediction]]] = {}
@@ -173,12 +173,12 @@ def ten_back(like: str = "") -> tuple[TenBack, ...]:
         if each.case is not None:
             machines = groups.setdefault(f"{each.row.device_class}: {each.kind}", {})
             machines.setdefault(each.case.twin, []).append(each)
-    found = []
+    classes = []
     for name in sorted(name for name in groups if re.search(like, name) is not None):
         chosen = [Same(own) for _, own in sorted(groups[name].items()) if len(own) >= FEWEST_ROWS]
         if chosen:
-            found.append(rows_back(name, tuple(chosen)))
-    return tuple(found)
+            classes.append(rows_back(name, tuple(chosen)))
+    return tuple(classes)
 
 
 @traced
@@ -195,13 +195,13 @@ def _graded(own: Same, draw: int, _fit: Hashable) -> _Graded:
 
 
 def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
-    inverse = np.concatenate([one.inverse for one in graded])
+    inverse = np.concatenate([machine.inverse for machine in graded])
     before, after, scale, shape = (
-        _errors(np.concatenate([getattr(one, part) for one in graded]), inverse)
+        _errors(np.concatenate([getattr(machine, part) for machine in graded]), inverse)
         for part in ("before", "after", "scale", "shape")
     )
-    reach = np.concatenate([one.reach for one in graded])
-    apart = np.concatenate([one.after for one in graded])
+    reach = np.concatenate([machine.reach for machine in graded])
+    apart = np.concatenate([machine.after for machine in graded])
     inside = (reach[:, 0] <= apart) & (apart <= reach[:, 1])
     return TenBack(
         name,
@@ -238,17 +238,17 @@ def ten_table() -> Table:
     )
     rows = [
         (
-            one.group,
-            one.machines,
-            one.rows,
-            f"{one.before:.0%}",
-            f"{one.scale:.0%}",
-            f"{one.after:.0%}",
-            f"{one.p90:.0%}",
-            f"{one.covered:.0%}",
-            f"{one.width:.2g}×",
-            one.why,
+            row.group,
+            row.machines,
+            row.rows,
+            f"{row.before:.0%}",
+            f"{row.scale:.0%}",
+            f"{row.after:.0%}",
+            f"{row.p90:.0%}",
+            f"{row.covered:.0%}",
+            f"{row.width:.2g}×",
+            row.why,
         )
-        for one in ten_back()
+        for row in ten_back()
     ]
     return Table("Median error of machines left out of the fit, and with ten of their rows handed back", heads, rows)

@@ -60,7 +60,7 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True) -> Wo
     """
     plain = kernels_of(network, fmt)
     columns = plain.columns.copy()
-    place = Work.FIELDS.index
+    row_of = Work.FIELDS.index
     order = network.arrays.order
     scores = np.zeros(columns.shape[1])
     for row, operator in zip(order.tolist(), network.operators, strict=True):
@@ -70,18 +70,18 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True) -> Wo
             scores[row] = shape["batch"] * shape["heads"] * pairs
         elif operator.kind == "elementwise" and operator.name.endswith(" gelu"):
             elements = operator.shape["elements"]
-            if columns[place("flops"), row] == GELU_OPERATIONS * elements:
-                columns[place("count"), row] = plain["count"][row] * GELU_KERNELS
-                columns[place("moved"), row] = plain["moved"][row] * GELU_PASSES / GELU_KERNELS
+            if columns[row_of("flops"), row] == GELU_OPERATIONS * elements:
+                columns[row_of("count"), row] = plain["count"][row] * GELU_KERNELS
+                columns[row_of("moved"), row] = plain["moved"][row] * GELU_PASSES / GELU_KERNELS
     here = scores > 0
     # Counted unfused, the scores cross the memory four times: as the products write and read them, and once between.
-    columns[place("moved")] -= np.where(here, (2 if written_out else 4) * scores * fmt.value, 0.0)
+    columns[row_of("moved")] -= np.where(here, (2 if written_out else 4) * scores * fmt.value, 0.0)
     if not written_out:
         return Work(columns)
     beside = np.zeros((len(Work.FIELDS), int(here.sum())))
-    beside[place("kind")] = VECTOR
-    beside[place("moved")] = 2 * scores[here] * fmt.value
+    beside[row_of("kind")] = VECTOR
+    beside[row_of("moved")] = 2 * scores[here] * fmt.value
     for name in ("m", "n", "k", "batch", "peers"):
-        beside[place(name)] = 1.0
-    beside[place("count")] = SCORE_KERNELS * plain["count"][here]
+        beside[row_of(name)] = 1.0
+    beside[row_of("count")] = SCORE_KERNELS * plain["count"][here]
     return joined(Work(columns), Work(beside))

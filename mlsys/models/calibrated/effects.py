@@ -198,16 +198,16 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
         Of the software, in the words of who measured; empty where none is meant.
     """
     software = setting.rpartition(" on ")[0]
-    found = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
-    found["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"
-    found |= {"memory": device, "host": device}
+    levels = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
+    levels["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"
+    levels |= {"memory": device, "host": device}
     if network:
         name = _network(network)
-        found |= {"network": name, "network and software": f"{name}, {software}"}
-        found["machine and network"] = f"{device}, {name}"
+        levels |= {"network": name, "network and software": f"{name}, {software}"}
+        levels["machine and network"] = f"{device}, {name}"
     if version:
-        found[_VERSION] = f"{software}: {version}"
-    return found
+        levels[_VERSION] = f"{software}: {version}"
+    return levels
 
 
 # What of a setting's name says what is done, after the name of the runtime that does it.
@@ -257,8 +257,8 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
 
 def curves_of(setting: str) -> Mapping[str, list[float]]:
     """Return the values at the knots of each curve of a setting's pool; none if it has none."""
-    found: Mapping[str, list[float]] = fitted_effects().get(pool_of(setting), {}).get("curves", {})
-    return found
+    curves: Mapping[str, list[float]] = fitted_effects().get(pool_of(setting), {}).get("curves", {})
+    return curves
 
 
 def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, int]]) -> float:
@@ -299,12 +299,12 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
     return spread(fitted["groups"], fitted["rest"], counts), unseen
 
 
-def save_effects(found: Mapping[str, Any], files: Drafts) -> None:
+def save_effects(effects: Mapping[str, Any], files: Drafts) -> None:
     """Draft the effects of every pool, a line for each group."""
     lines = []
-    for name in sorted(found):
-        parts = {key: ",\n".join(_lines(found[name][key])) for key in ("groups", "curves")}
-        rest = f'"rest": {found[name]["rest"]:.4g}'
+    for name in sorted(effects):
+        parts = {key: ",\n".join(_lines(effects[name][key])) for key in ("groups", "curves")}
+        rest = f'"rest": {effects[name]["rest"]:.4g}'
         inner = f'{rest},\n  "groups": {{\n{parts["groups"]}}},\n  "curves": {{\n{parts["curves"]}}}'
         lines.append(f" {json.dumps(name)}: {{{inner}}}")
     files.text(_PLACE, "{\n" + ",\n".join(lines) + "\n}\n")

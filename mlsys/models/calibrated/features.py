@@ -32,8 +32,8 @@ def features(stack: Stack, times: KernelTimes) -> dict[str, Array]:
     work = np.maximum(stack.total(kernels["flops"]), _LITTLE)
 
     def weighted(values: Array) -> Array:
-        found: Array = stack.total(values * kernels["flops"]) / work
-        return found
+        mean: Array = stack.total(values * kernels["flops"]) / work
+        return mean
 
     whole = np.maximum(stack.total(times.seconds), _LITTLE)
     arithmetic, traffic = bound(stack)
@@ -55,9 +55,9 @@ def features(stack: Stack, times: KernelTimes) -> dict[str, Array]:
 def hats(name: str, values: Array) -> tuple[NDArray[np.intp], Array]:
     """Return the knot below each value of a feature, and how far it is on the way to the next."""
     lowest, highest, step = CURVES[name]
-    place = (np.clip(values, lowest, highest) - lowest) / step
-    below = np.floor(place).astype(np.intp)
-    return below, place - below
+    steps_up = (np.clip(values, lowest, highest) - lowest) / step
+    below = np.floor(steps_up).astype(np.intp)
+    return below, steps_up - below
 
 
 def knots(name: str) -> int:
@@ -68,7 +68,7 @@ def knots(name: str) -> int:
 
 def curve_factors(stack: Stack, times: KernelTimes, settings: Sequence[str]) -> Array:
     """Return the factor of time of each case's shape, of shape (cases,)."""
-    found = np.zeros(stack.cases)
+    logs = np.zeros(stack.cases)
     names = np.array(settings, dtype=object)
     measured = features(stack, times) if stack.cases else {}
     for setting in set(settings):
@@ -77,7 +77,7 @@ def curve_factors(stack: Stack, times: KernelTimes, settings: Sequence[str]) -> 
         for name, values in curves.items():
             below, part = hats(name, measured[name][here])
             at = np.array(values)
-            found[here] += (1 - part) * at[below] + part * at[below + 1]
+            logs[here] += (1 - part) * at[below] + part * at[below + 1]
     limit = np.log(MOST)
-    factors: Array = np.exp(np.clip(found, -limit, limit))
+    factors: Array = np.exp(np.clip(logs, -limit, limit))
     return factors

@@ -92,26 +92,26 @@ def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
     vector = VECTOR_ENERGY * np.where(engines["bits"] <= 8, DOT_PRODUCT_ENERGY, 1.0)
     each = np.where(_on_matrix_units(engines), 1.0, vector)
     joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
-    found: Array = engines["power"] / joules
-    return found
+    ceiling: Array = engines["power"] / joules
+    return ceiling
 
 
 def _on_matrix_units(engines: dict[str, Array]) -> NDArray[np.bool_]:
     """Return whether products run on other units than element-wise work does."""
-    found: NDArray[np.bool_] = engines["over_vector"] > MATRIX_UNITS
-    return found
+    matrix_units: NDArray[np.bool_] = engines["over_vector"] > MATRIX_UNITS
+    return matrix_units
 
 
 def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
     """Return the FLOP/s that full tiles sustain: a part of the peak, or what the design power pays for."""
-    found: Array = np.minimum(own["compute"] * engines["matmul"], power_ceiling(engines, own))[here]
-    return found
+    rate: Array = np.minimum(own["compute"] * engines["matmul"], power_ceiling(engines, own))[here]
+    return rate
 
 
 def sharing(engines: dict[str, Array]) -> Array:
     """Return how many units of a machine share what feeds them, 1 to ``MOST_SHARING``."""
-    found: Array = np.clip(engines["each_cycle"] / FED_ALONE, 1.0, MOST_SHARING)
-    return found
+    units: Array = np.clip(engines["each_cycle"] / FED_ALONE, 1.0, MOST_SHARING)
+    return units
 
 
 def _chain(engines: dict[str, Array]) -> Array:
@@ -119,8 +119,8 @@ def _chain(engines: dict[str, Array]) -> Array:
     is_one = (engines["array"] <= 1) & (engines["each_cycle"] <= LARGEST_UNIT)
     narrow = np.minimum(engines["bits"], 8.0) / 8
     cycles = np.where(_on_matrix_units(engines), CHAINED * narrow, CHAINED_VECTOR)
-    found: Array = np.where(is_one, cycles / engines["clock"], 0.0)
-    return found
+    seconds: Array = np.where(is_one, cycles / engines["clock"], 0.0)
+    return seconds
 
 
 def unpacking_seconds(
@@ -142,8 +142,8 @@ def unpacking_seconds(
     unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
     most = saved * moving[here] / np.maximum(kernels["moved"][here], 1.0)
     narrow = (stored > 0) & (saved > 0) & multiprocessor[here]
-    found: Array = np.where(narrow, np.minimum(unpacking, most), 0.0)
-    return found
+    seconds: Array = np.where(narrow, np.minimum(unpacking, most), 0.0)
+    return seconds
 
 
 def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
@@ -154,8 +154,8 @@ def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Ar
     """
     small = (engines["bits"] <= 8) & (engines["clock"] < SLOWEST_PROCESSOR) & (engines["units"] <= MOST_CORES)
     rate = own["vector"] * engines["vector"]
-    found: Array = np.where(small, WIDENING * kernels["flops"] / rate, 0.0)[here]
-    return found
+    seconds: Array = np.where(small, WIDENING * kernels["flops"] / rate, 0.0)[here]
+    return seconds
 
 
 def attention_seconds(
@@ -183,8 +183,8 @@ def attention_seconds(
     steps = np.ceil(n / splits / KEYS) * KEYS + own["ramp"][here]
     block = np.hypot(4 * rows * steps * k / rate, SCORE_OPERATIONS * rows * steps / vector)
     waves = np.ceil(blocks * splits / units)
-    found: Array = np.maximum(waves * part, 1.0) * block + waves * BLOCK_LATENCY
-    return found
+    seconds: Array = np.maximum(waves * part, 1.0) * block + waves * BLOCK_LATENCY
+    return seconds
 
 
 def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
@@ -204,8 +204,8 @@ def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     ring = _ring_seconds(rounds * (peers - 1), rounds * bytes_sent / wire, hop, reduces)
     shared = engines["link"][here] < PEER_LINK
     goes_round = (pattern == ALL_GATHER) | (pattern == RING_REDUCE)
-    found: Array = np.where(shared, in_rounds, np.where(goes_round, ring, np.minimum(at_once, in_rounds)))
-    return found
+    seconds: Array = np.where(shared, in_rounds, np.where(goes_round, ring, np.minimum(at_once, in_rounds)))
+    return seconds
 
 
 def _ring_seconds(steps: Array, sending: Array, hop: Array, reduces: NDArray[np.bool_]) -> Array:
@@ -217,8 +217,8 @@ def _ring_seconds(steps: Array, sending: Array, hop: Array, reduces: NDArray[np.
     sending = sending * (1 + STARTING_ANEW / steps)
     quick = sending * np.where(reduces, *FLAGGED) + steps * hop
     plain = sending + steps * FENCED * hop + PLAIN_START
-    found: Array = np.minimum(quick, plain)
-    return found
+    seconds: Array = np.minimum(quick, plain)
+    return seconds
 
 
 def product_seconds(
@@ -298,5 +298,5 @@ def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_],
     first = flat.argmin(axis=0)
     best = flat[first, each]
     split, tile = first % 2, first // 2
-    found = best < np.inf
-    return best, found & np.stack(waits)[split, tile, each], found & np.stack(chained)[split, tile, each]
+    finite = best < np.inf
+    return best, finite & np.stack(waits)[split, tile, each], finite & np.stack(chained)[split, tile, each]

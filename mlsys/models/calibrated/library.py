@@ -148,7 +148,7 @@ def nearest(setting: str, known: Iterable[str]) -> str:
 
 
 def save(
-    parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, place: Path = _PLACE.parent
+    parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, folder: Path = _PLACE.parent
 ) -> None:
     """Draft the parameters of every setting, and the factors of its machines, three significant digits each."""
     lines = [
@@ -159,9 +159,9 @@ def save(
         values = parameters[setting]
         pairs = ", ".join(f"{name}: {decimal(getattr(values, name))}" for name in Parameters.names())
         lines.append(f"{setting}: {{{pairs}}}")
-    files.text(place / _PLACE.name, "\n".join(lines) + "\n")
+    files.text(folder / _PLACE.name, "\n".join(lines) + "\n")
     lines = ["# How many times as long as its setting each machine takes, drawn towards 1; fitted, not edited by hand."]
     for setting in sorted(own):
         pairs = ", ".join(f"{twin}: {factor:.3f}" for twin, factor in sorted(own[setting].items()))
         lines.append(f"{setting}: {{{pairs}}}")
-    files.text(place / _MACHINES.name, "\n".join(lines) + "\n")
+    files.text(folder / _MACHINES.name, "\n".join(lines) + "\n")

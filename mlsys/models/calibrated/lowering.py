@@ -78,13 +78,13 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
 def _three_by_three(network: Network) -> NDArray[np.bool_]:
     """Return, for each row of the network's arrays, whether it is a dense 3 × 3 convolution of stride 1."""
     order = network.arrays.order
-    found = np.zeros(len(network.arrays), dtype=bool)
+    dense = np.zeros(len(network.arrays), dtype=bool)
     for row, operator in zip(order, network.operators, strict=True):
         shape = operator.shape
         square = shape.get("kernel", 0) == 3 or shape.get("kernel_height") == shape.get("kernel_width") == 3
         if operator.kind == "conv2d" and square and shape.get("stride") == 1 and shape.get("groups") == 1:
-            found[row] = True
-    return found
+            dense[row] = True
+    return dense
 
 
 def joined(*works: Work) -> Work:

@@ -161,7 +161,7 @@ class Stack:
         columns = (
             np.concatenate([work.columns for _, work, _ in pairs], axis=1) if pairs else np.zeros((len(Work.FIELDS), 0))
         )
-        machines = [one if isinstance(one, Snapshot) else snapshot(one) for one, _, _ in pairs]
+        machines = [machine if isinstance(machine, Snapshot) else snapshot(machine) for machine, _, _ in pairs]
         read: dict[tuple[int, frozenset[str]], list[float]] = {}
         rows = []
         asks: dict[tuple[int, float], frozenset[str]] = {}  # one work may run on hundreds of machines
@@ -204,20 +204,20 @@ _IDLE = {"link": 0.0, "cache": 0.0}
 def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
-    found = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}
-    found |= {"cache"} if stays else set()
-    found |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
-    found |= {"clock", "each_cycle"} if MATMUL in kinds else set()
-    found |= {"link"} if COLLECTIVE in kinds else set()
-    return frozenset(found)
+    needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}
+    needed |= {"cache"} if stays else set()
+    needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
+    needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
+    needed |= {"link"} if COLLECTIVE in kinds else set()
+    return frozenset(needed)
 
 
 def _rates(machine: Snapshot, needed: frozenset[str]) -> list[float]:
     """Return the rates of a machine, those read that are needed; a process matters where power is limited."""
-    found = {name: getattr(machine, name) if name in needed else _IDLE.get(name, 1.0) for name in Stack.RATES}
-    if "power" in needed and np.isfinite(found["power"]):
-        found["node"] = machine.node
-    return list(found.values())
+    rates = {name: getattr(machine, name) if name in needed else _IDLE.get(name, 1.0) for name in Stack.RATES}
+    if "power" in needed and np.isfinite(rates["power"]):
+        rates["node"] = machine.node
+    return list(rates.values())
 
 
 def bound(stack: Stack) -> tuple[Array, Array]:
@@ -373,7 +373,7 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
     computes = product & ~times.fed & ~times.chained
     limited = computes & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
     waits = product & times.fed
-    found = {
+    held = {
         "matmul": computes & ~limited,
         "units": product,
         "clock": product & times.chained,
@@ -384,4 +384,4 @@ def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
         "bandwidth": (~working & (stack.main > 0)) | (~near & (waits | (~working & (stack.near > 0)))),
         "cache_bandwidth": near & (waits | (~working & (stack.near > 0))),
     }
-    return {name: np.bincount(stack.case, here, stack.cases) > 0 for name, here in found.items()}
+    return {name: np.bincount(stack.case, here, stack.cases) > 0 for name, here in held.items()}

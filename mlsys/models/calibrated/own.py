@@ -51,7 +51,7 @@ def _calibration(name: str, _written: float) -> _Own:
     try:
         read = yaml_of(read_text(name, _MOST_BYTES))
         device, settings, networks = str(read["device"]), read["settings"], read.get("networks") or {}
-        found = {setting: Parameters(**values) for setting, values in settings.items()}
+        parameters = {setting: Parameters(**values) for setting, values in settings.items()}
         numbers = {setting: dict(values) for setting, values in settings.items()}
         numbers |= {"networks": dict(networks), "": {"spread": read.get("spread", 1.0)}}
     except UnreadableError:
@@ -60,16 +60,16 @@ def _calibration(name: str, _written: float) -> _Own:
         raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
     for part, values in numbers.items():
         _check(name, part, values)
-    return _Own(device, FrozenDict(found), FrozenDict(networks), read.get("spread"))
+    return _Own(device, FrozenDict(parameters), FrozenDict(networks), read.get("spread"))
 
 
 def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
         if not number or value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
-            place = f"{part}: " if part else ""
+            head = f"{part}: " if part else ""
             raise ValueError(
-                f"{name}: {place}`{key}` must be a finite number above zero, got {value!r}. "
+                f"{name}: {head}`{key}` must be a finite number above zero, got {value!r}. "
                 "Write the file anew with `mlsys calibrate mine.csv`"
             )
 

@@ -113,8 +113,8 @@ def range_of(
 
     Examples
     --------
-    >>> found = range_of("an abacus")
-    >>> found.low, found.high, found.why
+    >>> reach = range_of("an abacus")
+    >>> reach.low, reach.high, reach.why
     (0.4, 2.5, 'nothing like it was measured')
     """
     own = bool(device) and calibrated(setting, device) is not None
@@ -126,8 +126,8 @@ def range_of(
     if measured:
         source = ALL_SOURCES
     missing = [group for group in unseen if group in ("machine", "network") and (network or group != "network")]
-    found = range_at(setting, device, spread, seen=seen, source=source)
-    return Range(found.low, found.high, found.why + "".join(f"; never measured: this {group}" for group in missing))
+    reach = range_at(setting, device, spread, seen=seen, source=source)
+    return Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {group}" for group in missing))
 
 
 # Of the scatter of its software's sweeps, what is left on a machine that was measured; and normal quantiles for four
@@ -147,8 +147,8 @@ def after_ten(usual: Range, spread: float) -> Range:
 
     Examples
     --------
-    >>> found = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps, sweeps left out: of its own"), 0.1)
-    >>> f"{found.low:.2f} {found.high:.2f}"
+    >>> reach = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps, sweeps left out: of its own"), 0.1)
+    >>> f"{reach.low:.2f} {reach.high:.2f}"
     '0.65 1.55'
     """
     low, high = (
@@ -192,15 +192,15 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool, source: st
     return Range(low, high, why)
 
 
-def save_ranges(found: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
+def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
     """Draft the intervals of every setting."""
     lines = [
         "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
         "# expected to be off; and how far, in that logarithm, sources other than those named may lie apart.",
         "# Fitted by `mlsys validate --refit`, not edited by hand.",
     ]
-    for setting in sorted(found):
-        entry = found[setting]
+    for setting in sorted(ranges):
+        entry = ranges[setting]
         parts = []
         for name in ("seen", "unseen"):
             low, high = entry[name]

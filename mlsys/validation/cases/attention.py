@@ -15,8 +15,12 @@ def _heads(row: Row) -> tuple[int, int, int]:
     """Return heads of queries, heads of keys and values, and the width of each."""
     text = row.seq_or_shape
     heads = whole_number(r"(?<!kv )heads (\d+)", text, "heads")
-    found = re.search(r"kv heads (\d+)", text)
-    return heads, int(found.group(1)) if found else heads, whole_number(r"head_dim (\d+)", text, "width of a head")
+    kv_heads = re.search(r"kv heads (\d+)", text)
+    return (
+        heads,
+        int(kv_heads.group(1)) if kv_heads else heads,
+        whole_number(r"head_dim (\d+)", text, "width of a head"),
+    )
 
 
 def _software(row: Row, prompt: bool = True) -> str:

@@ -171,14 +171,14 @@ class Convolution:
 
     def algorithms(self, fmt: Format) -> dict[str, list[Kernel]]:
         """Return the algorithms that a library may take, by name; matrix units leave Winograd's nothing to save."""
-        found = {"product": [self.implicit(fmt)]}
+        by_name = {"product": [self.implicit(fmt)]}
         if self.is_three_by_three and fmt.vector_unit:
-            found |= {"Winograd, fused": self.fused(fmt), "Winograd, apart": self.apart(fmt)}
+            by_name |= {"Winograd, fused": self.fused(fmt), "Winograd, apart": self.apart(fmt)}
         if not _in_half(fmt):
-            return found
+            return by_name
         return {
             name: [replace(each, k=HALF_STEPS * each.k) if each.kind == MATMUL else each for each in kernels]
-            for name, kernels in found.items()
+            for name, kernels in by_name.items()
         }
 
 

@@ -82,9 +82,9 @@ def _ways(row: Row) -> tuple[int, int]:
     """Return over how many machines each layer is split, and into how many the layers are."""
     if "llama.cpp" in row.software and row.n_devices > 1 and not by_rows(row):
         return 1, row.n_devices  # layers one machine after the other: memory is shared, time is not
-    found = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
-    if found:
-        return int(found.group(1)), int(found.group(2) or 1)
+    split = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
+    if split:
+        return int(split.group(1)), int(split.group(2) or 1)
     return max(1, row.n_devices), 1
 
 

@@ -110,16 +110,16 @@ def batched(
     """
     single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), eager)
     columns = single.columns.copy()
-    place = Work.FIELDS.index
+    row_of = Work.FIELDS.index
     shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
     gathered = shared & ~is_product & (single["flops"] == 0)
-    columns[place("flops")] *= batch
-    columns[place("moved")] = np.where(
+    columns[row_of("flops")] *= batch
+    columns[row_of("moved")] = np.where(
         gathered, batch * single["moved"], batch * (single["moved"] - single["weights"]) + single["weights"]
     )
-    columns[place("weights")] = np.where(gathered, batch, 1) * single["weights"]
-    columns[place("m")] *= np.where(is_product & shared, batch, 1)
-    columns[place("batch")] *= np.where(is_product & ~shared, batch, 1)
+    columns[row_of("weights")] = np.where(gathered, batch, 1) * single["weights"]
+    columns[row_of("m")] *= np.where(is_product & shared, batch, 1)
+    columns[row_of("batch")] *= np.where(is_product & ~shared, batch, 1)
     return Work(columns)
 
 
@@ -311,11 +311,11 @@ KEPT_ON_CHIP = 16e6
 def _on_chip(work: Work) -> Work:
     """Return the kernels of a dataflow chip: only weights that it cannot keep move."""
     columns = work.columns.copy()
-    place = Work.FIELDS.index
-    columns[place("moved")] = work["weights"]
+    row_of = Work.FIELDS.index
+    columns[row_of("moved")] = work["weights"]
     if work.weights <= KEPT_ON_CHIP:
-        columns[place("moved")] = 0.0
-        columns[place("weights")] = 0.0
+        columns[row_of("moved")] = 0.0
+        columns[row_of("weights")] = 0.0
     return Work(columns)
 
 

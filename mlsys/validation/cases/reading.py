@@ -70,9 +70,9 @@ def number_format(text: str) -> Format:
     bits = re.search(r"(\d+(?:\.\d+)?) ?bpw", text.lower())
     if bits:  # EXL2 mixes formats to as many bits a weight as one asks for
         return Format("fp16", float(bits.group(1)) / 8, 2)
-    for pattern, found in _FORMATS:
+    for pattern, fmt in _FORMATS:
         if re.search(pattern, text.lower()):
-            return found
+            return fmt
     raise Inexpressible(f"number format not stated or not known: {text or 'none'}")
 
 
@@ -84,10 +84,10 @@ def numbers_in(text: str) -> dict[str, int]:
     >>> numbers_in("M=N=K=512, opA=N")
     {'M': 512, 'N': 512, 'K': 512}
     """
-    found = {}
+    numbers = {}
     for names, value in re.findall(r"((?:[A-Za-z_]+=)+)(\d+)", text):
-        found.update({name: int(value) for name in names.rstrip("=").split("=")})
-    return found
+        numbers.update({name: int(value) for name in names.rstrip("=").split("=")})
+    return numbers
 
 
 def whole_number(pattern: str, text: str, what: str) -> int:
@@ -98,17 +98,17 @@ def whole_number(pattern: str, text: str, what: str) -> int:
     Inexpressible
         If it finds none; the reason names ``what``.
     """
-    found = re.search(pattern, text)
-    if not found:
+    match = re.search(pattern, text)
+    if not match:
         raise Inexpressible(f"{what} not stated")
-    return int(found.group(1).replace(",", ""))
+    return int(match.group(1).replace(",", ""))
 
 
 def batch_of(row: Row, otherwise: int | None = None) -> int:
     """Return the batch of a row, or ``otherwise`` where the source does not state it."""
-    found = re.match(r"(\d+)\b", row.batch)
-    if found and int(found.group(1)) > 0:
-        return int(found.group(1))
+    match = re.match(r"(\d+)\b", row.batch)
+    if match and int(match.group(1)) > 0:
+        return int(match.group(1))
     if otherwise is None:
         raise Inexpressible("batch not stated")
     return otherwise

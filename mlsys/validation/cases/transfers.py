@@ -53,9 +53,9 @@ def stream(row: Row) -> Case:
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
-    found = re.search(r"([\d.]+) (GB|MB)", row.seq_or_shape)
-    if found:
-        moved = float(found.group(1)) * (1e9 if found.group(2) == "GB" else 1e6)
+    size = re.search(r"([\d.]+) (GB|MB)", row.seq_or_shape)
+    if size:
+        moved = float(size.group(1)) * (1e9 if size.group(2) == "GB" else 1e6)
     arrays = 4 if "3 loads" in row.workload else 3 if re.search("Triad|Add", row.workload) else 2
     if re.search("init|read", row.workload):
         arrays = 1
@@ -94,14 +94,14 @@ def beyond_cache(row: Row) -> Case:
 
 def intensity_sweep(row: Row) -> Case:
     """Return the case of a synthetic kernel of stated arithmetic intensity."""
-    found = re.search(r"intensity ([\d.]+)", row.seq_or_shape)
-    if not found:
+    intensity = re.search(r"intensity ([\d.]+)", row.seq_or_shape)
+    if not intensity:
         raise Inexpressible("arithmetic intensity not stated")
     twin, _ = twin_of(row.device)
     fmt = number_format(row.precision)
     engine = engine_for(twin, fmt.computes, vector_unit=True)
     moved = 4e9
-    flops = moved * float(found.group(1))
+    flops = moved * float(intensity.group(1))
     scale = {"GFLOP/s": 1e9, "TFLOP/s": 1e12}.get(row.unit)
     if scale is None:
         raise Inexpressible(f"{row.metric} in {row.unit} is not a rate of arithmetic")
@@ -156,8 +156,8 @@ def _collective_setting(row: Row, pattern: int, twin: Device) -> str:
 
 
 def _message_size(text: str) -> float:
-    found = re.search(r"([\d.]+) ?(bytes|B|[KMG]i?B)", text)
-    if not found:
+    match = re.search(r"([\d.]+) ?(bytes|B|[KMG]i?B)", text)
+    if not match:
         raise Inexpressible("size of the message not stated")
     unit = {"bytes": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    return float(found.group(1)) * unit[found.group(2)]
+    return float(match.group(1)) * unit[match.group(2)]
