@@ -73,6 +73,7 @@ class Row:
 
         Examples
         --------
+        >>> from dataclasses import replace
         >>> row = shipped_rows()[0]
         >>> replace(row, source="https://github.com/Tencent/ncnn@a4d2ea1").measured_by
         'Tencent/ncnn'
