@@ -143,12 +143,14 @@ def compare(
     """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
     Speed is that of the estimate, over the first device's. Where the 80 % ranges of two estimates overlap,
-    which device is faster cannot be told.
+    which device is faster cannot be told. The ranges are for one who measures all devices alike; `mlsys analyze`
+    tells the wider one of a device alone.
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.model import setting_of
     from mlsys.models.analysis.record import analysis_summary
+    from mlsys.models.calibrated.ranges import ALL_SOURCES
     from mlsys.models.own import own_numbers
     from mlsys.tables import Table
 
@@ -164,7 +166,7 @@ def compare(
     kernels = [as_kernels_if(fusion, work, setting_of(twin, setting)) for twin in twins]
     samples = work.sizes.get("batch", 1)
     analyses = [
-        analyse(twin, each, precision=precision, setting=setting, samples=samples)
+        analyse(twin, each, precision=precision, setting=setting, samples=samples, source=ALL_SOURCES)
         for twin, each in zip(twins, kernels, strict=True)
     ]
     own = own_numbers(twins, estimates=True)
@@ -214,6 +216,7 @@ def compare(
     ]
     first = analyses[0]
     say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
+    say("ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone")
     say(sizes_in_words(work))
     say_own(own)
 

@@ -43,6 +43,7 @@ def analyse(
     setting: str | None = None,
     samples: int = 1,
     stays: bool = True,
+    source: str = "",
 ) -> Analysis:
     """Return where the time of ``network`` goes on ``device``, and what there is to gain.
 
@@ -65,6 +66,9 @@ def analyse(
         Whether data that fit stay in the last cache between kernels, as the parameters were
         fitted. False sends all of it to the main memory, as the roofline does. Either way the
         estimate of no operator is below its bound.
+    source
+        Who measures, as for :func:`mlsys.models.calibrated.ranges.range_of`; ``ALL_SOURCES`` of that module for
+        several analyses that are set side by side, because whoever measures them all brings the same habits to each.
 
     Returns
     -------
@@ -135,7 +139,7 @@ def analyse(
         )
         + _effects(whose, device.id, network.name)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
-        interval=range_of(whose, device.id, network.name),
+        interval=range_of(whose, device.id, network.name, source=source),
         twin=device,
     )
     object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
