@@ -47,3 +47,10 @@ def test_a_neural_engine_that_nobody_described_is_not_taken_for_the_graphics_bes
         if row.device == "Apple M2 (iPad Pro, ANE)":
             with pytest.raises(Exception, match="Neural Engine"):
                 interpret(row)
+
+
+def test_latents_of_any_size_meet_what_was_kept_of_them() -> None:
+    """diffusers doubles a picture to the size of the one that it meets, 15 after 8 where 30 was halved twice."""
+    work = [zoo.network("sd_v1_unet", batch=1, image=side).flops.m_as("FLOP") for side in (28, 30, 32)]
+    assert work == sorted(work)
+    assert work[1] / work[2] == pytest.approx((30 / 32) ** 2, rel=0.06)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mlsys.errors import ArgumentError
 from mlsys.workloads import load, zoo
 
 # Parameters to the last one, as the makers' configurations state them (release 8 counts 16 constants that turn bins
@@ -59,3 +60,9 @@ def test_a_larger_picture_is_more_work_and_no_more_parameters() -> None:
 def test_the_one_door_knows_them() -> None:
     assert load("YOLOv8n", batch=2).flops == 2 * load("yolov8n").flops
     assert zoo.resolve("YOLOv8-Detection").name == "yolov8n"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["yolov5n", "yolov8n", "yolox_s", "yolo11n", "yolov10n", "yolov6n"])
+def test_a_picture_that_does_not_halve_five_times_is_refused(name: str) -> None:
+    with pytest.raises(ArgumentError, match="multiples of 32"):
+        zoo.network(name, batch=1, image=100)

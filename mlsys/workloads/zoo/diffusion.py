@@ -115,7 +115,7 @@ def denoiser(net: Picture, name: str) -> None:
             if blocks:
                 _attending(net, f"up {level}.{index} transformer", blocks, shape.text)
         if level:
-            net.upsample()
+            net.shape = (net.channels, *kept[-1][1:])  # as large as what it meets there, twice as large or one less
             _conv(net, f"up {level} larger", width)
     _normed(net, "last")
     _conv(net, "last", 4)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from mlsys.errors import ArgumentError
 from mlsys.workloads.zoo.picture import Picture, Shape
 
 # Depth and width of each size, and the widest that version 8 lets it become; the largest is deeper elsewhere.
@@ -30,7 +31,19 @@ def silu_conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 
 
 
 def concatenated(net: Picture, *shapes: Shape) -> None:
-    """Move on to pictures laid side by side along their channels."""
+    """Move on to pictures laid side by side along their channels.
+
+    Raises
+    ------
+    ArgumentError
+        If they are not of one size: halved and doubled again, a picture came back larger.
+    """
+    if len({shape[1:] for shape in shapes}) > 1:
+        sizes = " and ".join(f"{shape[1]} × {shape[2]}" for shape in shapes)
+        raise ArgumentError(
+            f"network(): the sides of `image` must be multiples of 32: at {len(net.operators)} operators, pictures of "
+            f"{sizes} should meet. Give 320, 416 or 640, or leave `image` out for the usual size"
+        )
     net.shape = (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
