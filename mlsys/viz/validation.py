@@ -150,6 +150,7 @@ def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score])
     return ax
 
 
+@chart
 def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, float]) -> Axes:
     """Draw the median error of each group of the examination: at first, now, and of our own sources' sweeps left out.
 
