@@ -30,6 +30,29 @@ def test_the_likelier_scatter_has_the_greater_evidence() -> None:
         assert _solved(design, y, width, true)[1] > _solved(design, y, width, other)[1]
 
 
+def _part(y: np.ndarray) -> float:
+    """Return how much of a lesson about a scale and one shape of each row counts."""
+    design = np.column_stack([np.ones(len(y)), np.linspace(-1, 1, len(y))])
+    return learning._heard(design, y, [(np.array([0.4, 0.4]), 0.0)], (0.1, 0.3))
+
+
+def test_a_lesson_that_tells_no_other_row_counts_for_little() -> None:
+    """Rows off by one scale teach it; of rows off at random, a lesson tells the others no nearer."""
+    draws = np.random.default_rng(5)
+    taught = [_part(0.5 + draws.normal(0, 0.05, 10)) for _ in range(20)]
+    random = [_part(draws.normal(0, 0.3, 10)) for _ in range(40)]
+    assert min(taught) == 1.0
+    assert np.mean(random) < 0.55 and max(random) > np.mean(random)
+    assert _part(np.array([0.5, 0.4])) == 1.0, "too few to ask"
+
+
+def test_ten_products_lead_no_consumer_card_astray() -> None:
+    """Two cards whose sweeps differ: ten rows of one once took the error from a fifth to a quarter."""
+    (group,) = ten_back("^consumer GPU: gemm")
+    assert group.after < 1.4 * group.before
+    assert group.after < group.scale
+
+
 class _Case:
     def __init__(self, setting: str, group: str = "") -> None:
         self.setting = setting
