@@ -155,21 +155,6 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     columns = [np.ones(len(y)), *(np.array([case.setting == name for case in cases], dtype=float) for name in settings)]
     columns += [np.array([case.network == name for case in cases], dtype=float) for name in networks]
     design = np.column_stack([follows, *columns])
-<<<<<<< HEAD
-    answers, likely, spreads = [], [], []
-    for widths in WIDTHS:
-        prior = widths.parameters * np.log([PRIORS[name].factor for name in Parameters.names()])
-        rest = [widths.machine, *[widths.software] * len(settings), *[widths.network] * len(networks)]
-        for scatter in SCATTER if networks else OF_KERNELS:
-            answer, evidence, open_ = _solved(design, y, np.concatenate([prior, rest]), scatter)
-            answers.append(answer)
-            likely.append(evidence)
-            spreads.append(scatter**2 + open_ + (widths.network**2 if networks else 0.0))
-    part = np.exp(np.array(likely) - max(likely))
-    part /= part.sum()
-    means = part @ np.array(answers)
-    moves, machine, own = np.split(means, [follows.shape[1], follows.shape[1] + 1])
-=======
     prior = np.log([PRIORS[name].factor for name in Parameters.names()])
     widths = [
         (
@@ -186,10 +171,9 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
         for each in WIDTHS
     ]
     scatters = SCATTER if networks else OF_KERNELS
-    found, variance = _averaged(design, y, widths, scatters)
-    found = found * _heard(design, y, widths, scatters)
-    moves, machine, own = np.split(found, [follows.shape[1], follows.shape[1] + 1])
->>>>>>> dcc56a7 (What ten rows teach counts where it tells rows that it was not learned from)
+    means, variance = _averaged(design, y, widths, scatters)
+    means = means * _heard(design, y, widths, scatters)
+    moves, machine, own = np.split(means, [follows.shape[1], follows.shape[1] + 1])
     factors = (own[: len(settings)] + machine).tolist()
     return Learned(
         moves,
@@ -229,7 +213,7 @@ def _heard(design: Array, y: Array, widths: Sequence[tuple[Array, float]], scatt
     unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - told).sum())
     if learned <= CLEARLY * unlearned:
         return 1.0
-    return 1 / (1 + (learned / unlearned) ** OPINIONS)
+    return float(1 / (1 + (learned / unlearned) ** OPINIONS))
 
 
 def _solved(design: Array, y: Array, width: Array, scatter: float) -> tuple[Array, float, float]:
