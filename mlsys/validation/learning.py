@@ -207,9 +207,9 @@ def _heard(design: Array, y: Array, widths: Sequence[tuple[Array, float]], scatt
     if len(y) < FEWEST_ASKED:
         return 1.0
     told = np.empty(len(y))
-    for place in range(len(y)):
-        others = np.arange(len(y)) != place
-        told[place] = design[place] @ _averaged(design[others], y[others], widths, scatters)[0]
+    for row in range(len(y)):
+        others = np.arange(len(y)) != row
+        told[row] = design[row] @ _averaged(design[others], y[others], widths, scatters)[0]
     unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - told).sum())
     if learned <= CLEARLY * unlearned:
         return 1.0
