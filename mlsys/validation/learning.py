@@ -172,7 +172,8 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     ]
     scatters = SCATTER if networks else OF_KERNELS
     means, variance = _averaged(design, y, widths, scatters)
-    means = means * _heard(design, y, widths, scatters)
+    if not networks:  # a network's own factor is told by its own rows alone
+        means = means * _heard(design, y, widths, scatters)
     moves, machine, own = np.split(means, [follows.shape[1], follows.shape[1] + 1])
     factors = (own[: len(settings)] + machine).tolist()
     return Learned(
