@@ -6,7 +6,7 @@ s that of each kind of software, n that of each network, e what is left. Each of
 variance that is known beforehand: half a prior's width for a parameter, a quarter to a half for factors. How wide
 they are, and how far rows scatter, is not known of a machine that nobody has seen: a few answers are worked out,
 and averaged by how likely each makes the rows. A row far off counts less, as under Student's t distribution with
-four degrees of freedom. What is learned is then asked for each row by the others, and counts in full only where it
+four degrees of freedom. What is learned of kernels is asked for each row by the others, and counts in full where it
 tells such rows nearer than no lesson does.
 
 C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al., Statistical Science 14(4), 1999,
