@@ -1,4 +1,4 @@
-"""Whole networks, forward: classifiers, detectors and encoders."""
+"""Whole networks, forward: classifiers, detectors and language encoders."""
 
 import re
 from collections.abc import Mapping
@@ -8,15 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated import MATMUL, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one
 from mlsys.models.calibrated.lowering import (
     LARGER_WINOGRAD,
     WINOGRAD_SAVING,
     joined,
     kernels_of,
-    messages,
-    side_by_side,
 )
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
@@ -26,7 +24,6 @@ from mlsys.validation.cases.reading import (
     number_format,
     seconds_each,
     twin_of,
-    whole_number,
 )
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software
@@ -50,10 +47,6 @@ FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8, "
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is
 # 54 % of all tokens (effective transformer without padding, openreview.net/forum?id=3nzKUh9a4M).
 SQUAD_TOKENS = round(0.46 * 384)
-# FasterTransformer drops the padding inside its encoder, and its benchmark in C++ states only the longest
-# length: at that length single GPUs would beat their dense peak 1.6 times over. Taken as half full, the
-# fastest of them attains four fifths of it.
-HALF_FULL = 0.5
 
 
 def settled(row: Row) -> str:
@@ -331,85 +324,4 @@ def _streamed(work: Work) -> Work:
     left = max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(work.weights, 1.0))
     columns[column("weights")] = work["weights"] * left
     columns[column("moved")] = columns[column("weights")]
-    return Work(columns)
-
-
-def encoder(row: Row) -> Case:
-    """Return the case of a stack of transformer blocks, on one machine or split over several."""
-    fmt = number_format(row.precision)
-    twin, kind, engine = engine_of(row, fmt)
-    batch = batch_of(row)
-    padded = shape_of(row)
-    shape = dict(padded)
-    if "sequence" in shape and "Triton" in row.software:
-        shape["sequence"] = max(1, round(HALF_FULL * shape["sequence"]))
-    ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
-    tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
-    piece = _piece(batch, padded.get("sequence", 1), stages)
-    work = batched(row.model, fmt, piece, shape=shape)
-    if "FasterTransformer" in row.software:
-        work = joined(work, _scores_apart(row.model, padded, fmt, piece))
-    if "INT8-v1" in row.precision:
-        work = _wide_results(work)
-    if stages > 1:
-        # Each machine runs its part of the layers once for each piece, and waits for the first to reach it.
-        columns = work.columns.copy()
-        columns[Work.FIELDS.index("count")] *= (batch / piece + stages - 1) / stages
-        work = Work(columns)
-    if tensor > 1:
-        blocks = whole_number(r"(\d+) layers", row.model, "layers")
-        hidden = whole_number(r"hidden (\d+)", row.model, "hidden size")
-        rows = batch * shape.get("sequence", 1)
-        engine = side_by_side(engine, tensor)
-        work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
-    seconds, inverse = seconds_each(row)
-    # TorchScript fuses what is element-wise, unlike PyTorch that runs operator by operator.
-    software = "compiled" if "TorchScript" in row.software else settled(row)
-    return Case(row, "transformer", f"{software} transformer on {kind}", twin, engine, work, seconds, inverse)
-
-
-# Tokens, padded ones too, of a piece of the batch that FasterTransformer sends down a pipeline (`getLocalBatchSize` of
-# src/fastertransformer/utils/nccl_utils.cc).
-PIECE_TOKENS = 1024
-# It fuses attention of heads of one width, in 16 and 8 bits, up to so many tokens (`getAttentionType` of
-# layers/attention_layers/BaseAttentionLayer.h).
-FUSED_WIDTH, FUSED_TOKENS, FUSED_BYTES = 64, 384, 2
-
-
-def _piece(batch: int, tokens: int, stages: int) -> int:
-    """Return how many samples at a time go down a pipeline of so many stages: all where there is one."""
-    if stages < 2:
-        return batch
-    piece = batch // stages if batch % stages == 0 else batch
-    while piece * tokens > PIECE_TOKENS and piece % 2 == 0:
-        piece //= 2
-    return piece
-
-
-def _scores_apart(name: str, shape: Mapping[str, int], fmt: Format, batch: int) -> Work:
-    """Return the passes over the scores of attention that is not fused, a kernel for each layer.
-
-    The first product writes them, the softmax reads and writes them, the second product reads them: all padding too.
-    """
-    kernels = []
-    for operator in built(name, **shape).operators:
-        sizes = operator.shape
-        if operator.kind != "attention":
-            continue
-        fits = sizes["head_dim"] == FUSED_WIDTH and sizes["keys"] <= FUSED_TOKENS and fmt.value <= FUSED_BYTES
-        if not fits:
-            scores = batch * sizes["batch"] * sizes["heads"] * sizes["queries"] * sizes["keys"]
-            kernels.append(Kernel(VECTOR, flops=0.0, moved=4.0 * scores * fmt.value))
-    return Work.of(kernels)
-
-
-def _wide_results(work: Work) -> Work:
-    """Return the work with sums of 32 bits left by each product of 8-bit integers, and read by what comes next.
-
-    FasterTransformer's first mode of INT8 scales each channel of the weights on its own and leaves the residual
-    unquantised, so that its products write INT32; the second writes INT8.
-    """
-    columns = work.columns.copy()
-    results = work["m"] * work["n"] * work["batch"]
-    columns[Work.FIELDS.index("moved")] += np.where(work["kind"] == MATMUL, 2 * (4 - 1) * results, 0.0)
     return Work(columns)
