@@ -5,8 +5,6 @@ The rows here are of other repositories. The set was frozen before any of it was
 hour said is kept beside it. Afterwards readers and faults were mended, and nothing was fitted to it.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import read_text, yaml_of
+from mlsys.inputs import csv_records, read_text, yaml_of
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
 from mlsys.validation.report import validate
@@ -85,7 +83,8 @@ Answer = tuple[float, float, float]
 @lru_cache(maxsize=1)
 def first_answers() -> FrozenDict[str, Answer]:
     """Return what the models first said, by id: the value in the row's unit, and the ends of its range."""
-    records = csv.DictReader(io.StringIO(read_text(DATA / "examination_first.csv.gz")))
+    (_, heads), *lines = csv_records(DATA / "examination_first.csv.gz")
+    records = [dict(zip(heads, line, strict=True)) for _, line in lines]
     return FrozenDict(
         {row["id"]: (float(row["predicted"]), float(row["low"]), float(row["high"])) for row in records if row["low"]}
     )
