@@ -23,7 +23,7 @@ def facts_in_use():
 
 # Raise the floor with the share, and lower it for no page: find a primary source instead, or another machine.
 # `python tools/facts_in_use.py` lists what is lacking: of 93 values in use, six prices, seven values of the
-# L4, three of the B200, a latency and two more. It was 0.90 until the sweep's claims named the devices of their columns.
+# L4, three of the B200, a latency and two more. It was 0.90 until claims of the sweep named the devices of columns.
 FLOOR = 0.79
 
 # The machines that other people measured are not ours to choose, and makers of small chips publish little: what our
