@@ -37,6 +37,8 @@ class Grade:
         Parts of the answered rows within a factor of two, and in their 80 % range.
     width
         Median of the range's upper over its lower end.
+    typical
+        By what factor the answers are off, either way: its geometric mean over all answered rows.
     """
 
     rows: int
@@ -46,6 +48,7 @@ class Grade:
     within_two: float
     covered: float
     width: float
+    typical: float
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def grade(measured: Sequence[float], answers: Sequence[Answer | None]) -> Grade:
     """
     done = [(value, *answer) for value, answer in zip(measured, answers, strict=True) if answer]
     if not done:
-        return Grade(len(measured), 0, *[float("nan")] * 5)
+        return Grade(len(measured), 0, *[float("nan")] * 6)
     value, told, low, high = np.array(done).T
     error, ratio = np.abs(told / value - 1), told / value
     return Grade(
@@ -119,6 +122,7 @@ def grade(measured: Sequence[float], answers: Sequence[Answer | None]) -> Grade:
         round(float(np.mean((ratio > 0.5) & (ratio < 2))), 4),
         round(float(np.mean((low <= value) & (value <= high))), 4),
         round(float(np.median(high / low)), 3),
+        float(np.exp(np.mean(np.abs(np.log(ratio))))),
     )
 
 
