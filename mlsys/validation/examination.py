@@ -38,7 +38,7 @@ class Grade:
     width
         Median of the range's upper over its lower end.
     typical
-        By what factor the answers are off, either way: its geometric mean over all answered rows.
+        By what factor the answers are off, either way: the root mean square of its logarithm over all answered rows.
     """
 
     rows: int
@@ -122,7 +122,7 @@ def grade(measured: Sequence[float], answers: Sequence[Answer | None]) -> Grade:
         round(float(np.mean((ratio > 0.5) & (ratio < 2))), 4),
         round(float(np.mean((low <= value) & (value <= high))), 4),
         round(float(np.median(high / low)), 3),
-        float(np.exp(np.mean(np.abs(np.log(ratio))))),
+        float(np.exp(np.sqrt(np.mean(np.log(ratio) ** 2)))),
     )
 
 
