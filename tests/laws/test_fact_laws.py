@@ -272,6 +272,15 @@ def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
     assert tried == 10 and moved > 3
 
 
+def test_a_faster_clock_makes_no_other_kind_of_machine() -> None:
+    """The case that escaped: a slow array of multipliers passed for a core that widens bytes, until its clock rose."""
+    before = analyse(Hardware.Tiny.EthosU55_128, network("resnet50", 32, "int8"))
+    with perturbed("EthosU55_128/chip/clock", 4):
+        after = analyse(Hardware.Tiny.EthosU55_128, network("resnet50", 32, "int8"))
+    assert 1 / 4 <= after.estimate / before.estimate <= 1
+    assert before.estimate < 10 * before.bound
+
+
 def test_the_case_that_failed_a_quarter_of_the_bandwidth_moves_the_estimate_too() -> None:
     net = network("resnet50", 32, "fp16")
     before = analyse(Hardware.Cloud.A100, net)

@@ -81,10 +81,10 @@ UNPACKING, ROWS_UNPACKED_FOR = 2.0, 128.0
 ALONE_IN_HALF = 0.5
 # Units that do less each cycle are cores of a processor, whose products take narrow weights as they are.
 SMALLEST_MULTIPROCESSOR = 256.0
-# Cores below this clock, Hz, few on a chip, are microcontrollers'. What they issue for an operation besides the
-# multiplication: for four multiply-accumulates, 8 operations, a load of weights, four instructions that widen them to
-# pairs and put these in order (SXTB16, PKHBT), two loads of inputs widened before, and the loop, as CMSIS-NN's have.
-SLOWEST_PROCESSOR, MOST_CORES, WIDENING = 0.8e9, 2.0, 8 / 8
+# What a microcontroller's core issues for an operation besides the multiplication: for four multiply-accumulates, 8
+# operations, a load of weights, four instructions that widen them to pairs and put these in order (SXTB16, PKHBT), two
+# loads of inputs widened before, and the loop, as CMSIS-NN's have.
+WIDENING = 8 / 8
 
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
@@ -150,9 +150,10 @@ def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Ar
     """Return seconds in which a microcontroller widens 8-bit operands and loads them, beside multiplying them.
 
     A core issues them one after the other with its multiplications, as many each cycle as it does operations of
-    floating point: one, or two where it issues two instructions. None for other machines, which multiply bytes.
+    floating point: one, or two where it issues two instructions. None for other machines, which multiply bytes, nor
+    for arrays of multipliers beside a core, however slow.
     """
-    small = (engines["bits"] <= 8) & (engines["clock"] < SLOWEST_PROCESSOR) & (engines["units"] <= MOST_CORES)
+    small = (engines["bits"] <= 8) & (engines["controller"] > 0)
     rate = own["vector"] * engines["vector"]
     seconds: Array = np.where(small, WIDENING * kernels["flops"] / rate, 0.0)[here]
     return seconds

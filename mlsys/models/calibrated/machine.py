@@ -34,6 +34,8 @@ _WIDER = {
 }
 
 
+# Cores below this clock, Hz, few on a chip, are microcontrollers'.
+SLOWEST_PROCESSOR, MOST_CORES = 0.8e9, 2.0
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
 
@@ -78,6 +80,8 @@ class Snapshot:
     each_cycle, over_vector
         Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
         the vector rate. Of the design: a what-if on a rate makes no other kind of unit.
+    controller
+        1 for the few slow cores of a microcontroller that multiply by themselves, 0 for others; of the design, too.
     assumed
         What was taken for granted for want of a recorded value, in words.
     """
@@ -98,6 +102,7 @@ class Snapshot:
     bits: float
     each_cycle: float = 0.0
     over_vector: float = 1.0
+    controller: float = 0.0
     assumed: tuple[str, ...] = ()
 
     def __getattribute__(self, name: str) -> Any:
@@ -204,6 +209,14 @@ def snapshot(machine: MachineView) -> Snapshot:
         "link": (lambda: _largest(links)()) if links else 0.0,
         "node": (lambda: machine.require("node")) if machine.has("node") else USUAL_NODE,
     }
+    matrix = machine.unit != "vector" and machine.has_rate(computes_in, "matrix")
+
+    def controller() -> float:
+        with as_recorded():
+            slow = machine.has("clock") and machine.require("clock") < SLOWEST_PROCESSOR
+            return float(slow and not matrix and (not machine.has("units") or machine.require("units") <= MOST_CORES))
+
+    read["controller"] = controller
     missing = {
         f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate": bool(vectors),
         "1 unit": machine.has("units"),

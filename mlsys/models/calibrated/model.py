@@ -140,7 +140,7 @@ class Stack:
 
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
-        "node", "bits", "each_cycle", "over_vector",
+        "node", "bits", "each_cycle", "over_vector", "controller",
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
@@ -207,7 +207,7 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
-    needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
+    needed |= {"clock", "each_cycle", "controller"} if MATMUL in kinds else set()
     needed |= {"link"} if COLLECTIVE in kinds else set()
     return frozenset(needed)
 
