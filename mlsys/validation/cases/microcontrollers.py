@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import kernels_of
-from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.networks import built
 from mlsys.validation.cases.reading import Format, engine_for, number_format, seconds_each, twin_of
+from mlsys.validation.cases.threads import clocked
 from mlsys.validation.rows import Row
 
 
@@ -71,16 +71,7 @@ def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
     stated = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
     if not stated:
         return engine
-    clock = float(next(filter(None, stated.groups()))) * 1e6
-    with as_recorded():  # rates go with the clock that they are on record at
-        ratio = clock / engine.clock
-    return engine.changed(
-        matmul=lambda: engine.matmul * ratio,
-        vector=lambda: engine.vector * ratio,
-        bandwidth=lambda: engine.bandwidth * ratio,
-        cache_bandwidth=lambda: engine.cache_bandwidth * ratio,
-        clock=clock,
-    )
+    return clocked(engine, float(next(filter(None, stated.groups()))) * 1e6, memory=True)
 
 
 def tiny_kernel(row: Row) -> Case:

@@ -63,16 +63,27 @@ def rented(row: Row, cores: float) -> float:
 NCNN_CLOCK = {"RaspberryPi4": 1.8e9, "FT2000_4": 2.2e9}
 
 
-def clocked(engine: Snapshot, clock: float) -> Snapshot:
-    """Return a processor at another clock than the one on record; its memory keeps its rate."""
-    with as_recorded():  # rates go with the clock that they are on record at
+def clocked(engine: Snapshot, clock: float, *, memory: bool = False) -> Snapshot:
+    """Return a machine at another clock than the one on record.
+
+    Parameters
+    ----------
+    engine
+        Whose rates go with the clock that they are on record at.
+    clock
+        Hz.
+    memory
+        Whether its main memory lies on the chip and goes with the clock, too, as a microcontroller's does.
+    """
+    with as_recorded():
         ratio = clock / engine.clock
-    return engine.changed(
+    other = engine.changed(
         matmul=lambda: engine.matmul * ratio,
         vector=lambda: engine.vector * ratio,
         cache_bandwidth=lambda: engine.cache_bandwidth * ratio,
         clock=clock,
     )
+    return other.changed(bandwidth=lambda: engine.bandwidth * ratio) if memory else other
 
 
 # Multiplications of 16 bits that x86 does in the time of one of 32 in floating point: two in a lane by VPDPWSSD, which
