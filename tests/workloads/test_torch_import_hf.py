@@ -12,7 +12,7 @@ import transformers
 
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.units import Q_
-from mlsys.workloads import Workload, load
+from mlsys.workloads import Workload, load, zoo
 
 with (Path(__file__).parents[1] / "oracles" / "data" / "flop_counters.csv").open(newline="") as file:
     REFERENCES = {row["model"]: row for row in csv.DictReader(file) if row["params"]}
@@ -82,6 +82,22 @@ def test_experts_are_counted_as_often_as_they_are_asked() -> None:
     router, experts = tokens * width * 8, tokens * 2 * 3 * width * inner
     assert network.macs == Q_(projections + attention + router + experts, "MAC")
     assert network.coverage == 1
+
+
+@pytest.mark.parametrize("query_latent", [48, None])
+def test_latent_attention_is_ours(query_latent: int | None) -> None:
+    """Products and parameters of DeepSeek's attention, as transformers writes it, in the expanded form of a prompt."""
+    config = {"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "num_hidden_layers": 2,
+              "first_k_dense_replace": 2, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+              "num_key_value_heads": 4, "vocab_size": 100, "kv_lora_rank": 32, "q_lora_rank": query_latent,
+              "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 24}  # fmt: skip
+    theirs = Workload.from_hf_config(config, sequence=16)
+    ours = zoo.LanguageModel("small", 2, 64, 4, 4, 16, 96, 100, latent=32, rotary=8, query_latent=query_latent or 0,
+                             value_dim=24)  # fmt: skip
+    assert ours.parameters() == theirs.parameters
+    here = ours.prefill(prompt=16).product_flops - theirs.product_flops
+    # theirs also multiplies places with frequencies, once for all layers
+    assert abs(here) <= Q_(2 * 16 * 8, "FLOP")
 
 
 def test_a_file_a_dict_and_an_object_are_one_model(tmp_path: Path) -> None:

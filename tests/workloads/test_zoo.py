@@ -289,6 +289,7 @@ def test_parameters_of_mpt_grow_with_its_table_of_positions(name: str, positions
         ("mixtral-8x7b", 46.7, 12.9),  # Jiang et al. 2024, section 2: 47B and 13B
         ("qwen3-235b-a22b", 235, 22.2),  # Qwen3: 235B and 22B
         ("qwen1.5-moe-a2.7b", 14.3, 2.7),  # its card: 14.3B and 2.7B
+        ("minicpm3-4b", 4.07, 4.07),  # its card: 4.07B
         ("gpt-oss-120b", 116.83, 5.71),  # arXiv:2508.10925, table 1: 116.83B; its 5.13B active leave out a table
         ("llama-4-maverick", 400, 17),  # model card: 400B and 17B
         ("megatron-530b", 530, 530),  # Smith et al. 2022: 530B
@@ -304,6 +305,31 @@ def test_published_sizes_to_the_digits_given(name: str, billions: float, active:
     assert model.active_parameters().m_as("Gparam") == pytest.approx(active, rel=0.015)
 
 
+# DeepSeek V2: arXiv:2405.04434, abstract (236B, 21B) and appendix B (15.7B, 2.4B); V3: README_WEIGHTS.md of its
+# repository (671B; 36.7B with the classifier of 0.9B); what a token uses counts no table that it looks one row up in.
+LATENT = [("deepseek-v2", 236, 21), ("deepseek-v2-lite", 15.7, 2.4), ("deepseek-v3", 671, 36.7)]
+
+
+@pytest.mark.parametrize(("name", "billions", "active"), LATENT)
+def test_deepseek_has_its_published_sizes(name: str, billions: float, active: float) -> None:
+    model = zoo.language_model(name)
+    used = model.active_parameters().m_as("Gparam") - model.vocabulary * model.hidden / 1e9
+    assert model.parameters().m_as("Gparam") == pytest.approx(billions, rel=0.002)
+    assert used == pytest.approx(active, rel=0.025)
+
+
+def test_a_latent_cache_is_what_the_paper_says() -> None:
+    """Section 2.1.4 of arXiv:2405.04434: 4.5 heads' width a layer, 9/2 of 128; grouped keys would need 2.25 groups."""
+    v2 = zoo.language_model("deepseek-v2")
+    assert v2.kv_cache_per_token("int8") == Q_(4.5 * v2.head_dim * v2.layers, "byte")
+    # Expanded, a prompt multiplies with keys of 192 and values of 128; absorbed, one token with 576 and 512.
+    prompt = next(op for op in v2.prefill(prompt=1000) if op.kind == "attention").products
+    token = next(op for op in v2.decode(context=1000) if op.kind == "attention")
+    assert prompt is not None and prompt.macs == 128 * 1000 * 1000 * (192 + 128)
+    assert token.products is not None and token.products.macs == 128 * 1000 * (576 + 512)
+    assert token.data == Q_(2 * (1000 * 576 + 128 * (576 + 512)), "byte")
+
+
 @pytest.mark.parametrize("name", zoo.networks("language"))
 def test_a_decoding_step_reads_weights_once_and_the_whole_cache(name: str) -> None:
     model = zoo.language_model(name)
@@ -312,6 +338,7 @@ def test_a_decoding_step_reads_weights_once_and_the_whole_cache(name: str) -> No
         read = 2 * (model.parameters().m_as("param") - model.vocabulary * model.hidden * (not model.tied))
         looked_up = step.operators[0].weights.m_as("byte")
         small = model.layers * (20 * model.hidden + 4 * model.ffn + 2 * model.head_dim + 4 * model.heads)
+        small += model.layers * (model.latent + model.query_latent)
         small += model.positions * model.hidden + model.vocabulary + 4 * model.hidden
         assert 0 <= read + looked_up - step.weights.m_as("byte") <= 2 * small
     assert step.weights == later.weights

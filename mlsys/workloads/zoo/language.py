@@ -76,6 +76,11 @@ class LanguageModel:
         Inner width of an expert that every token visits.
     dense_layers, dense_ffn
         How many of the layers have a plain feed-forward layer instead, and its inner width.
+    latent, rotary, query_latent, value_dim
+        Of multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; 0 for none): width of what is
+        cached in the place of keys and values, width of the rotary key beside it that all heads share, inner width of
+        the queries' two matrices (0 for one matrix), and width of a value. ``head_dim`` is then that of a key
+        without its rotary part.
     window, full_every
         Reach of local attention in tokens, and that every n-th layer sees everything
         (0: none does); window 0 means all do.
@@ -111,6 +116,10 @@ class LanguageModel:
     shared_ffn: int = 0
     dense_layers: int = 0
     dense_ffn: int = 0
+    latent: int = 0
+    rotary: int = 0
+    query_latent: int = 0
+    value_dim: int = 0
     window: int = 0
     full_every: int = 0
     sinks: bool = False
@@ -119,20 +128,34 @@ class LanguageModel:
     # --- parameters and memory -------------------------------------------------------------
 
     def _block_parameters(self, expert_count: float, dense: bool = False) -> float:
-        queries, shared = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        attention = self.hidden * (2 * queries + 2 * shared)
-        attention += (queries + 2 * shared) * ("qkv" in self.biases) + self.hidden * ("output" in self.biases)
-        norms = self._small
+        attention, norms = self._attention_parameters(), self._small
         if self.experts and not dense:
             router = self.experts * (self.hidden + ("ffn" in self.biases))
             experts = expert_count * self._ffn_parameters(self.ffn)
             return attention + norms + router + experts + self._ffn_parameters(self.shared_ffn)
         return attention + norms + self._ffn_parameters(self.dense_ffn if dense else self.ffn)
 
+    def _attention_parameters(self) -> int:
+        if self.latent:
+            queries = self.heads * self._key_width
+            asked = self.query_latent * (self.hidden + queries) if self.query_latent else self.hidden * queries
+            cached = self.hidden * (self.latent + self.rotary)
+            expanded = self.latent * self.heads * (self.head_dim + self.value_dim)
+            return asked + cached + expanded + self.heads * self.value_dim * self.hidden
+        queries, shared = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        biases = (queries + 2 * shared) * ("qkv" in self.biases) + self.hidden * ("output" in self.biases)
+        return self.hidden * (2 * queries + 2 * shared) + biases
+
+    @property
+    def _key_width(self) -> int:
+        """Width of a key, its rotary part included where that is apart."""
+        return self.head_dim + self.rotary
+
     @property
     def _small(self) -> int:
         """Parameters of a block's normalisations and sinks."""
         norms = self.norms * self.norm_size * self.hidden + self.head_norms * self.head_dim
+        norms += self.latent + self.query_latent
         return norms + (self.heads if self.sinks else 0)
 
     def _ffn_parameters(self, inner: int) -> int:
@@ -171,8 +194,16 @@ class LanguageModel:
         return Q_(self._total(self.experts) * weight_bits(weight_format) / 8, "byte")
 
     def kv_cache_per_token(self, precision: str = "fp16") -> Quantity:
-        """Return the bytes of keys and values that one token leaves behind, in all layers together."""
-        elements = 2 * self.layers * self.kv_heads * self.head_dim
+        """Return the bytes of keys and values, or of their latent, that one token leaves behind in all layers.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> print(language_model("deepseek-v3").kv_cache_per_token("bf16").to("kB"))
+        70.272 kB
+        """
+        each = self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
+        elements = self.layers * each
         return Q_(elements * element_size(precision).m_as("byte"), "byte")
 
     # --- networks ----------------------------------------------------------------------------
@@ -279,7 +310,7 @@ class LanguageModel:
         lengths = [length for length in (self.vocabulary, self.positions) if length]
         tape.embedding("embedding", rows, self.hidden, parameters, len(lengths), lengths)
         if not self.positions:
-            tape.rotary_positions(queries, self.head_dim)
+            tape.rotary_positions(queries, self.rotary or self.head_dim)
         plain, local = _pairs(queries, keys, 0, causal), _pairs(queries, keys, self.window, causal)
         blocks = {}
         for layer in tape.repeated(self.layers) if tape.draws else range(self.layers):
@@ -297,15 +328,14 @@ class LanguageModel:
         tape.dense("logits", judged, self.hidden, self.vocabulary, "head" in self.biases, norms, tied=self.tied)
 
     def _block(self, tape: Tape, batch: int, queries: int, keys: int, pairs: int, dense: bool) -> None:
-        rows, hidden, wide = batch * queries, self.hidden, self.heads * self.head_dim
-        centred, start, shared = self.norm_size > 1, tape.here, self.kv_heads * self.head_dim
+        rows, hidden = batch * queries, self.hidden
+        centred, start = self.norm_size > 1, tape.here
         tape.norm("attention norm", rows, hidden, centred=centred)
-        parts = None if self.positions else {"query": wide, "key": shared, "value": shared}
-        tape.dense("query, key, value", rows, hidden, wide + 2 * shared, "qkv" in self.biases, self._small, parts=parts)
-        tape.attention(
-            "attention", batch, self.heads, queries, keys, self.head_dim, self.kv_heads, pairs,
-            causal=True, rotary=not self.positions,
-        )  # fmt: skip
+        if self.latent:
+            self._attend_to_latents(tape, batch, queries, keys, pairs)
+        else:
+            self._attend(tape, batch, queries, keys, pairs)
+        wide = self.heads * (self.value_dim or self.head_dim)
         tape.dense("attention output", rows, wide, hidden, "output" in self.biases)
         tape.add("attention add", rows * hidden, start, tape.here)
         start = tape.here
@@ -319,6 +349,42 @@ class LanguageModel:
         else:
             self._feed_forward(tape, "feed-forward", rows, self.dense_ffn if dense else self.ffn)
         tape.add("feed-forward add", rows * hidden, start, tape.here)
+
+    def _attend(self, tape: Tape, batch: int, queries: int, keys: int, pairs: int) -> None:
+        rows, hidden = batch * queries, self.hidden
+        wide, shared = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        parts = None if self.positions else {"query": wide, "key": shared, "value": shared}
+        tape.dense("query, key, value", rows, hidden, wide + 2 * shared, "qkv" in self.biases, self._small, parts=parts)
+        tape.attention(
+            "attention", batch, self.heads, queries, keys, self.head_dim, self.kv_heads, pairs,
+            causal=True, rotary=not self.positions,
+        )  # fmt: skip
+
+    def _attend_to_latents(self, tape: Tape, batch: int, queries: int, keys: int, pairs: int) -> None:
+        """Append multi-head latent attention: expanded into heads for a prompt, absorbed for one more token.
+
+        Absorbed, the matrices that would expand the cache meet the query and the result of each head instead, and all
+        heads share one key as wide as the cache (arXiv:2405.04434, section 2.1.2; deepseek-ai/DeepSeek-V3,
+        inference/model.py).
+        """
+        rows, width, values = batch * queries, self._key_width, self.value_dim
+        if self.query_latent:
+            tape.dense("query down", rows, self.hidden, self.query_latent, False)
+            tape.norm("query norm", rows, self.query_latent, centred=False)
+        tape.dense("query", rows, self.query_latent or self.hidden, self.heads * width, False)
+        tape.dense("latent", rows, self.hidden, self.latent + self.rotary, False, self._small)
+        tape.norm("latent norm", rows, self.latent, centred=False)
+        if queries > 1:
+            tape.dense("key and value", rows, self.latent, self.heads * (self.head_dim + values), False)
+            # Products with keys and with values are of different widths; their sum is that of two of the mean.
+            tape.attention("attention", batch, self.heads, queries, keys, (width + values) // 2, None, pairs)
+            return
+        tape.heads_apart("query absorbed", rows, self.head_dim, self.latent, self.heads)
+        shared = (2 * self.latent + self.rotary) // 2
+        tape.attention(
+            "attention", batch, self.heads, queries, keys, shared, 1, pairs, values_among_keys=self.latent
+        )  # fmt: skip
+        tape.heads_apart("value absorbed", rows, self.latent, values, self.heads)
 
     def _feed_forward(self, tape: Tape, name: str, rows: int, inner: int) -> None:
         width, bias = inner * (2 if self.gated else 1), "ffn" in self.biases

@@ -154,6 +154,14 @@ class Tape:
             {"m": rows, "n": outputs, "k": inputs},
         )
 
+    def heads_apart(self, name: str, rows: int, inputs: int, outputs: int, heads: int) -> None:
+        """Append, for each head, rows × inputs by inputs × outputs, the second a weight of its own."""
+        stored = heads * inputs * outputs
+        weights = stored * self.weight_size
+        moved = weights + heads * rows * (inputs + outputs) * self.size
+        shape = {"m": rows, "n": outputs, "k": inputs, "copies": heads}
+        self.write(name, "gemm", 2 * rows * stored, moved, weights, stored, shape)
+
     def batched(self, name: str, m: int, n: int, k: int, copies: int) -> None:
         """Append ``copies`` products of two activations."""
         self.write(
@@ -178,15 +186,18 @@ class Tape:
         *,
         causal: bool = False,
         rotary: bool = False,
+        values_among_keys: int = 0,
     ) -> None:
         """Append scaled-dot-product attention.
 
+        ``values_among_keys`` is the width of values that are a part of their keys, and not read again.
         ``pairs`` is how many of the queries × keys scores are computed (a causal mask halves them); ``causal`` and
         ``rotary`` positions say what code does, and count nothing here.
         """
         shared = heads if kv_heads is None else kv_heads
         scores = batch * heads * (queries * keys if pairs is None else pairs)
         moved = batch * head_dim * (2 * heads * queries * self.size + 2 * shared * keys * self.cache_size)
+        moved -= batch * shared * keys * values_among_keys * self.cache_size
         if not self.fused:
             moved += 4 * scores * self.size
         self.write(
