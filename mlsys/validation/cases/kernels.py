@@ -147,7 +147,9 @@ def kind_of_software(row: Row) -> str:
     return "gemmlowp" if "gemmlowp" in row.software else "library"
 
 
-CUDA_8, CUDA_9 = 8.0, 9.0
+# Versions are numbers that grow: 8.0.88 is 8.088, cuBLAS with the second patch of CUDA 8, NVIDIA's "cublas performance
+# update" of June 2017.
+CUDA_8, CUDA_8_PATCHED, CUDA_9 = 8.0, 8.088, 9.0
 # Columns of the narrowest tile of FP32 that cuBLAS 7.5 takes, and cuBLAS 8 for products of at most ``NARROW`` columns:
 # on one M40 16 and 32 columns take the same 540 µs, and on one P100 16 take 109 µs where 32 take 37.
 NARROWEST_TILE, NARROW = 64.0, 16.0

@@ -13,6 +13,7 @@ from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import (
     CUDA_8,
+    CUDA_8_PATCHED,
     CUDA_9,
     NARROW,
     NARROWEST_TILE,
@@ -46,16 +47,16 @@ NARROW_ROWS, SPLIT_BELOW = 128.0, 0.4
 # it takes for a step at least, whatever the rows and columns: DeepBench's sums of 500,000 take 16 to 29 on Pascal's
 # cards and 41 on a T4; a V100 splits them.
 DEEPEST, DEEP_STEPS = 100_000.0, {"Pascal": 22.0, "Turing": 41.0}
-# Products of 8 bits by DP4A: rows and columns of the one tile of cuBLAS 8 and 10 (35 rows on a TITAN X take 82 % of the
-# time that a whole block of 128 would at the peak), and most columns of a product that another kernel takes.
-DOT_PRODUCT_TILE, FEW_COLUMNS = 128.0, 4.0
+# Rows and columns of the one tile of cuBLAS before its patches, whose sums are not split: for products of 8 bits by
+# DP4A in CUDA 8 and 10 (35 rows on a TITAN X take 82 % of the time that a whole block would at the peak), and of FP32
+# in CUDA 8 before 8.0.88 (16 and 32 columns take 46 µs on that TITAN X, a block of 512 steps 43 µs at its peak).
+WHOLE_TILE = 128.0
+# Most columns of a product by DP4A that another kernel takes.
+FEW_COLUMNS = 4.0
 # That kernel takes so many cycles for each step of a sum that it never splits, and so many rows at a time on each unit:
 # K = 500,000 takes 3.78 to 3.87 ms with 1 to 4 columns on a T4 and on a TITAN X; 7,680 rows take as long on a TITAN X
 # as 64 rows on each unit, turn by turn, though its memory could be twice as fast.
 DOT_PRODUCT_STEP, DOT_PRODUCT_ROWS = 12.0, 64.0
-# Launches that a call cost DeepBench in 2016 beyond later ones: its first sweep of the TITAN X (Pascal), of driver
-# 367.48, takes 46 µs for a product that takes 12 on a P100 in 2017.
-FIRST_SWEEP, FIRST_LAUNCHES = "results/train/DeepBench_NV_TitanX_Pascal", 5.0
 
 
 def gemm_kernel(row: Row) -> Case:
@@ -77,8 +78,6 @@ def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
         kernels = [replace(kernels[0], peers=QUEUED if queued(row) else CALLED)]
     if by_python and "batched" not in row.workload and not queued(row):
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
-    if row.source_path.startswith(FIRST_SWEEP):
-        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=FIRST_LAUNCHES))
     software = kind_of_software(row)
     if software == "eager" and "batched" in row.workload:
         software = "eager batched"  # another call, with kernels of its own
@@ -125,6 +124,8 @@ def _tiled(row: Row, kernel: Kernel) -> Kernel:
         return replace(kernel, m=max(kernel.m, NARROWEST_TILE), n=max(kernel.n, NARROWEST_TILE))
     if _too_deep(row, kernel):
         return replace(kernel, kind=VECTOR)  # reads what it multiplies once, as element-wise work does
+    if wide and cuda_version(row) < CUDA_8_PATCHED:
+        return _by_whole_blocks(twin, kernel)
     if wide and cuda_version(row) < CUDA_9:
         return kernel if kernel.n > NARROW else _narrow(twin, kernel)
     if _by_dot_products(row):
@@ -146,9 +147,9 @@ def _narrow(twin: Device, kernel: Kernel) -> Kernel:
 
 
 def _by_whole_blocks(twin: Device, kernel: Kernel) -> Kernel:
-    """Return a product by DP4A: blocks whose sums are not split, though units have none."""
-    kernel = _filled(kernel, DOT_PRODUCT_TILE, DOT_PRODUCT_TILE)
-    blocks = kernel.m * kernel.n / DOT_PRODUCT_TILE**2
+    """Return a product in blocks whose sums are not split, though units have none."""
+    kernel = _filled(kernel, WHOLE_TILE, WHOLE_TILE)
+    blocks = kernel.m * kernel.n / WHOLE_TILE**2
     return replace(kernel, m=kernel.m * max(1.0, _units(twin) / blocks))
 
 

@@ -73,7 +73,12 @@ def attention_version(software: str, prompt: bool = True) -> str:
 
 
 # What DeepBench's workbooks say of their software in a sheet "Specs", where the rows' label lacks or contradicts it.
-_CUDA_OF = {"TITAN_X_Maxwell": 7.5, "M40": 7.5, "GTX_1080_Ti": 8.0, "V100": 10.1}
+# The P100, the GTX 1080 Ti and the TITAN Xp had cuBLAS 8.0.88, a patch of June 2017; the TITAN X (Pascal), measured
+# before with driver 367.48, which came with CUDA 8.0.44, had none.
+_CUDA_OF = {
+    "TITAN_X_Maxwell": 7.5, "M40": 7.5, "V100": 10.1,
+    "TITAN_X_Pascal": 8.044, "GTX_1080_Ti": 8.088, "P100_PCIe": 8.088, "TITAN_Xp": 8.088,
+}  # fmt: skip
 
 
 def cuda_of(software: str, twin: str) -> float:
@@ -89,7 +94,7 @@ def cuda_of(software: str, twin: str) -> float:
     Examples
     --------
     >>> cuda_of("cuBLAS/cuDNN CUDA 8", "TITAN_X_Maxwell"), cuda_of("cuBLAS/cuDNN CUDA 8", "P100_PCIe")
-    (7.5, 8.0)
+    (7.5, 8.088)
     """
     if "cuBLAS" not in software:
         return float("inf")
