@@ -100,6 +100,23 @@ def test_latent_attention_is_ours(query_latent: int | None) -> None:
     assert abs(here) <= Q_(2 * 16 * 8, "FLOP")
 
 
+def test_a_switch_transformer_is_ours() -> None:
+    """Its parameters to the last one, as transformers builds it; experts in every second layer of both halves."""
+    import torch
+
+    config = transformers.SwitchTransformersConfig(
+        vocab_size=32128, d_model=1024, d_kv=128, d_ff=16384, num_heads=32, num_layers=24, num_decoder_layers=24,
+        num_sparse_encoder_layers=12, num_sparse_decoder_layers=12, num_experts=4, feed_forward_proj="relu",
+    )  # fmt: skip
+    with torch.device("meta"):
+        theirs = transformers.SwitchTransformersForConditionalGeneration(config)
+    ours = zoo.network("switch_xl_4", sequence=128)
+    assert ours.parameters == Q_(sum(weight.numel() for weight in theirs.parameters()), "param")
+    # Experts compute 64 tokens of a sequence each, however long it is.
+    longer = zoo.network("switch_xl_4", sequence=256)
+    assert [op.flops for op in ours if op.name == "expert up"] == [op.flops for op in longer if op.name == "expert up"]
+
+
 def test_a_file_a_dict_and_an_object_are_one_model(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(SMALL))

@@ -38,6 +38,7 @@ from mlsys.validation.cases.threads import on_threads, threads_of
 from mlsys.validation.rows import Row
 
 if TYPE_CHECKING:
+    from mlsys.workloads import Network
     from mlsys.workloads.zoo.language import LanguageModel
 
 # A server keeps this part of its memory for weights and cache, and this many sequences at most.
@@ -65,6 +66,13 @@ def language_model_of(row: Row) -> LanguageModel:
         model = replace(model, hidden=3072, heads=24, kv_heads=24, ffn=4 * 3072)
     every = model.experts > 0 and visits_every_expert(row)
     return replace(model, active_experts=model.experts) if every else model
+
+
+def both_halves(name: str, batch: int, tokens: int, *, fused: bool = True) -> Network:
+    """Return a model that encodes a prompt and decodes as long a one, of the catalogue."""
+    from mlsys.workloads import zoo
+
+    return zoo.network(name, batch=batch, sequence=tokens, precision="fp16", fused=fused)
 
 
 def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
@@ -116,13 +124,16 @@ def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool,
 
 def prefill(row: Row) -> Case:
     """Return the case of one pass over a prompt."""
-    fmt, model = number_format(row.precision), language_model_of(row)
-    tensor, _ = _ways(row)
+    fmt = number_format(row.precision)
     prompt = whole_number(
         r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
     )
     batch = 1 if "prompt" in row.batch else batch_of(row, 1)
     seconds, inverse = seconds_each(row, prompt * batch)
+    if row.model.startswith("Switch"):
+        work = eager_kernels(both_halves(row.model, batch, prompt, fused=False), fmt)
+        return _case(row, "llm prefill", [work], seconds, inverse, fmt, 1)
+    model, (tensor, _) = language_model_of(row), _ways(row)
     work = _pass(model, fmt, prompt, batch, prompt, tensor, 1)
     if program(row).startswith("eager"):
         last = "logits of every position" not in row.note

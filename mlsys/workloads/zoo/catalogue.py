@@ -16,6 +16,7 @@ from mlsys.workloads.zoo import (
     residual,
     searched,
     segmentation,
+    sequences,
     yolo,
     yolo_later,
     yolo_plain,
@@ -227,6 +228,13 @@ CATALOGUE["rnn_t"] = Entry(
     "rnn_t", "RNN-T, MLPerf Inference", "speech and sensors", "Graves 2012, arXiv:1211.3711; MLPerf Inference, rnnt",
     ("RNN-T",), sequence=240, write=recurrent.rnn_t,
     note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; decoding steps counted once a pair of frames",
+)  # fmt: skip
+CATALOGUE["switch_xl_4"] = Entry(
+    "switch_xl_4", "Switch Transformer XL, 4 experts", "text",
+    "Fedus et al. 2022, JMLR 23:120; sitar-lab/NeuSight, DLmodel_configs/switchxl4.json",
+    ("Switch Transformer XL, 4 experts (encoder-decoder MoE)",), sequence=512,
+    write=sequences.writer(sequences.SWITCH_XL_4),
+    note="encoder and decoder, as many tokens in each; experts that compute their whole capacity of 64 tokens",
 )  # fmt: skip
 _rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.00091; MLPerf Training v0.7 to v2.0",
       other.dlrm)  # fmt: skip
