@@ -147,3 +147,34 @@ def test_deep_sums_of_few_columns_are_not_split_before_volta() -> None:
     assert all(15 < cycles < 30 for cycles, _ in pascal)
     assert np.median([told for _, told in pascal]) == pytest.approx(1, abs=0.15)
     assert all(cycles < 12 for cycles, _ in steps["V100 SXM2"])
+
+
+def test_16_bit_products_start_sooner_on_blackwell() -> None:
+    """Published rows inside a CUDA graph: a B200's smallest take two thirds of what those of older machines take."""
+    least = {}
+    for device in ("A100 80GB SXM", "H100 SXM5", "H200 SXM", "B200"):
+        cases = [case for case in _of(f"NVIDIA {device}", "bf16") if case.setting == "serving gemm on GPU"]
+        assert cases
+        small = min(cases, key=lambda case: case.seconds)
+        starts = replace(QUIET, launch=2.5e-6).vectorised()
+        told = kernel_times(Stack.of([(small.engine, small.work, small.stays)]), starts).launch
+        least[device] = (small.seconds, float(told[0]))
+    older = [least[device] for device in least if device != "B200"]
+    assert all(2.4e-6 < seconds < 2.8e-6 and launch == 2.5e-6 for seconds, launch in older)
+    seconds, launch = least["B200"]
+    assert launch == pytest.approx(seconds, rel=0.06)
+
+
+def test_smooth_quant_is_timed_without_what_quantises() -> None:
+    """Published row of an A100: at the peak, with a pass over its activations, it would take longer than measured."""
+    cases = _of("NVIDIA A100 80GB SXM", "w8a8")
+    start = min(case.seconds for case in cases)
+    (large,) = (case for case in cases if "M=2048,N=1536,K=8192" in case.row.seq_or_shape)
+    product = 2 * 2048 * 1536 * 8192 / large.engine.matmul
+    assert product + start + 3 * 2048 * 8192 / large.engine.bandwidth > large.seconds > product + start
+    assert all(case.work.launches == 1 for case in cases)
+    fp8 = [case for case in _of("NVIDIA H200 SXM", "fp8") if case.setting.startswith("TensorRT-LLM fp8 gemm")]
+    assert fp8
+    assert all(case.work.launches == 2 for case in fp8)
+    weights = [float(case.work["weights"].sum()) * case.stays for case in cases]
+    assert min(weights) > 5 * large.engine.cache, "three large layers come before"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
-from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
+from mlsys.models.calibrated import CALLED, OVERLAPPED, QUEUED, VECTOR, Kernel, Work
 from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import (
@@ -173,18 +173,31 @@ def _in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
             Kernel(VECTOR, flops=4.0 * values, moved=values * _quantising(row, stack, fmt)),
             replace(kernel, moved=kernel.moved + wider),
         ]
+        kernels = kernels[1:] if _in_an_engine(row, stack) else kernels
     scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
     if "block" in row.precision:
         scheme += f" blocks{_generation(row, stack)}"
     if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
         stack = "vLLM 0.14" if "0.14" in row.software else stack
     setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
+    if setting == "serving" and twin_of(row.device)[0].architecture.startswith("Blackwell"):
+        kernels = [replace(kernel, peers=OVERLAPPED)]  # cuBLAS's, alike in three stacks; kernels of their own do not
     case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
     if _of_ampere(row, stack):
         engine = case.engine
         older = engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
         case = replace(case, engine=older)
     return replace(case, stays=_copies(row, stack, case))
+
+
+def _in_an_engine(row: Row, stack: str) -> bool:
+    """Tell whether a layer was timed by TensorRT's profiler, as the last of four in an engine that runs once.
+
+    So aiconfigurator's collector/trtllm/collect_gemm_trt.py (efcae124c) measures layers that are plugins of
+    TensorRT-LLM, with narrow weights alone and SmoothQuant, whatever their rows say of a CUDA graph: what quantises
+    the activations is a layer of its own, outside the time, and three large layers before have filled the cache.
+    """
+    return stack == "TensorRT-LLM" and ("weight-only" in row.precision or row.precision.startswith("w8a8"))
 
 
 # What instructions of Ampere attain of the peak of Hopper's matrix units, whose own take operands from shared memory
@@ -218,15 +231,19 @@ def _quantising(row: Row, stack: str, fmt: Format) -> float:
     return 2 + fmt.value
 
 
+# Inputs and outputs of the layers before, whose weights are of 16 bits.
+_WIDTH = 12288
+
+
 def _copies(row: Row, stack: str, case: Case) -> float:
     """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
 
-    TensorRT-LLM: as many as fill the cache, at most five, and one of SmoothQuant, by its times; vLLM: one of blocks
-    and of FP4; else six.
+    TensorRT-LLM: as many as fill the cache, at most five, or those of an engine; vLLM: one of blocks and of FP4; else
+    six.
     """
+    if _in_an_engine(row, stack):
+        return 1 + 2 * _WIDTH * (_WIDTH + 2 * float(case.work["k"][-1])) / case.work.weights
     if stack == "TensorRT-LLM":
-        if row.precision.startswith("w8a8"):
-            return 1.0
         return min(5.0, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
     return 1.0 if stack == "vLLM" and ("block" in row.precision or "fp4" in row.precision) else 6.0
 
