@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.frozen import FrozenDict, Same
-from mlsys.models.calibrated import Parameters, Stack, bound, calibrated_times, holding
+from mlsys.models.calibrated import KernelTimes, Parameters, Stack, bound, calibrated_times, holding, kernel_times
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import comparing, remembered, traced
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
-from mlsys.validation.estimates import estimated, tuned
+from mlsys.validation.estimates import tuned
 from mlsys.validation.rows import Row
 
 Array = NDArray[np.float64]
@@ -227,19 +227,25 @@ class Validation:
 FELT = 1e-5
 
 
-def _felt(stack: Stack, parameters: Array, rate: str) -> NDArray[np.bool_]:
-    """Return the cases whose time follows one percent of a rate: what it holds of many kernels may be too little."""
-    more = replace(stack, engines={**stack.engines, rate: stack.engines[rate] * 1.01})
-    moved = calibrated_times(more, parameters) / calibrated_times(stack, parameters)
-    felt: NDArray[np.bool_] = np.abs(moved - 1) > FELT
+def _felt(stack: Stack, parameters: Array, seconds: Array, rate: str, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return those of some cases whose time follows one percent of a rate: of many kernels it may hold too few."""
+    if not asked.any():
+        return asked
+    few = stack.only(asked)
+    more = replace(few, engines={**few.engines, rate: few.engines[rate] * 1.01})
+    moved = calibrated_times(more, parameters) / seconds
+    felt: NDArray[np.bool_] = asked & (np.abs(moved - 1) > FELT)
     return felt
 
 
-def _read_what_holds(cases: Sequence[Case], stack: Stack, parameters: Array, bounded: Array) -> None:
+def _read_what_holds(
+    cases: Sequence[Case], stack: Stack, parameters: Array, times: KernelTimes, bounded: Array
+) -> None:
     """Read the rates that hold an estimate, which then are more than compared; ``bounded`` above zero by arithmetic."""
+    seconds = stack.total(times.seconds)
     held = {
-        name: _felt(stack, parameters, name) & here & (bounded == 0) if here.any() else here
-        for name, here in holding(stack, parameters).items()
+        name: _felt(stack, parameters, seconds, name, here & (bounded == 0))
+        for name, here in holding(stack, parameters, times).items()
     }
     held["bandwidth"] |= bounded < 0
     for side, other in (("matmul", "vector"), ("vector", "matmul")):
@@ -310,14 +316,15 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
     with comparing():
         stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
         parameters = tuned(cases) if cases else np.zeros((0, len(Parameters.names())))
-        seconds = estimated(cases, stack, parameters)
+        times = kernel_times(stack, parameters)
+        seconds = np.maximum(stack.total(times.seconds), [case.at_least for case in cases])
         arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
     # A clock above the one that a peak is stated at may beat the peak; an estimate does not count on it.
     timed = np.array([not case.power for case in cases], dtype=bool)
     bounded = timed & (seconds < np.maximum(arithmetic, traffic))
     seconds = np.where(bounded, np.maximum(arithmetic, traffic), seconds)
     if cases:
-        _read_what_holds(cases, stack, parameters, np.where(bounded, np.sign(arithmetic - traffic), 0.0))
+        _read_what_holds(cases, stack, parameters, times, np.where(bounded, np.sign(arithmetic - traffic), 0.0))
     predictions, index = [], 0
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, str):

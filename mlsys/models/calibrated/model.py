@@ -196,6 +196,14 @@ class Stack:
         summed = np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
         return summed.astype(np.float64, copy=False)
 
+    def only(self, cases: NDArray[np.bool_]) -> Stack:
+        """Return the kernels of some cases; cases keep their numbers, and of the others there is nothing."""
+        here = cases[self.case]
+        engines = {name: rates[here] for name, rates in self.engines.items()}
+        return Stack(
+            self.case[here], Work(self.kernels.columns[:, here]), engines, self.main[here], self.near[here], self.cases
+        )
+
 
 A_LITTLE = 1 + 1e-6
 """Times as much of a rate: what moves with it leans on it here, and what does not only compares it."""
@@ -355,15 +363,18 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     return KernelTimes(working, moving, launch, fed, chained)
 
 
-def holding(stack: Stack, parameters: Array) -> dict[str, NDArray[np.bool_]]:
+def holding(stack: Stack, parameters: Array, times: KernelTimes | None = None) -> dict[str, NDArray[np.bool_]]:
     """Return, by rate, the cases whose time comes from it: a kernel of theirs is held by it.
 
     Parameters
     ----------
     stack, parameters
         As for :func:`calibrated_times`.
+    times
+        What :func:`kernel_times` returns of them, where it is known.
     """
-    times, engines, kind = kernel_times(stack, parameters), stack.engines, stack.kernels["kind"]
+    times = times or kernel_times(stack, parameters)
+    engines, kind = stack.engines, stack.kernels["kind"]
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     working = times.working > times.moving
