@@ -90,8 +90,12 @@ def parted() -> tuple[Parted, ...]:
 
 
 @tabled
-def scale_table() -> Table:
-    """Return the parted errors as a table."""
+def scale_table(fewest: int = 0) -> Table:
+    """Return the parted errors as a table, of groups with so many rows or more."""
     heads = ("group", "rows", "sweeps", "sweep unseen", "its scale known")
-    rows = [(group.group, group.rows, group.sweeps, f"{group.error:.0%}", f"{group.known:.0%}") for group in parted()]
+    rows = [
+        (group.group, group.rows, group.sweeps, f"{group.error:.0%}", f"{group.known:.0%}")
+        for group in parted()
+        if group.rows >= fewest
+    ]
     return Table("Median error, and what is left where a sweep's own median ratio is known", heads, rows)

@@ -218,28 +218,16 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
 
 
 @tabled
-def ten_table() -> Table:
-    """Return what ten rows do, as a table.
+def ten_table(fewest: int = 0) -> Table:
+    """Return what ten rows do, as a table of groups with so many rows or more.
 
     ``p90`` is the 90th percentile after ten rows, ``inside`` the share within the 80 % range, ``left`` what is
     left to learn.
     """
-    heads = (
-        "group",
-        "machines",
-        "rows",
-        "unseen",
-        "a scale",
-        "ten rows",
-        "p90",
-        "inside",
-        "width",
-        "left",
-    )
+    heads = ("group", "rows", "unseen", "a scale", "ten rows", "p90", "inside", "width", "left")
     rows = [
         (
             row.group,
-            row.machines,
             row.rows,
             f"{row.before:.0%}",
             f"{row.scale:.0%}",
@@ -247,8 +235,9 @@ def ten_table() -> Table:
             f"{row.p90:.0%}",
             f"{row.covered:.0%}",
             f"{row.width:.2g}×",
-            row.why,
+            row.why or "—",
         )
         for row in ten_back()
+        if row.rows >= fewest
     ]
     return Table("Median error of machines left out of the fit, and with ten of their rows handed back", heads, rows)

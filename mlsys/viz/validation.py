@@ -91,7 +91,7 @@ def validation_panels(validation: Validation, kinds: Sequence[str], columns: int
         handles.update(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     for ax in list(axes.flat)[len(panels) :]:
         ax.remove()
-    fig.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, fontsize=9)
+    fig.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, fontsize=11, markerscale=1.6)
     return fig
 
 
