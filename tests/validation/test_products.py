@@ -77,6 +77,10 @@ def test_narrow_products_of_a_p100_run_in_whole_waves() -> None:
             block = 2 * 128 * 64 * case.work["k"][0] / (case.engine.matmul / case.engine.units)
             assert count * block == pytest.approx(case.seconds, rel=0.2)
             assert _seconds(case) == pytest.approx(count * block, rel=0.05)
+    (wide,) = _of("NVIDIA P100 PCIe", "fp32", "M=7680,N=64,", "DeepBench")
+    block = 2 * 128 * 64 * wide.work["k"][0] / (wide.engine.matmul / wide.engine.units)
+    assert 2 * block == pytest.approx(wide.seconds, rel=0.23)
+    assert _seconds(wide) == pytest.approx(2 * block, rel=0.05)
     for rows in (2048, 2560):
         for case in _of("NVIDIA P100 PCIe", "fp32", f"M={rows},N=16,", "DeepBench"):
             block = 2 * 128 * 64 * case.work["k"][0] / (case.engine.matmul / case.engine.units)
@@ -178,3 +182,26 @@ def test_smooth_quant_is_timed_without_what_quantises() -> None:
     assert all(case.work.launches == 2 for case in fp8)
     weights = [float(case.work["weights"].sum()) * case.stays for case in cases]
     assert min(weights) > 5 * large.engine.cache, "three large layers come before"
+
+
+def test_transposed_operands_slowed_cublas_before_it_was_patched() -> None:
+    """Published rows: beyond 28 MB they attain two thirds at most of what other large products do, on three cards.
+
+    A P100 with cuBLAS 8.0.88 does not care; and what is counted in their place takes as long as it took.
+    """
+    early, later = [], []
+    for device in ("M40", "TITAN X (Maxwell)", "TITAN X (Pascal)", "P100 PCIe"):
+        for case in _of(f"NVIDIA {device}", "fp32"):
+            (m, n, k) = (float(part.split("=")[1]) for part in case.row.seq_or_shape.split(",")[:3])
+            if "DeepBench" in case.row.source and min(m, n, k) > 1000:
+                attained = 2 * m * n * k / case.seconds / case.engine.matmul
+                slow = "opA=T" in case.row.seq_or_shape and 4 * m * k > 28e6
+                (later if device.startswith("P100") else early).append((slow, attained, 2 * m * n * k, case))
+    assert sum(slow for slow, *_ in early) == 4
+    slow, quick = ([rate for is_slow, rate, *_ in early if is_slow is which] for which in (True, False))
+    assert max(slow) < 0.6 < 0.62 < min(quick)
+    assert min(rate for is_slow, rate, *_ in later if is_slow) > 0.9
+    counted = [
+        float(2 * (c.work["m"] * c.work["n"] * c.work["k"]).sum()) / flops for is_slow, _, flops, c in early if is_slow
+    ]
+    assert np.median(counted) == pytest.approx(np.median(quick) / np.median(slow), rel=0.15)

@@ -37,6 +37,10 @@ FAR_ROWS = 2.8
 # Byte that the first translation buffer of a P100 reaches (Z. Jia et al., arXiv:1804.06826, recalled), and rows of both
 # operands that two blocks of a unit read at a time.
 REACHED, ROWS_READ = 32e6, 512.0
+# How many times as long a step of cuBLAS before 8.0.88 takes where the first operand lies row by row along the sum,
+# is read again for each block of columns and is larger than so many bytes: 0.53 to 0.73 of the rate of other large
+# products on an M40 and both TITAN X, of 28 to 95 MB; none is slower of up to 8 MB, nor on a P100 or GTX 1080 Ti later.
+FAR_TRANSPOSED, TRANSPOSED_BEYOND = 1.65, 16e6
 # Byte after which a die of CDNA 2 comes back to the first of its 32 channels of memory, 4 KiB each (recalled): rows
 # that lie a multiple of them apart begin in one channel, and an MI210 falls from 30 TFLOP/s to between 9 and 18.
 CHANNELS_SPAN, ONE_CHANNEL = 32 * 4096, 2.5
@@ -111,6 +115,12 @@ def _far_rows(twin: Device, kernel: Kernel) -> float:
     return ONE_CHANNEL if twin.architecture.startswith("CDNA 2") and 4 * kernel.k % CHANNELS_SPAN == 0 else 1.0
 
 
+def _transposed_beyond(row: Row, kernel: Kernel) -> bool:
+    """Tell whether a large first operand is transposed and read more than once."""
+    large = 4 * kernel.m * kernel.k > TRANSPOSED_BEYOND and kernel.n > WHOLE_TILE
+    return large and "opA=T" in row.seq_or_shape
+
+
 def _filled(kernel: Kernel, rows: float, columns: float) -> Kernel:
     """Return a product whose last blocks of so many rows and columns are filled with nothing."""
     return replace(kernel, m=math.ceil(kernel.m / rows) * rows, n=math.ceil(kernel.n / columns) * columns)
@@ -120,6 +130,8 @@ def _tiled(row: Row, kernel: Kernel) -> Kernel:
     """Return a product as its library runs it: where no tile is as small, it fills the rest of one with nothing."""
     twin, _ = twin_of(row.device, cpu="CPU" in row.device)
     wide = number_format(row.precision).computes == "fp32"
+    if wide and cuda_version(row) < CUDA_8_PATCHED and _transposed_beyond(row, kernel):
+        return replace(kernel, k=FAR_TRANSPOSED * kernel.k)
     if wide and cuda_version(row) < CUDA_8:
         return replace(kernel, m=max(kernel.m, NARROWEST_TILE), n=max(kernel.n, NARROWEST_TILE))
     if _too_deep(row, kernel):
@@ -127,7 +139,8 @@ def _tiled(row: Row, kernel: Kernel) -> Kernel:
     if wide and cuda_version(row) < CUDA_8_PATCHED:
         return _by_whole_blocks(twin, kernel)
     if wide and cuda_version(row) < CUDA_9:
-        return kernel if kernel.n > NARROW else _narrow(twin, kernel)
+        by_tile = kernel.n <= NARROW or NARROWEST_TILE / 2 < kernel.n <= NARROWEST_TILE
+        return _narrow(twin, kernel) if by_tile else kernel
     if _by_dot_products(row):
         few = kernel.n <= FEW_COLUMNS  # as above
         return replace(kernel, kind=VECTOR) if few else _by_whole_blocks(twin, kernel)
