@@ -16,7 +16,8 @@ from mlsys.workloads import Network
 from mlsys.workloads.traced import TracedOperator
 
 # Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
-_SETTINGS = re.compile(r"eager( ROCm)? (network|llm prefill) on GPU")
+# TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
+_SETTINGS = re.compile(r"(eager( ROCm)?|TensorFlow) (network|llm prefill) on GPU")
 
 # Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
 SCORE_KERNELS = 3.0
@@ -35,7 +36,7 @@ def one_by_one(setting: str) -> bool:
     return _SETTINGS.fullmatch(setting) is not None
 
 
-def eager_kernels(network: Network, fmt: Format, written_out: bool = True) -> Work:
+def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
     """Return the kernels of a network whose operators run one by one.
 
     Parameters
@@ -47,6 +48,8 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True) -> Wo
     written_out
         Whether the scores of attention are written to memory, as by code of before PyTorch 2; false where it calls
         ``scaled_dot_product_attention``.
+    winograd
+        As of :func:`mlsys.models.calibrated.lowering.kernels_of`.
 
     Examples
     --------
@@ -58,7 +61,7 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True) -> Wo
     >>> int(compiled["count"].sum()), int(eager["count"].sum())
     (62, 243)
     """
-    plain = kernels_of(network, fmt)
+    plain = kernels_of(network, fmt, winograd=winograd)
     columns = plain.columns.copy()
     row_of = Work.FIELDS.index
     order = network.arrays.order

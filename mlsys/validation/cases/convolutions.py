@@ -11,7 +11,6 @@ cuDNN's own kernels come in a few sizes of blocks, each of which sums all channe
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -21,7 +20,7 @@ from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software
 from mlsys.validation.cases.reading import Format, engine_for, number_format, numbers_in, twin_of
-from mlsys.validation.cases.software import cuda_of
+from mlsys.validation.cases.software import cuda_of, cudnn_of, saves_multiplications, unrolls
 from mlsys.validation.rows import Row
 
 __all__ = ["Convolution", "convolution", "quickest"]
@@ -36,12 +35,10 @@ MATRIX_STEP, DP4A_STEP = 64, 16
 INT8_TILE = 128
 # Instructions of half precision over half of those of FP32: what moves values about takes as many of both.
 HALF_STEPS = 1.2
+# Versions of cuDNN that ran with CUDA 7.5, and not with 8.
+OF_CUDA_7 = 5.0
 # Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
-CALLS = 5.0
-# NeuSight measured and profiled thousands of shapes in one process (neusight/Dataset/collect.py), which each slowed:
-# small convolutions take 61 µs at the head of an A100's list and 387 at its end, and grow alike on a P100 and a T4.
-# After so many lines of the list a call costs twice as much.
-DOUBLED_AFTER = 700.0
+CALLS = 16.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +109,28 @@ class Convolution:
             n=self.filters,
             k=volume / saving,
         )
+
+    def unrolled(self, fmt: Format) -> list[Kernel]:
+        """Return what Caffe and Torch7 run without cuDNN: biases, columns and a product, image by image.
+
+        Columns are the inputs of every output, written out, which the product reads again.
+        """
+        whole = self.as_product(fmt)
+        outputs = whole.m * whole.n / self.images * fmt.value
+        columns = whole.m * whole.k / self.images * fmt.value
+        product = replace(
+            whole,
+            flops=whole.flops / self.images,
+            moved=columns + 2 * outputs + whole.weights,
+            m=whole.m / self.images,
+            count=self.images,
+        )
+        unfolding = self._inputs / self.images * fmt.value + columns
+        return [
+            Kernel(VECTOR, flops=0.0, moved=outputs, count=self.images),
+            Kernel(VECTOR, flops=0.0, moved=unfolding, count=self.images),
+            product,
+        ]
 
     def implicit(self, fmt: Format) -> Kernel:
         """Return the product as cuDNN's implicit kernels do it, in blocks of their own and whole steps of channels."""
@@ -210,28 +229,24 @@ def convolution(row: Row) -> Case:
         # DeepBench asks cuDNN 6 to compute in the format of the values, half, whatever its sheet is called
         # (code/nvidia/cudnn_helper.h, ConvolutionDescriptor): its P100 does 11 TFLOP/s so, of 9.3 in FP32.
         fmt = replace(fmt, computes="fp16")
-    if cuda_of(row.software, twin.id) < CUDA_8:
-        software = "CUDA 7 library"  # its cuDNN is version 5
-    if twin.kind == "GPU" and ("cuDNN" in row.software or software == "eager"):
+    if cuda_of(row.software, twin.id) < CUDA_8 or cudnn_of(row.software) <= OF_CUDA_7 or unrolls(row.software):
+        software = "CUDA 7 library"
+    if unrolls(row.software):
+        kernels = shape.unrolled(fmt)
+    elif twin.kind == "GPU" and ("cuDNN" in row.software or software == "eager"):
         kernels = _of_cudnn(row.software, shape, fmt, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
     else:
         kernels = [shape.as_product(fmt, WINOGRAD_SAVING if "WINOGRAD" in row.software.upper() else 1.0)]
     if twin.kind == "GPU" and software == "eager":
-        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=_calls(row)))
+        kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=CALLS))
     # A rate that a source states counts the sums as they are written, whatever the algorithm left of them.
     written = case_of(row, "convolution", software, Work.of([shape.as_product(fmt)]), fmt)
     return replace(written, work=Work.of(kernels))
 
 
-def _calls(row: Row) -> float:
-    """Return the launches that an eager call costs; more where the row stands far down a list measured in one go."""
-    line = re.search(r" line (\d+)$", row.source_path)
-    return CALLS * (1 + (int(line[1]) / DOUBLED_AFTER if line and "benchmark mode" in row.software else 0.0))
-
-
 def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:
     """Return the kernels of the algorithm that is named, or of the quickest."""
-    algorithms = shape.algorithms(fmt)
+    algorithms = shape.algorithms(fmt) if saves_multiplications(software) else {"product": [shape.implicit(fmt)]}
     named = "apart" if "WINOGRAD_NONFUSED" in software else "fused" if "WINOGRAD" in software else ""
     if f"Winograd, {named}" in algorithms:
         return algorithms[f"Winograd, {named}"]

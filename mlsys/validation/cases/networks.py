@@ -10,6 +10,7 @@ import numpy as np
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one
+from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import (
     LARGER_WINOGRAD,
     WINOGRAD_SAVING,
@@ -26,7 +27,7 @@ from mlsys.validation.cases.reading import (
     twin_of,
 )
 from mlsys.validation.cases.shapes import usual_name
-from mlsys.validation.cases.software import network_software
+from mlsys.validation.cases.software import network_software, saves_multiplications
 from mlsys.validation.cases.threads import (
     NCNN_CLOCK,
     SERIAL,
@@ -83,7 +84,7 @@ def built(name: str, **shape: object) -> Network:
 @lru_cache(maxsize=4096)
 def _single(name: str, fmt: Format, winograd: float, shape: tuple[tuple[str, object], ...], eager: str) -> Work:
     if eager:
-        return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, eager == "written out")
+        return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, eager == "written out", winograd)
     return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
 
 
@@ -175,6 +176,16 @@ def shape_of(row: Row) -> dict[str, int]:
     return shape
 
 
+def saving(software: str, engine: Snapshot) -> float:
+    """Return how many times fewer multiplications 3 × 3 convolutions of stride 1 take on a GPU.
+
+    Of floating point on vector units only: matrix units leave Winograd's transforms nothing to save. It is F(2 × 2,
+    3 × 3) throughout; deep layers of F(4 × 4, 3 × 3) save more, and spend it on what they write.
+    """
+    multiplies_alone = engine.over_vector <= MATRIX_UNITS and engine.bits > 8
+    return WINOGRAD_SAVING if multiplies_alone and saves_multiplications(software) else 1.0
+
+
 def inference(row: Row) -> Case:
     """Return the case of one forward pass of a network of the catalogue."""
     if re.search("DLRM|GNMT", row.model):
@@ -196,7 +207,7 @@ def inference(row: Row) -> Case:
     twin, kind, engine = engine_of(row, fmt)
     batch = _batch(row, kind)
     software = settled(row)
-    winograd = 1.0
+    winograd = saving(row.software, engine) if kind == "GPU" else 1.0
     if "ncnn" in row.software:
         # On processors its transforms are cheap beside the products, and it takes larger tiles.
         winograd = WINOGRAD_SAVING

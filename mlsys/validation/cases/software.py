@@ -16,12 +16,12 @@ _NETWORKS = (
     (r"qnn|core ml|edge tpu|genie|dlc|nnapi|snpe|synapse|qualcomm", "npu runtime"),
     (r"paddle inference", "Paddle TensorRT"),
     (r"tensorflow.*xla", "TensorFlow XLA"),
-    (r"^tensorflow \d", "TensorFlow"),
+    (r"^tensorflow [\d(]", "TensorFlow"),
     (r"torch\.compile", "torch.compile"),
     (r"mxnet|openvino|onnx ?runtime|^tf v", "processor runtime"),
     (r"tensorrt|fastertransformer|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
     (r"rocm", "eager ROCm"),
-    (r"pytorch|torch", "eager"),
+    (r"pytorch|torch|^caffe", "eager"),
 )
 
 
@@ -100,3 +100,45 @@ def cuda_of(software: str, twin: str) -> float:
         return float("inf")
     stated = re.search(r"CUDA (\d+(?:\.\d+)?)", software)
     return _CUDA_OF.get(twin, float(stated[1]) if stated else float("inf"))
+
+
+# cuDNN 4 tiles FFTs ("up to 2x faster"), and version 5 has Winograd's algorithms, both for small filters: "What's New"
+# of developer.nvidia.com/cudnn. A network in single precision is found with them, whatever framework asks.
+_FEWER_MULTIPLICATIONS = 4
+
+
+def cudnn_of(software: str) -> float:
+    """Return the version of cuDNN that ran a row, or infinity where it is not known.
+
+    Examples
+    --------
+    >>> cudnn_of("Torch7, cuDNN 5.1.10, CUDA 8"), cudnn_of("PyTorch 2.1")
+    (5.1, inf)
+    """
+    stated = re.search(r"cuDNN (\d+(?:\.\d+)?)", software)
+    return float(stated[1]) if stated else float("inf")
+
+
+def saves_multiplications(software: str) -> bool:
+    """Return whether a library has convolutions of small filters with fewer multiplications than they are written with.
+
+    Examples
+    --------
+    >>> saves_multiplications("cuDNN 2"), saves_multiplications("Caffe native"), saves_multiplications("TensorRT 7.2")
+    (False, False, True)
+    """
+    return cudnn_of(software) >= _FEWER_MULTIPLICATIONS and not unrolls(software)
+
+
+def unrolls(software: str) -> bool:
+    """Return whether a framework writes out the inputs of every output of a convolution, for a plain product.
+
+    Caffe and Torch7 do so without cuDNN, one image after the other (BVLC/caffe, src/caffe/layers/conv_layer.cu;
+    torch/cunn, SpatialConvolutionMM.cu).
+
+    Examples
+    --------
+    >>> unrolls("Torch7 SpatialConvolutionMM (cuBLAS)"), unrolls("Torch7, cuDNN 4")
+    (True, False)
+    """
+    return re.search(r"SpatialConvolutionMM|(Torch7|Caffe) native", software) is not None

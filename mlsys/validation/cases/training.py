@@ -13,7 +13,7 @@ from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.language import both_halves, language_model_of
-from mlsys.validation.cases.networks import batched, settled, shape_of
+from mlsys.validation.cases.networks import batched, saving, settled, shape_of
 from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
 
@@ -36,7 +36,9 @@ def training(row: Row) -> Case:
         return _language(plain, fmt, twin, engine, passes)
     setting = f"{settled(row)} training on {twin.kind}"
     batch = batch_of(row, 64)
-    single = batched(plain.model, fmt, batch, shape=shape_of(row))
+    # cuDNN has Winograd's algorithms for both gradients as well.
+    winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
+    single = batched(plain.model, fmt, batch, winograd, shape_of(row))
     columns = single.columns.copy()
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
