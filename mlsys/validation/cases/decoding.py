@@ -5,6 +5,13 @@
 - geerlingguy/ai-benchmarks, issues 40, 43 and 46 and the README's first footnote: on two computers its cards ran
   llama-bench over Vulkan, 128 tokens, whichever program the column of its table names; one of them has a single
   lane of PCIe, over which the logits of every token go to the processor.
+- mit-han-lab/llm-awq, tinychat/README.md, "Prefilling Speed": flash attention, and sums in FP16 in its products
+  (awq/kernels/csrc/quantization_new/gemm/gemm_cuda.cu: mma m16n8k16 f16.f16.f16.f16), at which tensor cores of
+  GeForce cards run twice as fast as with sums in FP32, those of other cards no faster (NVIDIA, Ada GPU
+  architecture, appendix A).
+- casper-hansen/AutoAWQ, README: version 0.1.6; awq_cuda/quantization/gemm_cuda_gen.cu and awq/modules/linear.py of
+  then: each product is written as eight partial sums in FP16, which another kernel adds; awq/modules/fused/attn.py:
+  a prompt's scores are written out.
 - huggingface/optimum-habana, models/mixtral/modeling_mixtral.py (sparse_moe_forward, under QUANT_CONFIG) and
   models/gpt_oss/modeling_gpt_oss.py (hidden states repeated for all experts): each token visits every expert.
 """
@@ -28,6 +35,8 @@ _PROGRAMS = (
 LLAMA_BENCH_TOKENS = 128
 # One lane of PCIe 3.0, byte/s in one direction, and bytes of a logit.
 LANE, LOGIT = 0.985e9, 4.0
+# Bytes of a partial sum.
+HALF = 2.0
 # Rows of 2,880 weights do not fill Q4_K's blocks of 256: beside its MXFP4 experts (4.25 bits) gpt-oss-20b's file, of
 # 11.6 GB (group_data/all.py of ai-benchmarks), is Q5_0 and Q8_0; what a token reads has this many bits a weight.
 MIXED_BITS = 5.1
@@ -74,6 +83,39 @@ def _on_one_lane(row: Row) -> bool:
 def card_of(row: Row, twin: Device) -> Device:
     """Return the twin of the card that talks over PCIe, where the row names the kind with NVLink."""
     return Hardware.Cloud.A100_80GB_PCIe if _on_bus(row) and twin.id == "A100_80GB" else twin
+
+
+# GeForce cards since Turing, the first whose tensor cores sum in FP32 at half the rate; professional ones do not.
+_SUMS_TWICE_AS_FAST = r"RTX_(20|30|40|50)\d\d(_|$)"
+
+
+def summing(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
+    """Return the engine with the rate of its tensor cores when they sum in FP16, where the program does so."""
+    if "TinyChat" in row.software and re.match(_SUMS_TWICE_AS_FAST, twin.id):
+        return engine.changed(matmul=lambda: 2 * engine.matmul)
+    return engine
+
+
+SPLIT = 8
+
+
+def partial_sums(row: Row, work: Work) -> Work:
+    """Return the products' partial sums, and the kernels that add them, where a program writes them to memory.
+
+    Of one token they are small, and what each launch costs holds them already.
+    """
+    products = (work["kind"] == MATMUL) & (work["weights"] > 0)
+    if "AutoAWQ" not in row.software or not products.any():
+        return Work(np.zeros((len(Work.FIELDS), 0)))
+    columns = np.zeros((len(Work.FIELDS), int(products.sum())))
+    row_of = Work.FIELDS.index
+    columns[row_of("kind")] = VECTOR
+    for name in ("m", "n", "k", "batch", "peers"):
+        columns[row_of(name)] = 1.0
+    results = (work["m"] * work["n"] * work["batch"])[products]
+    columns[row_of("moved")] = 2 * SPLIT * HALF * results
+    columns[row_of("count")] = work["count"][products]
+    return Work(columns)
 
 
 def by_rows(row: Row) -> bool:

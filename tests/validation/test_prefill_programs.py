@@ -1,0 +1,48 @@
+"""What programs that answer prompts do beside their products: sums in FP16, partial sums, scores written out or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsys.models.calibrated import MATMUL, VECTOR
+from mlsys.validation.cases import interpret
+from mlsys.validation.examination import examination_rows
+from mlsys.validation.rows import Row
+
+
+def _row(software: str, model: str = "llama-2-7b", shape: str = "1024 prompt tokens") -> Row:
+    first = next(row for row in examination_rows() if "TinyChat" in row.software and "prefill" in row.workload)
+    return replace(first, software=software, model=model, seq_or_shape=shape)
+
+
+def test_sums_in_half_precision_are_twice_as_fast_on_geforce_cards_alone() -> None:
+    """NVIDIA's Ada whitepaper, appendix A: 330.3 TFLOP/s with sums in FP16, 165.2 in FP32, on the RTX 4090."""
+    tiny = _row("TinyChat (AWQ kernels)")
+    assert interpret(tiny).engine.matmul == pytest.approx(330.3e12, rel=2e-3)
+    assert interpret(replace(tiny, software="llama.cpp")).engine.matmul == pytest.approx(165.2e12, rel=2e-3)
+    for device in ("NVIDIA A100 80GB PCIe", "NVIDIA RTX A6000"):
+        there, usual = (interpret(replace(tiny, device=device, software=name)) for name in (tiny.software, "llama.cpp"))
+        assert there.engine.matmul == usual.engine.matmul
+
+
+def test_attention_of_pytorch_2_leaves_out_what_the_mask_hides() -> None:
+    eager = _row("Hugging Face Transformers (PyTorch 2 eager)")
+    fused, written = (interpret(replace(eager, note=note)).work for note in ("", "HF eager attention"))
+    scores, width, heads, layers = 1024 * 1024, 128, 32, 32
+    # Half of the scores, but for the diagonal, in two products; softmax beside them is less than a tenth.
+    assert written.flops - fused.flops == pytest.approx(4 * width * heads * layers * scores / 2, rel=0.1)
+    # Written out, each product writes or reads them, and scale, mask and softmax do both: eight times two bytes.
+    apart = (written["moved"] * written["count"]).sum() - (fused["moved"] * fused["count"]).sum()
+    assert apart == pytest.approx(8 * 2 * heads * layers * scores)
+
+
+def test_autoawq_adds_eight_partial_sums() -> None:
+    """Its split along the sums writes eight results of each product in FP16, which another kernel reads."""
+    plain, split = (interpret(_row(name)).work for name in ("PyTorch 1 eager", "AutoAWQ, GEMM kernels"))
+    products = (plain["kind"] == MATMUL) & (plain["weights"] > 0)
+    results = (plain["m"] * plain["n"] * plain["batch"] * plain["count"])[products].sum()
+    apart = (split["moved"] * split["count"]).sum() - (plain["moved"] * plain["count"]).sum()
+    assert apart == pytest.approx(2 * 8 * 2 * results)
+    assert (split["count"] * (split["kind"] == VECTOR)).sum() > (plain["count"] * (plain["kind"] == VECTOR)).sum()
