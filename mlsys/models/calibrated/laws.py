@@ -36,7 +36,8 @@ AT_ONCE = 512  # products whose tiles are tried together: all at once would leav
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
 # Cycles from one step of a sum to the next, however small the block: an instruction of a matrix unit, of 16 steps,
-# takes about 33 (Ampere), one of the vector units 4; both recalled, and twice as many fit the measurements worse.
+# takes about 33 (Ampere, recalled), one of the vector units 4 ("typically", says NVIDIA's CUDA C++ programming guide,
+# Multiprocessor Level, of compute capability 7.x); twice as many fit the measurements worse.
 # Formats of 4 bits take more steps an instruction; those of 8 bits too, but their sums are then moved on to wider ones.
 CHAINED, CHAINED_VECTOR = 2.0, 4.0
 LANES = 32.0
