@@ -16,6 +16,7 @@ from mlsys.validation.cases.decoding import (
     LLAMA_BENCH_TOKENS,
     by_rows,
     card_of,
+    cut_graphs,
     expert_by_expert,
     host_and_copies,
     linked,
@@ -170,7 +171,8 @@ def decode(row: Row) -> Case:
     # Query, key, value, output, (gate,) up and down; and the logits.
     products = model.layers * (6 + model.gated) + 1
     beside = host_and_copies(row, products, batch * model.hidden, batch * model.vocabulary, fmt.value)
-    return _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
+    case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
+    return replace(case, at_least=cut_graphs(row, model.layers))
 
 
 def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
