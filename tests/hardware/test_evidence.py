@@ -28,7 +28,7 @@ FLOOR = 0.90
 
 # The machines that other people measured are not ours to choose, and makers of small chips publish little: what our
 # errors on them lean on is counted apart. A wrong value there is an error that the validation page shows.
-FLOOR_JUDGED = 0.79
+FLOOR_JUDGED = 0.77
 
 
 def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> None:
