@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import html
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,14 +30,17 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+LONG = 36  # characters of a cell that may take several lines
+
+
 def _text(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 
 def _cell(text: str, to_right: bool, tag: str = "td") -> str:
-    kind = " class='number'" if to_right else ""
-    # Long names may break after a slash or an underscore, and nowhere else.
-    shown = html.escape(text).replace("/", "/<wbr>").replace("_", "_<wbr>") if tag == "td" else html.escape(text)
+    kind = " class='number'" if to_right else " class='long'" if len(text) > LONG else ""
+    # Long names may break after a slash or an underscore, and nowhere else: not within a unit.
+    shown = re.sub(r"(/(?=\w{3})|_)", r"\1<wbr>", html.escape(text)) if tag == "td" else html.escape(text)
     return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"
 
 

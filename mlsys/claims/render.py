@@ -123,7 +123,8 @@ class ClaimsTable:
         claims = [
             (c["name"], f"{c['value']} {c['unit']}".strip(), c["formula"], self._row(c)) for c in self.record["claims"]
         ]
-        counts = f"{len(claims)} claims on this page, from {len(self.record['facts'])} facts"
+        facts = len(self.record["facts"])
+        counts = f"{len(claims)} claims on this page" + (f", from {facts:,} facts" if facts else "")
         exhibits = [(shown["name"], self._row(shown)) for shown in self.record["exhibits"]]
         return (
             f"<details class='mlsys-tables'><summary>{counts}</summary>"

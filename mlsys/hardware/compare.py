@@ -136,7 +136,8 @@ def levels(devices: Sequence[Device]) -> Table:
     ----------
     devices
         Devices to list. Sizes and latency are those of one piece, bandwidth is that of all pieces
-        together; ``usable`` stands where a program may claim less than all.
+        together; ``usable`` stands where a program may claim less than all. A column of which nothing is
+        known is left out.
 
     Examples
     --------
@@ -162,6 +163,8 @@ def levels(devices: Sequence[Device]) -> Table:
                 )
             )
     heads = ("device", "level", "pieces", "size of one", "usable", "bandwidth of all", "latency")
+    known = [column for column in zip(heads, *rows, strict=True) if set(column[1:]) - {"", "—"}]
+    heads, *rows = zip(*known, strict=True)
     return Table(f"Memory levels of {len(devices)} device{'' if len(devices) == 1 else 's'}", heads, rows)
 
 

@@ -224,8 +224,8 @@ def _thirds() -> Question:
     kernels = result.operators / result.kernels
     return ChoiceQuestion(
         "thirds",
-        f"A text says: 'The compiler leaves {percent(1 / kernels)} of the kernels, so the network runs "
-        f"{times(kernels)} as fast.' What is wrong?",
+        f"A text says: “The compiler leaves {percent(1 / kernels)} of the kernels, so the network runs "
+        f"{times(kernels)} as fast.” What is wrong?",
         f"{result.operators} launches at {number(result.rates.launch * 1e6)} µs are {number(launches * 1e3)} ms, "
         f"{percent(share)} of the eager time. Without any launch the network would be "
         f"{times(1 / (1 - share))} as fast; the rest comes from layouts, better kernels and bytes that stay in "
@@ -244,7 +244,7 @@ def _thirds() -> Question:
 def _at_run_time() -> Question:
     return ChoiceQuestion(
         "at-run-time",
-        "A text says: 'AutoTVM and TensorRT watch the load of the GPU and swap kernels while the network runs.' "
+        "A text says: “AutoTVM and TensorRT watch the load of the GPU and swap kernels while the network runs.” "
         "What is wrong?",
         "AutoTVM measures candidates and writes a log; the log is applied when the network is compiled. TensorRT times "
         "its tactics while it builds an engine. At run time the chosen kernels are executed, nothing is searched.",
@@ -262,8 +262,8 @@ def _noise() -> Question:
     """Ask about a sentence that is right."""
     return ChoiceQuestion(
         "noise",
-        "A report says: 'Compiled, the network ran 1.04× as fast; the interval of the repeated measurement goes from "
-        "0.97× to 1.12×. We cannot say that compiling helped.' What is wrong?",
+        "A report says: “Compiled, the network ran 1.04× as fast; the interval of the repeated measurement goes from "
+        "0.97× to 1.12×. We cannot say that compiling helped.” What is wrong?",
         "The interval holds 1×, so the measurement agrees with no gain and with a small loss as well. More "
         "repeats, or a "
         "quieter machine, could tell.",

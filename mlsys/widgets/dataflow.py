@@ -187,8 +187,8 @@ def _thirty_six() -> Question:
     saving = again["weight"] / kept["weight"]
     return ChoiceQuestion(
         "thirty-six",
-        f"A text says: 'Keeping each weight until all outputs have used it fetches weights {times(saving)} less often, "
-        f"so the order k, r, s, p, q moves {times(saving)} fewer words than p, q, k, r, s.' What is wrong?",
+        f"A text says: “Keeping each weight until all outputs have used it fetches weights {times(saving)} less often, "
+        f"so the order k, r, s, p, q moves {times(saving)} fewer words than p, q, k, r, s.” What is wrong?",
         f"Weights fall from {again['weight']:,} to {kept['weight']:,} words, but partial sums rise from "
         f"{again['output']:,} to {kept['output']:,}: all together {sum(kept.values()):,} against "
         f"{sum(again.values()):,}. The order that spares weights moves more.",
@@ -208,8 +208,8 @@ def _perfect() -> Question:
     over = token.total("os") / token.compulsory
     return ChoiceQuestion(
         "perfect",
-        "A text says: 'No dataflow is perfect: whichever operand stays, the other two cost traffic, "
-        "so for generating one token at a time the choice is a painful compromise.' What is wrong?",
+        "A text says: “No dataflow is perfect: whichever operand stays, the other two cost traffic, "
+        "so for generating one token at a time the choice is a painful compromise.” What is wrong?",
         f"With one row output stationary moves {times(over)} what must move at all: there it is as good as perfect, "
         f"and so are the others. For the layer of {_M} rows it moves {times(layer.total('os') / layer.compulsory)} "
         "what must move. The sentence is right where there is reuse, and empty where there is none.",
@@ -229,9 +229,9 @@ def _kept_busy() -> Question:
     short, long = (words_of(_M, k, _N, _TILE) for k in (_TILE, 32 * _TILE))
     return ChoiceQuestion(
         "kept-busy",
-        f"A text says: 'With {_M} rows and tiles of {_TILE} × {_TILE}, weight stationary and output stationary "
+        f"A text says: “With {_M} rows and tiles of {_TILE} × {_TILE}, weight stationary and output stationary "
         f"move the "
-        f"same number of words of inputs, however long the sum is; they part over the sums.' What is wrong?",
+        f"same number of words of inputs, however long the sum is; they part over the sums.” What is wrong?",
         f"Inputs: {short.parts['ws'][0]:,} and {short.parts['os'][0]:,} words for a sum of {_TILE}, "
         f"{long.parts['ws'][0]:,} and {long.parts['os'][0]:,} for one of {32 * _TILE:,}. Partial sums of the long one "
         f"take {long.parts['ws'][2]:,} words where weights stay and {long.parts['os'][2]:,} where sums do.",

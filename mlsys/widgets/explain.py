@@ -178,7 +178,7 @@ def _bandwidth() -> Question:
     share = measured(_SLOW).shares["memory"] / 100
     return ChoiceQuestion(
         "bandwidth",
-        f"Set “{_SLOW}”, bytes, 10×. 'The network is slow because of memory; ten times the bandwidth would help.' How "
+        f"Set “{_SLOW}”, bytes, 10×. “The network is slow because of memory; ten times the bandwidth would help.” How "
         "much faster does the whole become?",
         f"Bytes are {percent(share, 2)} of the time, so that even endless bandwidth would gain no more than that. "
         "The whole network fits into a cache.",
@@ -231,8 +231,8 @@ def _int8() -> Question:
 def _tail() -> Question:
     return ChoiceQuestion(
         "tail",
-        "A report says: 'We ran 100 inferences; the 99th percentile is 0.09 ms, so at most one request in a hundred "
-        "waits longer.' What is wrong?",
+        "A report says: “We ran 100 inferences; the 99th percentile is 0.09 ms, so at most one request in a hundred "
+        "waits longer.” What is wrong?",
         "Among 100 samples one lies above that value: the estimate hangs on a single interrupt, and the next hundred "
         "will give another. A thousand samples hold ten such values.",
         in_app=False,
@@ -266,8 +266,8 @@ def _undecided() -> Question:
     """Ask about a sentence that is right."""
     return ChoiceQuestion(
         "undecided",
-        "A report says: 'The medians of three repeated runs lie 13 % apart, and the two runtimes differ by 5 %. We "
-        "cannot say which one is faster.' What is wrong?",
+        "A report says: “The medians of three repeated runs lie 13 % apart, and the two runtimes differ by 5 %. We "
+        "cannot say which one is faster.” What is wrong?",
         "A difference below the spread between whole runs may come out the other way next time, however "
         "narrow the interval within one run is.",
         in_app=False,

@@ -195,8 +195,8 @@ def _units() -> Question:
     right, wrong = wait + megabytes / rate, wait + megabytes / rate / 1000
     return ChoiceQuestion(
         "units",
-        f"A text says: 'The resized image is {megabytes:g} MB and the link carries {rate:g} GB/s after a wait of "
-        f"{wait:g} ms, so the transfer takes {wrong:.3f} ms.' What is wrong?",
+        f"A text says: “The resized image is {megabytes:g} MB and the link carries {rate:g} GB/s after a wait of "
+        f"{wait:g} ms, so the transfer takes {wrong:.3f} ms.” What is wrong?",
         f"A megabyte over a gigabyte a second takes a millisecond, not a microsecond: {wait:g} + {megabytes:g} / "
         f"{rate:g} = {right:.3g} ms, {times(right / wrong)} the printed time.",
         in_app=False,
@@ -212,7 +212,7 @@ def _each_fastest() -> Question:
     near, slow = pipeline_of(), pipeline_of(link=_SLOW)
     return ChoiceQuestion(
         "each-fastest",
-        "A text says: 'Profile every stage on every device and give it to the fastest: no placement can be faster.' "
+        "A text says: “Profile every stage on every device and give it to the fastest: no placement can be faster.” "
         "What is wrong?",
         f"It forgets the links. At the example's the rule happens to be right, {_ms(near.fastest)}; at 1/32 of their "
         f"bandwidth it takes {_ms(slow.fastest)} where {_ms(slow.best)} are possible.",
@@ -232,7 +232,7 @@ def _never_slower() -> Question:
     falls = all(more <= less for less, more in pairwise(ladder))
     return ChoiceQuestion(
         "never-slower",
-        "A text says: 'More memory in the NPU never makes the best plan slower, though it may leave it as it is.' "
+        "A text says: “More memory in the NPU never makes the best plan slower, though it may leave it as it is.” "
         "What is wrong?",
         f"Every plan that fits still fits when there is more room. From {_MEMORIES[0]:,} to {MEMORY:,} MB the best "
         f"one goes from {float(ladder[0]):.4g} to {float(ladder[-1]):.4g} ms, in steps.",

@@ -15,6 +15,7 @@ from mlsys.workloads.totals import Held, TracedNetwork
 from mlsys.workloads.traced import TracedOperator, counts_by_hand
 
 if TYPE_CHECKING:
+    from mlsys.units import Quantity
     from mlsys.workloads.graph import OperatorGraph
 
 
@@ -257,14 +258,14 @@ class Workload(TracedNetwork):
     def explain(self) -> str:
         """Return the work by kind, the weights, and what is not understood, as text."""
         lines = [
-            f"{self.name}: {self.flops.to_compact():.4g}, {self.product_flops.to_compact():.4g} of it in products; "
-            f"{self.parameters.to_compact():.4g}",
+            f"{self.name}: {_short(self.flops)}, {_short(self.product_flops)} of it in products; "
+            f"{_short(self.parameters)}",
             f"captured by {self.source}; {self.coverage:.1%} of {len(self.operators) + self.views} nodes understood",
             f"{'kind':<16} {'count':>6} {'products':>14} {'element-wise':>14} {'moved':>12}",
         ]
         lines += [
-            f"{row.kind:<16} {row.count:>6} {row.product_flops.to_compact():>14.4g} "
-            f"{row.elementwise.to_compact():>14.4g} {row.data.to_compact():>12.4g}"
+            f"{row.kind:<16} {row.count:>6} {_short(row.product_flops):>14} {_short(row.elementwise):>14} "
+            f"{_short(row.data):>12}"
             for row in self.by_kind()
         ]
         lines += [f"no rule for {name.target} ({name.name}): counted as traffic alone" for name in self.unknown]
@@ -272,6 +273,10 @@ class Workload(TracedNetwork):
 
     def __repr__(self) -> str:
         return (
-            f"<workload {self.name}: {len(self)} operators, {self.flops.to_compact():.4g}, "
-            f"{self.parameters.to_compact():.4g}, {self.coverage:.1%} understood>"
+            f"<workload {self.name}: {len(self)} operators, {_short(self.flops)}, "
+            f"{_short(self.parameters)}, {self.coverage:.1%} understood>"
         )
+
+
+def _short(amount: Quantity) -> str:
+    return f"{amount.to_compact():.4g}"
