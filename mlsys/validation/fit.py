@@ -202,10 +202,10 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
     parameters = Parameters(*(float(value) for value in np.exp(whole(solution.x))))
     if tells_hosts(chosen[0].setting):  # one factor of a whole machine would mix its memory and its host
         return Fit(parameters, {case.twin: 1.0 for case in cases})
-    return Fit(parameters, _machines(cases, parameters))
+    return Fit(parameters, machines_of(cases, parameters))
 
 
-def _machines(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
+def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
     """Return each machine's factor of time: the mean over its sweeps of their median, drawn towards one."""
     plain = predicted(cases, Fit(parameters))
     apart = np.log([case.seconds for case in cases]) - np.log(plain)

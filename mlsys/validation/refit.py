@@ -24,7 +24,7 @@ from mlsys.models.calibrated.ranges import fitted_ranges, range_at, save_ranges
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import remembered, traced
 from mlsys.validation.cases import Case, Inexpressible, interpret
-from mlsys.validation.fit import Fit, fit, held_out
+from mlsys.validation.fit import Fit, fit, held_out, machines_of
 from mlsys.validation.intervals import Left, intervals
 from mlsys.validation.pooling import fit_pool
 from mlsys.validation.report import Prediction, Score, by_machine, score
@@ -53,9 +53,30 @@ def settings() -> dict[str, list[Case]]:
     return dict(sorted(by_setting.items()))
 
 
+def fitted_with(setting: str) -> str:
+    """Return the setting whose parameters one has.
+
+    A microcontroller draws one power while it works, so that energy and time of a network are told by the same ones.
+
+    Examples
+    --------
+    >>> fitted_with("energy of tuned microcontroller runtime on MCU"), fitted_with("energy of ncnn network on CPU")
+    ('tuned microcontroller runtime on MCU', 'energy of ncnn network on CPU')
+    """
+    return setting.removeprefix("energy of ") if setting.endswith(" on MCU") else setting
+
+
+def jobs_of(chosen: dict[str, list[Case]]) -> dict[str, list[Case]]:
+    """Return the cases of some settings by those that they are fitted with."""
+    jobs: dict[str, list[Case]] = {}
+    for name, cases in chosen.items():
+        jobs.setdefault(fitted_with(name), []).extend(cases)
+    return jobs
+
+
 @dataclass(frozen=True)
 class _Answer:
-    """What one setting's fit gives: the fit, and each case's time without its device, its sweep, its source."""
+    """What one fit gives: the fit, and each case's time without its device, its sweep, its source."""
 
     name: str
     fit: Fit
@@ -88,19 +109,23 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
         Settings that are fitted at the same time.
     """
     chosen = settings()
-    jobs = {name: cases for name, cases in chosen.items() if re.search(only, name)}
+    jobs = {name: cases for name, cases in jobs_of(chosen).items() if re.search(only, name)}
     # The longest first, so that none is left alone at the end.
     order = sorted(jobs.items(), key=lambda job: -sum(case.work.columns.shape[1] for case in job[1]))
-    parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in jobs}
-    own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in jobs}
+    anew = {name for name in chosen if fitted_with(name) in jobs}
+    parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in anew}
+    own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in anew}
     lines = parameters_alone() if only else {}
     with multiprocessing.Pool(processes) as pool:
         answers = pool.imap_unordered(_fitted, order)
         with progress([name for name, _ in order]) as names:
             for _ in names:
                 answer = next(answers)
-                parameters[answer.name] = answer.fit.parameters
-                own[answer.name] = answer.fit.machines
+                alike = [name for name in chosen if fitted_with(name) == answer.name]
+                for name in alike:
+                    parameters[name] = answer.fit.parameters
+                    alone = len(alike) == 1
+                    own[name] = answer.fit.machines if alone else machines_of(chosen[name], answer.fit.parameters)
                 for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
                     lines[case.row.id] = tuple(without)
     with together() as files:

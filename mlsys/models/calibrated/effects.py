@@ -60,7 +60,9 @@ _SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", 
 # The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
 # no pool names gained nothing.
 POOLS: dict[str, Pool] = {
-    "energy": Pool(r"^energy of ", ("machine", "network", "machine and software", "network and software")),
+    "energy": Pool(
+        r"^energy of .* on (?!MCU$)", ("machine", "network", "machine and software", "network and software")
+    ),
     "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",)),  # one sweep a machine: nothing is told of it
     "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
     "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.work import ALL_GATHER, ALL_REDUCE, RING_REDUCE, Work
+from mlsys.models.calibrated.work import ALL_GATHER, ALL_REDUCE, MATMUL, RING_REDUCE, Work
 
 Array = NDArray[np.float64]
 
@@ -82,10 +82,14 @@ UNPACKING, ROWS_UNPACKED_FOR = 2.0, 128.0
 ALONE_IN_HALF = 0.5
 # Units that do less each cycle are cores of a processor, whose products take narrow weights as they are.
 SMALLEST_MULTIPROCESSOR = 256.0
-# What a microcontroller's core issues for an operation besides the multiplication: for four multiply-accumulates, 8
-# operations, a load of weights, four instructions that widen them to pairs and put these in order (SXTB16, PKHBT), two
-# loads of inputs widened before, and the loop, as CMSIS-NN's have.
-WIDENING = 8 / 8
+# Instructions that a microcontroller's core issues for a multiply-accumulate besides the multiplication. With pairs of
+# 16 bits, as CMSIS-NN's loops have them: of two rows by two columns of the result and four steps, 17 (two loads of four
+# weights, eight to widen and order them, four loads of inputs widened before, the loop) for 16; of one row, three
+# columns at a time, 23 for 12. One at a time: two loads that step their pointers, and one that closes the loop. Vectors
+# of bytes are loaded beside their multiplication.
+BLOCK_OF_PAIRS, ROW_OF_PAIRS, ONE_BY_ONE = 17 / 16, 23 / 12, 3.0
+# Multiply-accumulates that a core does at once: more than these are pairs, and more than those whole vectors.
+ONE, PAIR = 1.0, 2.0
 
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
@@ -147,17 +151,41 @@ def unpacking_seconds(
     return seconds
 
 
-def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return seconds in which a microcontroller widens 8-bit operands and loads them, beside multiplying them.
+def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array]) -> Array:
+    """Return seconds in which a microcontroller issues what a kernel takes besides its multiplications.
 
-    A core issues them one after the other with its multiplications, as many each cycle as it does operations of
-    floating point: one, or two where it issues two instructions. None for other machines, which multiply bytes, nor
-    for arrays of multipliers beside a core, however slow.
+    A core loads its operands, widens those of 8 bits to pairs of 16, and closes its loop by instructions that stand
+    in line with the multiplications; ``ramp`` more requantise and store each number of the result, however wide its
+    multiplications are. Of element-wise work half of what it moves is result. None for other machines, nor for arrays
+    of multipliers beside a core.
     """
-    small = (engines["bits"] <= 8) & (engines["controller"] > 0)
-    rate = own["vector"] * engines["vector"]
-    seconds: Array = np.where(small, WIDENING * kernels["flops"] / rate, 0.0)[here]
+    if not engines["controller"].any():
+        return np.zeros(len(engines["controller"]))
+    at_once, product = _at_once(engines), kernels["kind"] == MATMUL
+    pairs = np.where(kernels["m"] > 1, BLOCK_OF_PAIRS, ROW_OF_PAIRS)
+    each = np.where(at_once > PAIR, 0.0, np.where(at_once > ONE, pairs, ONE_BY_ONE))
+    moved = (kernels["moved"] - kernels["weights"]) * 8 / engines["bits"]
+    results = np.where(product, kernels["m"] * kernels["n"] * kernels["batch"], moved / 2)
+    issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results
+    rate = own["compute"] * engines["controller"] * engines["units"] * engines["clock"]
+    seconds: Array = np.where(engines["controller"] > 0, issued / np.maximum(rate, 1.0), 0.0)
     return seconds
+
+
+def element_rate(engines: dict[str, Array]) -> Array:
+    """Return the FLOP/s of element-wise work and depthwise convolutions.
+
+    The vectors of bytes of a microcontroller, where it has any, multiply number by number, too.
+    """
+    vectors = (engines["controller"] > 0) & (_at_once(engines) > PAIR)
+    rate: Array = np.where(vectors, np.maximum(engines["matmul"], engines["vector"]), engines["vector"])
+    return rate
+
+
+def _at_once(engines: dict[str, Array]) -> Array:
+    """Return the multiply-accumulates that a unit does in a cycle."""
+    number: Array = engines["each_cycle"] * 16 / engines["bits"] / 2
+    return number
 
 
 def attention_seconds(
@@ -245,7 +273,7 @@ def product_seconds(
         "tall": np.where(array > 1, np.ceil(k / array) * array, k),  # a systolic array pads the reduction
         "chain": own["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
         "splits": own["splits"][here],
-        "ramp": own["ramp"][here],
+        "ramp": np.where(engines["controller"] > 0, 0.0, own["ramp"])[here],  # see issuing_seconds
         "block_rows": kernels["block_rows"][here],
         "block_columns": kernels["block_columns"][here],
         "alone": np.where((engines["bits"] == 16) & ~_on_matrix_units(engines), ALONE_IN_HALF, 1.0)[here],

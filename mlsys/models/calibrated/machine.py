@@ -6,6 +6,7 @@ few numbers in their place are this model's own, and :attr:`Snapshot.assumed` na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -36,6 +37,10 @@ _WIDER = {
 
 # Cores below this clock, Hz, few on a chip, are microcontrollers'.
 SLOWEST_PROCESSOR, MOST_CORES = 0.8e9, 2.0
+# Instructions that cores of microcontrollers issue each cycle, by a pattern of their architecture; others one. Two:
+# llvm/llvm-project, llvm/lib/Target/ARM/ARMScheduleM7.td@6a55533 and ARMScheduleM85.td, IssueWidth = 2. Of the
+# Cortex-M0+ a load takes two cycles, and two of three instructions beside a multiplication are loads.
+ISSUED = ((r"Cortex-M(7|85)\b", 2.0), (r"Cortex-M0\b", 3 / 5))
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
 
@@ -81,7 +86,8 @@ class Snapshot:
         Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
         the vector rate. Of the design: a what-if on a rate makes no other kind of unit.
     controller
-        1 for the few slow cores of a microcontroller that multiply by themselves, 0 for others; of the design, too.
+        Instructions a cycle that each of the few slow cores of a microcontroller issues, which multiply by themselves;
+        0 for other machines. Of the design, too.
     assumed
         What was taken for granted for want of a recorded value, in words.
     """
@@ -214,7 +220,9 @@ def snapshot(machine: MachineView) -> Snapshot:
     def controller() -> float:
         with as_recorded():
             slow = machine.has("clock") and machine.require("clock") < SLOWEST_PROCESSOR
-            return float(slow and not matrix and (not machine.has("units") or machine.require("units") <= MOST_CORES))
+            few = not machine.has("units") or machine.require("units") <= MOST_CORES
+        issued = (rate for core, rate in ISSUED if re.search(core, machine.device.architecture))
+        return next(issued, 1.0) if slow and not matrix and few else 0.0
 
     read["controller"] = controller
     missing = {

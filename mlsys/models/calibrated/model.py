@@ -12,7 +12,7 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   beside its softmax; each block starts anew;
 - weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
   their transfer;
-- a microcontroller widens bytes to 16 bits and loads them one instruction after the other;
+- a microcontroller loads and widens its operands one instruction after the other;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop`` round a ring, in one of two protocols,
@@ -35,11 +35,12 @@ from numpy.typing import NDArray
 from mlsys.hardware.view import MachineView
 from mlsys.models.calibrated.laws import (
     attention_seconds,
+    element_rate,
+    issuing_seconds,
     message_seconds,
     power_ceiling,
     product_seconds,
     unpacking_seconds,
-    widening_seconds,
 )
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ATTENTION, CALLED, COLLECTIVE, MATMUL, OVERLAPPED, QUEUED, VECTOR, Work
@@ -53,6 +54,9 @@ CACHE_OVER_MAIN = 3.0
 # Part of a call from Python that is over when its kernel starts; what follows of it passes beside the kernel. Events
 # about one call of PyTorch show 15 of 30 µs on a T4, 20 of 38 on a V100 and 14 of 26 on an A100.
 BEFORE_A_KERNEL = 0.55
+# Hz at which ``launch`` counts on a microcontroller: no driver starts its kernels, but the code of an interpreter on
+# the same core, which takes as many cycles at any clock.
+INTERPRETED_AT = 1e8
 # Seconds from one queued kernel to the next: inside a CUDA graph 1.7 to 2.6 µs were measured.
 START = 2.2e-6
 # Part of a launch that is left where a kernel begins before the one before it has ended: the smallest 16-bit products
@@ -209,16 +213,16 @@ A_LITTLE = 1 + 1e-6
 """Times as much of a rate: what moves with it leans on it here, and what does not only compares it."""
 
 # A rate that no kernel of a case asks for is not read: this stands in its place.
-_IDLE = {"link": 0.0, "cache": 0.0}
+_IDLE = {"link": 0.0, "cache": 0.0, "controller": 0.0}
 
 
 def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
-    needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits"}
+    needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
-    needed |= {"clock", "each_cycle", "controller"} if MATMUL in kinds else set()
+    needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
     needed |= {"link"} if COLLECTIVE in kinds else set()
     return frozenset(needed)
 
@@ -228,6 +232,8 @@ def _rates(machine: Snapshot, needed: frozenset[str]) -> list[float]:
     rates = {name: getattr(machine, name) if name in needed else _IDLE.get(name, 1.0) for name in Stack.RATES}
     if "power" in needed and np.isfinite(rates["power"]):
         rates["node"] = machine.node
+    if rates["controller"]:
+        rates |= {"clock": machine.clock, "each_cycle": machine.each_cycle}
     return list(rates.values())
 
 
@@ -342,19 +348,20 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     here = kernels["kind"] == MATMUL
     if here.any():
         working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
-        working[here] += widening_seconds(kernels, engines, own, here)
         moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
-    working[here] = kernels["flops"][here] / (own["vector"][here] * engines["vector"][here])
+    working[here] = kernels["flops"][here] / (own["vector"] * element_rate(engines))[here]
     here = kernels["kind"] == ATTENTION
     if here.any():
         working[here] = attention_seconds(kernels, engines, own, here)
+    working += issuing_seconds(kernels, engines, own)
     here = kernels["kind"] == COLLECTIVE
     if here.any():
         working[here] = message_seconds(kernels, engines, own, here)
         moving[here] = 0.0
     alone = np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["peers"])
-    launch = np.where(alone == QUEUED, np.minimum(own["launch"], START), own["launch"])
+    starting = own["launch"] * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
+    launch = np.where(alone == QUEUED, np.minimum(starting, START), starting)
     launch = np.where(alone == OVERLAPPED, LEFT_OF_A_START * launch, launch)
     called = alone == CALLED
     if called.any():
@@ -379,22 +386,23 @@ def holding(stack: Stack, parameters: Array, times: KernelTimes | None = None) -
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     working = times.working > times.moving
     multiplies = kind == MATMUL
-    unpacks, widens = np.zeros(len(kind), dtype=bool), np.zeros(len(kind), dtype=bool)
+    unpacks, issues = np.zeros(len(kind), dtype=bool), issuing_seconds(stack.kernels, engines, own) > 0
     if multiplies.any():
-        widens[multiplies] = widening_seconds(stack.kernels, engines, own, multiplies) > 0
         unpacks[multiplies] = unpacking_seconds(stack.kernels, engines, own, times.moving, multiplies) > 0
     near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
     product = working & ((kind == MATMUL) | (kind == ATTENTION))
-    computes = product & ~times.fed & ~times.chained
-    limited = computes & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
+    elements = kind == VECTOR
+    beside = working & elements & (element_rate(engines) > engines["vector"])  # on vectors of bytes
+    computes = (product & ~times.fed & ~times.chained) | beside
+    limited = computes & ~beside & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
     waits = product & times.fed
     held = {
         "matmul": computes & ~limited,
-        "units": product,
-        "clock": product & times.chained,
+        "units": product | (working & issues),
+        "clock": (product & times.chained) | (engines["controller"] > 0),
         "power": limited,
         "node": limited & np.isfinite(engines["power"]),
-        "vector": (working & ((kind == VECTOR) | (kind == ATTENTION) | widens)) | (~working & unpacks),
+        "vector": (working & ((elements & ~beside) | (kind == ATTENTION))) | (~working & unpacks),
         "link": working & (kind == COLLECTIVE),
         "bandwidth": (~working & (stack.main > 0)) | (~near & (waits | (~working & (stack.near > 0)))),
         "cache_bandwidth": near & (waits | (~working & (stack.near > 0))),

@@ -4,8 +4,10 @@ import itertools
 import re
 from dataclasses import replace
 
+from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.networks import built
 from mlsys.validation.cases.reading import Format, engine_for, number_format, seconds_each, twin_of
@@ -23,7 +25,7 @@ def tiny(row: Row) -> Case:
     if "float" in row.workload:
         fmt = Format("fp32", 4, 4, True)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    engine = _engine(row, twin, fmt)
     shape: dict[str, int] = {}
     side = re.search(r"(\d+)x\1", row.seq_or_shape)
     if side and "MobileNet" in row.model and "VWW" not in row.model:
@@ -46,7 +48,7 @@ def tiny_layers(row: Row) -> Case:
     )
     fmt = number_format(row.precision)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    engine = _engine(row, twin, fmt)
     widths = [int(stated.group(1)), *layers, int(stated.group(2))]
     kernels = [
         Kernel(MATMUL, flops=2.0 * a * b, moved=(a + b + a * b) * fmt.value, weights=a * b * fmt.weight, m=1, n=b, k=a)
@@ -59,12 +61,28 @@ def tiny_layers(row: Row) -> Case:
 
 def _library(row: Row) -> str:
     # TinyEngine's authors measured TensorFlow Lite Micro with its own kernels, and with CMSIS-NN's beside them.
-    plain = "tinyengine" in row.source and "TFLite Micro" in row.software
-    if plain or re.search("reference|ANSI C", f"{row.software} {row.workload}", re.IGNORECASE):
+    words = f"{row.software} {row.workload}"
+    own = "tinyengine" in row.source and "TFLite Micro" in row.software
+    if own or "TFLite Micro reference" in words:
+        return "reference kernels"
+    if re.search("reference|ANSI C|TinyMaix", words, re.IGNORECASE):
         return "plain kernels"
     # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
     tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI|TinyEngine|ESP-DL", row.software)
     return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
+
+
+def _engine(row: Row, twin: Device, fmt: Format) -> Snapshot:
+    engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
+    if not engine.controller:
+        return engine
+    with comparing():  # interpreters, and Espressif's kernels, run on one core
+        cores = engine.units
+    engine = engine.share(1 / cores)
+    if "kernels" not in _library(row):
+        return engine
+    # No compiler makes pairs or vectors of plain C: one multiply-accumulate in a cycle at most.
+    return engine.changed(matmul=lambda: min(engine.matmul, 2 * engine.clock)).designed()
 
 
 def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
@@ -82,7 +100,7 @@ def tiny_kernel(row: Row) -> Case:
     high, wide, first, *kernel, pad, stride = (int(part) for part in stated.groups())
     fmt = number_format(row.precision)
     twin, _ = twin_of(row.device)
-    engine = _at_clock(row, engine_for(twin, fmt.computes))
+    engine = _engine(row, twin, fmt)
     depthwise = "depthwise" in row.model
     rows, columns, channels = kernel
     pixels = ((high + 2 * pad - rows) // stride + 1) * ((wide + 2 * pad - columns) // stride + 1)
