@@ -242,11 +242,16 @@ def _read_what_holds(
     cases: Sequence[Case], stack: Stack, parameters: Array, times: KernelTimes, bounded: Array
 ) -> None:
     """Read the rates that hold an estimate, which then are more than compared; ``bounded`` above zero by arithmetic."""
-    seconds = stack.total(times.seconds)
-    held = {
-        name: _felt(stack, parameters, seconds, name, here & (bounded == 0))
-        for name, here in holding(stack, parameters, times).items()
-    }
+    seconds, engines = stack.total(times.seconds), np.array([id(case.engine) for case in cases])
+    held = {}
+    for name, here in holding(stack, parameters, times).items():
+        asked = here & (bounded == 0)
+        # What one case of an engine feels, no other need be asked.
+        first = np.zeros(len(cases), dtype=bool)
+        first[np.flatnonzero(asked)[np.unique(engines[asked], return_index=True)[1]]] = True
+        felt = _felt(stack, parameters, seconds, name, first)
+        left = asked & ~first & ~np.isin(engines, engines[felt])
+        held[name] = felt | _felt(stack, parameters, seconds, name, left)
     held["bandwidth"] |= bounded < 0
     for side, other in (("matmul", "vector"), ("vector", "matmul")):
         faster = np.bincount(stack.case, stack.engines[side] > stack.engines[other], stack.cases) > 0
