@@ -12,7 +12,7 @@ from mlsys.hardware import Device
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.language import both_halves, language_model_of
+from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.networks import batched, saving, settled, shape_of
 from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
@@ -87,9 +87,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
     batch = int(micro.group(1)) if micro else 1
     setting = f"{settled(row)} training on {twin.kind}"
     if row.model.startswith("Switch"):
-        seconds, inverse = seconds_each(row, batch * length)
-        work = kernels_of(both_halves(row.model, batch, length), fmt, passes)
-        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+        raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
     model = language_model_of(row)
     work = kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
     if row.unit == "TFLOP/s":
