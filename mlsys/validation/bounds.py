@@ -6,7 +6,12 @@ explains is reported as such.
 """
 
 import re
+from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
 
@@ -14,6 +19,25 @@ from mlsys.validation.cases import Case
 ROUNDING, BOOST = 1.005, 1.15
 # A kernel that runs again finds what the cache holds of its inputs, and overwrites outputs before they are evicted.
 BOTH_ENDS = 2.0
+
+
+def least_times(cases: Sequence[Case], stack: Stack) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the bounds of the times of cases: dense arithmetic, and the bytes that no program of any kind saves.
+
+    Parameters
+    ----------
+    cases
+        With the part of their bytes that is compulsory.
+    stack
+        The same cases.
+
+    Returns
+    -------
+    tuple of array
+        Seconds, of shape (cases,) each.
+    """
+    arithmetic, traffic = bound(stack)
+    return arithmetic, traffic * np.array([case.compulsory for case in cases])
 
 
 def explain(case: Case, arithmetic: float, traffic: float) -> str:
@@ -70,7 +94,8 @@ def _arithmetic(case: Case, factor: float) -> str:
         if case.kind == "convolution" and "R=3,S=3" not in case.row.seq_or_shape:
             return "FFT: a convolution with fewer multiplications"
         return "Winograd: the library picks it for 3 × 3 convolutions"
-    if re.search("ncnn|paddle-lite", words) and factor <= LARGER_WINOGRAD:
+    # TNN picks it by its own count of operations (`SelectWinograd` of arm_conv_fp16_layer_3x3.cc).
+    if re.search("ncnn|paddle-lite|^tnn ", words) and factor <= LARGER_WINOGRAD:
         return "Winograd: the library picks it for 3 × 3 convolutions"
     if "fft" in words:
         return "FFT: a convolution with fewer multiplications"

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.frozen import FrozenDict, Same
-from mlsys.models.calibrated import KernelTimes, Parameters, Stack, bound, calibrated_times, holding, kernel_times
+from mlsys.models.calibrated import KernelTimes, Parameters, Stack, calibrated_times, holding, kernel_times
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import comparing, remembered, traced
-from mlsys.validation.bounds import explain
+from mlsys.validation.bounds import explain, least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
 from mlsys.validation.estimates import tuned
 from mlsys.validation.rows import Row
@@ -323,7 +323,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
         parameters = tuned(cases) if cases else np.zeros((0, len(Parameters.names())))
         times = kernel_times(stack, parameters)
         seconds = np.maximum(stack.total(times.seconds), [case.at_least for case in cases])
-        arithmetic, traffic = bound(stack) if cases else (seconds, seconds)
+        arithmetic, traffic = least_times(cases, stack) if cases else (seconds, seconds)
     # A clock above the one that a peak is stated at may beat the peak; an estimate does not count on it.
     timed = np.array([not case.power for case in cases], dtype=bool)
     bounded = timed & (seconds < np.maximum(arithmetic, traffic))

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import Stack, bound
+from mlsys.models.calibrated import Stack
+from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row
 
@@ -59,7 +60,7 @@ def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) ->
     ValueError
         If a row has no work, or its time is far below the bound, or a thousand times what is expected.
     """
-    arithmetic, traffic = bound(Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    arithmetic, traffic = least_times(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
     for line, (case, usual) in enumerate(zip(cases, expected, strict=True), start=2):
         told = f"{where}: line {line}: {case.row.value:g} {case.row.unit}"
         least = 0.0 if case.power else max(float(arithmetic[line - 2]), float(traffic[line - 2]))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys.validation import shipped_rows
+from mlsys.validation import shipped_rows, validate
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, interpret
 
@@ -40,3 +40,21 @@ def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated(
     assert "batch not stated" in explain(replace(case, seconds=parameters / 1.5), 0.0, parameters)
     stated = replace(case, seconds=parameters / 1.5, row=replace(row, batch="1"))
     assert "not explained" in explain(stated, 0.0, parameters)
+
+
+@pytest.mark.parametrize("words", ["softmax", "layernorm"])
+def test_a_bound_counts_each_byte_in_and_out_once_whatever_the_program_reads_again(words: str) -> None:
+    """An M × N matrix crosses the pins of an A100 PCIe (1,935 GB/s) once in and once out, however long its rows are."""
+    rows = [
+        row
+        for row in shipped_rows()
+        if words in row.workload and row.device == "NVIDIA A100 80GB PCIe" and row.precision == "fp32"
+    ]
+    again = 0
+    for each in validate(rows).predictions:
+        m, n = (int(part.split("=")[1].split()[0]) for part in each.row.seq_or_shape.split(","))
+        size = 2 * m * n * 4
+        if each.case is not None and size > 3 * 80e6:  # far above 40 MB of cache
+            assert each.bound <= size / 1935e9 * 1.001
+            again += float(each.case.work["moved"].sum()) > 1.1 * size
+    assert again, "some of them are read again"

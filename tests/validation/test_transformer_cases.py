@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from mlsys.models.calibrated import VECTOR
+from mlsys.validation import validate
 from mlsys.validation.cases import Case, interpret
+from mlsys.validation.cases.encoders import down_a_pipeline
 from mlsys.validation.rows import Row, shipped_rows
 
 
@@ -40,6 +42,27 @@ def test_a_pipeline_of_two_runs_half_of_the_layers_once_for_each_text_and_once_t
         work = interpret(row).work
         flops[stages] = float((work["flops"] * work["count"]).sum())
     assert flops[2] / flops[1] == pytest.approx(129 / 256)
+
+
+@pytest.mark.parametrize(("batch", "tokens", "stages"), [(128, 1024, 2), (128, 128, 3), (12, 1, 3), (7, 4096, 4)])
+def test_a_pipeline_takes_as_long_as_its_last_piece_at_its_last_stage(batch: int, tokens: int, stages: int) -> None:
+    """Each piece enters a stage when the one before has left it: the schedule, drawn step by step."""
+    piece, turns = down_a_pipeline(batch, tokens, stages)
+    assert batch % piece == 0
+    left = [0.0] * (stages + 1)
+    for _ in range(batch // piece):
+        for stage in range(1, stages + 1):
+            left[stage] = max(left[stage], left[stage - 1]) + 1 / stages
+    assert turns == pytest.approx(left[stages])
+
+
+def test_a_prompt_goes_down_a_pipeline_in_pieces_and_its_tokens_do_not() -> None:
+    """Megatron-530B on three times eight A100: the arithmetic of its prompts alone fills 24 peaks for 2.2 seconds."""
+    row = next(_rows("LLM generation", model="Megatron-530B", note="TP=8, PP=3", batch="128"))
+    (told,) = validate([row]).predictions
+    least = 2 * 530e9 * 128 * 128 / (24 * 312e12)
+    assert least < told.bound < told.case.seconds, "three stages work at a time"
+    assert told.excuse == ""
 
 
 def test_softmax_reads_rows_of_broken_vectors_again() -> None:

@@ -40,6 +40,8 @@ class Case:
     power
         For a measured energy, the power that it is told as time by: joules over it are ``seconds``,
         so that launches, FLOP and bytes cost energy as they cost time, and nothing bounds it. Else 0.
+    compulsory
+        Part of the bytes of ``work`` that no other program saves: a row that is read twice could be kept.
     """
 
     row: Row
@@ -53,6 +55,7 @@ class Case:
     stays: float = True
     at_least: float = 0.0
     power: float = 0.0
+    compulsory: float = 1.0
 
     @property
     def version(self) -> str:

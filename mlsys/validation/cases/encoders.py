@@ -29,16 +29,15 @@ def encoder(row: Row) -> Case:
         shape["sequence"] = max(1, round(HALF_FULL * shape["sequence"]))
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
-    piece = _piece(batch, padded.get("sequence", 1), stages)
+    piece, turns = down_a_pipeline(batch, padded.get("sequence", 1), stages)
     work = batched(row.model, fmt, piece, shape=shape)
     if "FasterTransformer" in row.software:
         work = joined(work, _scores_apart(row.model, padded, fmt, piece))
     if "INT8-v1" in row.precision:
         work = _wide_results(work)
     if stages > 1:
-        # Each machine runs its part of the layers once for each piece, and waits for the first to reach it.
         columns = work.columns.copy()
-        columns[Work.FIELDS.index("count")] *= (batch / piece + stages - 1) / stages
+        columns[Work.FIELDS.index("count")] *= turns
         work = Work(columns)
     if tensor > 1:
         blocks = whole_number(r"(\d+) layers", row.model, "layers")
@@ -60,14 +59,29 @@ PIECE_TOKENS = 1024
 FUSED_WIDTH, FUSED_TOKENS, FUSED_BYTES = 64, 384, 2
 
 
-def _piece(batch: int, tokens: int, stages: int) -> int:
-    """Return how many samples at a time go down a pipeline of so many stages: all where there is one."""
-    if stages < 2:
-        return batch
-    piece = batch // stages if batch % stages == 0 else batch
-    while piece * tokens > PIECE_TOKENS and piece % 2 == 0:
-        piece //= 2
-    return piece
+def down_a_pipeline(batch: int, tokens: int, stages: int) -> tuple[int, float]:
+    """Return how many samples at a time go down a pipeline, and how often all layers would run in that time.
+
+    Each machine runs its part of the layers once for each piece, and waits for the first to reach it.
+
+    Parameters
+    ----------
+    batch, tokens
+        Samples, and tokens of each.
+    stages
+        Machines, or groups of them, one after the other.
+
+    Examples
+    --------
+    >>> down_a_pipeline(128, 128, 3), down_a_pipeline(128, 1, 3)
+    ((8, 6.0), (128, 1.0))
+    """
+    piece = batch
+    if stages > 1:
+        piece = batch // stages if batch % stages == 0 else batch
+        while piece * tokens > PIECE_TOKENS and piece % 2 == 0:
+            piece //= 2
+    return piece, (batch / piece + stages - 1) / stages
 
 
 def _scores_apart(name: str, shape: Mapping[str, int], fmt: Format, batch: int) -> Work:

@@ -171,7 +171,9 @@ def reduction(row: Row) -> Case:
     elements = s["M"] * s["N"]
     reads = _passes(row, kind, s["N"], fmt)
     software, work = _called(row, kind, vector(elements, operations, fmt, reads))
-    return replace(case_of(row, kind, software, work, fmt, elements), stays=not queued(row))
+    case = case_of(row, kind, software, work, fmt, elements)
+    # Read once and written once is all that must be: what its program reads again is no part of the bound.
+    return replace(case, stays=not queued(row), compulsory=2 / (1 + reads))
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit

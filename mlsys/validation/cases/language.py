@@ -27,6 +27,7 @@ from mlsys.validation.cases.decoding import (
     summing,
     visits_every_expert,
 )
+from mlsys.validation.cases.encoders import down_a_pipeline
 from mlsys.validation.cases.networks import attention_of
 from mlsys.validation.cases.reading import (
     Format,
@@ -189,14 +190,19 @@ def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
 def generation(row: Row) -> Case:
     """Return the case of a prompt and all tokens after it."""
     fmt, model = number_format(row.precision), language_model_of(row)
-    tensor, _ = _ways(row)
+    tensor, stages = _ways(row)
     prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
     output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
     batch = batch_of(row)
-    # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes.
-    works = [_pass(model, fmt, prompt, batch, prompt, tensor, 1, RING_REDUCE)]
+
+    def whole_passes(tokens: int, context: int, count: int) -> Work:
+        piece, turns = down_a_pipeline(batch, tokens, stages)
+        # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes.
+        return _pass(model, fmt, tokens, piece, context, tensor, turns * count, RING_REDUCE)
+
+    works = [whole_passes(prompt, prompt, 1)]
     if output > 1:
-        works.append(_pass(model, fmt, 1, batch, prompt + output // 2, tensor, output - 1, RING_REDUCE))
+        works.append(whole_passes(1, prompt + output // 2, output - 1))
     seconds, inverse = seconds_each(row)
     return _case(row, "llm generation", works, seconds, inverse, fmt, tensor)
 
