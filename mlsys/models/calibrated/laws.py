@@ -135,14 +135,15 @@ def unpacking_seconds(
 
     A loop that waits for its loads does so before it unpacks them, so that this time adds to the transfer's,
     ``moving``; wide weights are stored where unpacking costs more than narrow ones save. None where the vector
-    units multiply as well, which take narrow operands as they are, or in systolic arrays.
+    units multiply as well, which take narrow operands as they are, in systolic arrays, or where no vector units are
+    known: a neural processor widens weights on their way into its multipliers.
     """
     values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
     stored = kernels["weights"][here]
     saved = engines["bits"][here] / 8 * values - stored
     each = engines["each_cycle"]
     multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
-    multiprocessor &= _on_matrix_units(engines)
+    multiprocessor &= _on_matrix_units(engines) & np.isfinite(engines["over_vector"])
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
     unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
     most = saved * moving[here] / np.maximum(kernels["moved"][here], 1.0)

@@ -43,6 +43,7 @@ SLOWEST_PROCESSOR, MOST_CORES = 0.8e9, 2.0
 ISSUED = ((r"Cortex-M(7|85)\b", 2.0), (r"Cortex-M0\b", 3 / 5))
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
+NO_VECTORS = f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ class Snapshot:
         Of the format it computes in: 19 for TF32, whose multipliers see no more.
     each_cycle, over_vector
         Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
-        the vector rate. Of the design: a what-if on a rate makes no other kind of unit.
+        the vector rate, infinite where no vector rate is on record. Of the design: a what-if on a rate makes no other
+        kind of unit.
     controller
         Instructions a cycle that each of the few slow cores of a microcontroller issues, which multiply by themselves;
         0 for other machines. Of the design, too.
@@ -137,6 +139,8 @@ class Snapshot:
                 return self.matmul * self.bits / 16 / (self.units * self.clock)
 
         def over_vector() -> float:
+            if NO_VECTORS in self.assumed:
+                return float("inf")
             with as_recorded():
                 return self.matmul / self.vector
 
@@ -226,7 +230,7 @@ def snapshot(machine: MachineView) -> Snapshot:
 
     read["controller"] = controller
     missing = {
-        f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate": bool(vectors),
+        NO_VECTORS: bool(vectors),
         "1 unit": machine.has("units"),
         f"a clock of {USUAL_CLOCK / 1e9:.0f} GHz": machine.has("clock"),
         "no limit of power": machine.has("tdp"),
