@@ -17,7 +17,6 @@ from mlsys.planner.memory.sections import FOUND, NONE, STOPPED, Sections
 
 _FIRST_STATES = 20_000
 _TURNS = 6
-_AFTER_COMPILING = 3.0
 _MOST = 2**53
 
 
