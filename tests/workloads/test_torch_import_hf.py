@@ -117,6 +117,25 @@ def test_a_switch_transformer_is_ours() -> None:
     assert [op.flops for op in ours if op.name == "expert up"] == [op.flops for op in longer if op.name == "expert up"]
 
 
+def test_gnmt_is_the_layers_that_its_code_lists() -> None:
+    """Layers of NVIDIA's encoder.py, decoder.py and attention.py, counted by PyTorch."""
+    from torch import nn
+
+    width, words = 1024, 32320
+    layers: list[nn.Module] = [
+        nn.Embedding(words, width), nn.LSTM(width, width, bidirectional=True), nn.LSTM(2 * width, width),
+        nn.LSTM(width, width, num_layers=2), nn.LSTM(width, width), nn.Linear(width, width, bias=False),
+        nn.Linear(width, width, bias=False), nn.Linear(width, words),
+        *(nn.LSTM(2 * width, width) for _ in range(3)),
+    ]  # fmt: skip
+    normalised = 2 * width + 1
+    held = sum(weight.numel() for layer in layers for weight in layer.parameters()) + normalised
+    ours = zoo.network("gnmt", sequence=20)
+    assert ours.parameters == Q_(held, "param")
+    matrices = sum(weight.numel() for layer in layers[1:] for weight in layer.parameters() if weight.dim() == 2)
+    assert ours.macs == Q_(20 * matrices + 20 * 20 * width, "MAC")
+
+
 def test_a_file_a_dict_and_an_object_are_one_model(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(SMALL))

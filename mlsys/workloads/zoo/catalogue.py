@@ -229,6 +229,11 @@ CATALOGUE["rnn_t"] = Entry(
     ("RNN-T",), sequence=240, write=recurrent.rnn_t,
     note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; decoding steps counted once a pair of frames",
 )  # fmt: skip
+CATALOGUE["gnmt"] = Entry(
+    "gnmt", "GNMT, MLPerf", "text", "Wu et al. 2016, arXiv:1609.08144; NVIDIA/DeepLearningExamples, GNMT v2",
+    ("GNMT",), sequence=32, write=recurrent.gnmt,
+    note="a sentence and a translation as long, known as in training; a search decodes word by word, once for a beam",
+)  # fmt: skip
 CATALOGUE["switch_xl_4"] = Entry(
     "switch_xl_4", "Switch Transformer XL, 4 experts", "text",
     "Fedus et al. 2022, JMLR 23:120; sitar-lab/NeuSight, DLmodel_configs/switchxl4.json",

@@ -1,4 +1,4 @@
-"""Recurrent networks: LSTM and GRU layers, and the speech recogniser of MLPerf."""
+"""Recurrent networks: LSTM and GRU layers, and the speech recogniser and the translator of MLPerf."""
 
 from mlsys.door import checked_choice, checked_count
 from mlsys.workloads.operator import Network
@@ -86,3 +86,40 @@ def rnn_t(tape: Tape, batch: int, frames: int) -> None:
     tape.dense("joint prediction", rows, 320, 512)
     tape.activation("joint relu", rows * 512, "relu")
     tape.dense("joint letters", rows, 512, 29)
+
+
+# Width of GNMT's layers, and its table of tokens: subwords that both languages share (32,317, filled up to 32,320).
+GNMT_WIDTH, GNMT_VOCABULARY = 1024, 32320
+
+
+def gnmt(tape: Tape, batch: int, tokens: int) -> None:
+    """Append MLPerf's GNMT: four LSTM layers that encode, the first both ways, and four that decode with attention.
+
+    NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT, seq2seq/models (encoder.py, decoder.py, attention.py). The
+    translation is as long as the sentence and known, as in training; a search with beams has ``batch`` times their
+    number of translations, and decodes word by word.
+    """
+    width, rows = GNMT_WIDTH, batch * tokens
+
+    def layer(name: str, inputs: int) -> None:
+        write_layer(tape, name, "lstm", batch, tokens, inputs, width)
+
+    tape.embedding("words", rows, width, GNMT_VOCABULARY * width)
+    for name in ("encoder 1 forward", "encoder 1 backward"):
+        layer(name, width)
+    layer("encoder 2", 2 * width)
+    for index in (3, 4):
+        layer(f"encoder {index}", width)
+    tape.operators.append(tape.without_parameters(tape.operators[0]))
+    layer("decoder 1", width)
+    tape.dense("attention query", rows, width, width, False)
+    tape.dense("attention key", rows, width, width, False)
+    # Each pair is a sum, a tanh, and a product with one learned vector, scaled; then the sum over the encoder's rows.
+    tape.write(
+        "attention scores", "elementwise", 8 * batch * tokens * tokens * width, 3 * rows * width * tape.size,
+        parameters=2 * width + 1, shape={"elements": batch * tokens * tokens * width},
+    )  # fmt: skip
+    tape.batched("attention context", tokens, width, tokens, batch)
+    for index in (2, 3, 4):
+        layer(f"decoder {index}", 2 * width)
+    tape.dense("classifier", rows, width, GNMT_VOCABULARY)
