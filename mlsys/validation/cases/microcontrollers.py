@@ -86,7 +86,9 @@ def _engine(row: Row, twin: Device, fmt: Format) -> Snapshot:
 
 
 def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
-    stated = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
+    # A board may run faster than its maker allows: the note says it, or else the name of the device.
+    in_note = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
+    stated = in_note or re.search(r"\(.*\b(\d+) MHz\)", row.device)
     if not stated:
         return engine
     return clocked(engine, float(next(filter(None, stated.groups()))) * 1e6, memory=True)
