@@ -59,14 +59,14 @@ def asked_network(model: str, options: dict[str, Any], precision: str | None = N
 
 
 def as_kernels_if(fusion: bool, work: Any, setting: str = "") -> Any:
-    """Return the network with its operators fused into kernels, or as it is, which is how eager software runs it."""
-    from mlsys.models.calibrated.eager import one_by_one
+    """Return the network with its operators fused as the software does: into kernels, or loops; eager, as it is."""
+    from mlsys.models.calibrated.eager import loops_between_products, one_by_one
 
     if not fusion or one_by_one(setting):
         return work
-    from mlsys.mapping.fusion import as_kernels
+    from mlsys.mapping.fusion import as_kernels, as_loops
 
-    return as_kernels(work)
+    return as_loops(work) if loops_between_products(setting) else as_kernels(work)
 
 
 def _open_sizes(pairs: tuple[str, ...]) -> dict[str, int]:

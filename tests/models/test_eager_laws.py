@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlsys.models.calibrated.eager import eager_kernels
+from mlsys.mapping.fusion import as_loops
+from mlsys.models.calibrated.eager import eager_kernels, looped_kernels, loops_between_products, one_by_one
 from mlsys.models.calibrated.lowering import Format, kernels_of
 from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
 from mlsys.workloads import load, zoo
@@ -69,3 +70,34 @@ def test_attention_by_one_kernel_moves_no_scores(gpt2: Work) -> None:
     scores = BATCH * HEADS * TOKENS * TOKENS
     assert _total(gpt2, "moved") - _total(fused, "moved") == pytest.approx(LAYERS * 8 * scores * 4, rel=1e-9)
     assert gpt2["count"].sum() - fused["count"].sum() == 3 * LAYERS
+
+
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet-v2", "vgg16"])
+def test_loops_between_products_move_what_their_graph_says(name: str) -> None:
+    """Written down, a loop moves what its largest operator does; captured, what crosses its border along the edges."""
+    network = zoo.network(name, precision="fp16", fused=False)
+    work = looped_kernels(network, Format("fp16", 2, 2))
+    graph = as_loops(load(name, precision="fp16"))
+    assert float((work["moved"] * work["count"]).sum()) == pytest.approx(graph.data.m_as("B"), rel=0.03)
+    assert work.launches == pytest.approx(len(graph), abs=2)
+    assert work.flops == pytest.approx(network.flops.m_as("FLOP"))
+
+
+def test_a_library_s_convolutions_take_nothing_along() -> None:
+    """Between eager and compiled: as many products as either, a loop behind most, and no loop behind a loop."""
+    half = Format("fp16", 2, 2)
+    network = zoo.network("resnet50", precision="fp16", fused=False)
+    compiled = kernels_of(zoo.network("resnet50", precision="fp16"), half)
+    loops, eager = looped_kernels(network, half), eager_kernels(network, half)
+    assert compiled.launches < loops.launches < eager.launches
+    assert loops.launches <= 2 * compiled.launches
+    moved = [float((work["moved"] * work["count"]).sum()) for work in (compiled, loops, eager)]
+    assert moved == sorted(moved)
+
+
+def test_tensorflow_runs_one_by_one_and_with_xla_in_loops() -> None:
+    assert one_by_one("TensorFlow network on GPU")
+    assert not loops_between_products("TensorFlow network on GPU")
+    assert loops_between_products("TensorFlow XLA network on GPU")
+    assert not one_by_one("TensorFlow XLA network on GPU")
+    assert not loops_between_products("torch.compile network on CPU")

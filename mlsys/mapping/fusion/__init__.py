@@ -4,7 +4,7 @@ Choices only; what they cost is for :mod:`mlsys.models` to say.
 """
 
 from mlsys.mapping.fusion.folding import fold_batch_norm
-from mlsys.mapping.fusion.fused import FusedOperator, FusedWorkload, PatternTotal, as_kernels, fuse
+from mlsys.mapping.fusion.fused import FusedOperator, FusedWorkload, PatternTotal, as_kernels, as_loops, fuse
 from mlsys.mapping.fusion.match import FusionGroup, find_groups
 from mlsys.mapping.fusion.pattern import DEFAULT_PATTERNS, PATTERNS, Pattern, PatternRegistry
 
@@ -18,6 +18,7 @@ __all__ = [
     "PatternRegistry",
     "PatternTotal",
     "as_kernels",
+    "as_loops",
     "find_groups",
     "fold_batch_norm",
     "fuse",

@@ -9,7 +9,7 @@ from functools import cached_property
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.fusion.match import FusionGroup, GroupTraffic, find_groups, traffic_of
-from mlsys.mapping.fusion.pattern import PATTERNS, Pattern, PatternRegistry
+from mlsys.mapping.fusion.pattern import LOOP_PATTERNS, PATTERNS, Pattern, PatternRegistry
 from mlsys.mapping.fusion.steps import is_elementwise
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.carried import carried
@@ -225,6 +225,22 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
         groups=groups,
         patterns=wanted,
     )
+
+
+def as_loops(workload: Network) -> Network:
+    """Return a network as a compiler runs it that leaves products to a library: with one loop between two of them.
+
+    One without a graph stays as it is, operator by operator.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> len(as_loops(load("resnet50")))
+    105
+    """
+    if isinstance(workload, FusedWorkload) or not isinstance(workload, Workload) or not workload.has_graph:
+        return workload
+    return replace(fuse(workload.abridged(), LOOP_PATTERNS), views=workload.views).with_layers()
 
 
 def as_kernels(workload: Workload) -> Network:

@@ -172,5 +172,12 @@ DEFAULT_PATTERNS = (
 )
 """What :func:`mlsys.mapping.fusion.fuse` looks for unless told otherwise."""
 
+LOOP_PATTERNS = (
+    DEFAULT_PATTERNS[0],
+    Pattern("norm-elementwise", ("batch_norm", "elementwise*")),
+    *DEFAULT_PATTERNS[-2:],
+)
+"""What a compiler fuses that leaves convolutions and products to a library: all between two of them."""
+
 PATTERNS = PatternRegistry(DEFAULT_PATTERNS)
 """The registry that :func:`mlsys.mapping.fusion.fuse` uses unless given another; register your own patterns here."""

@@ -9,15 +9,19 @@ models/gpt2/modeling_gpt2.py), and writes the approximate GELU with eight operat
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of
 from mlsys.models.calibrated.work import VECTOR, Work
-from mlsys.workloads import Network
+from mlsys.workloads import Network, Operator
 from mlsys.workloads.traced import TracedOperator
 
 # Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
 # TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
 _SETTINGS = re.compile(r"(eager( ROCm)?|TensorFlow) (network|llm prefill) on GPU")
+# PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
+# along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
+_LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA) network on GPU")
 
 # Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
 SCORE_KERNELS = 3.0
@@ -34,6 +38,17 @@ def one_by_one(setting: str) -> bool:
     (True, False)
     """
     return _SETTINGS.fullmatch(setting) is not None
+
+
+def loops_between_products(setting: str) -> bool:
+    """Return whether the software of a setting compiles what lies between products, and leaves these to libraries.
+
+    Examples
+    --------
+    >>> loops_between_products("torch.compile network on GPU"), loops_between_products("compiled network on GPU")
+    (True, False)
+    """
+    return _LOOPS.fullmatch(setting) is not None
 
 
 def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
@@ -67,10 +82,8 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
     order = network.arrays.order
     scores = np.zeros(columns.shape[1])
     for row, operator in zip(order.tolist(), network.operators, strict=True):
-        if operator.kind == "attention" and not isinstance(operator, TracedOperator):
-            shape = operator.shape
-            pairs = shape.get("pairs", shape["queries"] * shape["keys"])
-            scores[row] = shape["batch"] * shape["heads"] * pairs
+        if operator.kind == "attention":
+            scores[row] = _scores(operator)
         elif operator.kind == "elementwise" and operator.name.endswith(" gelu"):
             elements = operator.shape["elements"]
             if columns[row_of("flops"), row] == GELU_OPERATIONS * elements:
@@ -88,3 +101,48 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
         beside[row_of(name)] = 1.0
     beside[row_of("count")] = SCORE_KERNELS * plain["count"][here]
     return joined(Work(columns), Work(beside))
+
+
+def looped_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
+    """Return the kernels of a network whose products are a library's, with one loop for all that lies between two.
+
+    Parameters
+    ----------
+    network, fmt, written_out, winograd
+        As of :func:`eager_kernels`.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import zoo
+    >>> network, half = zoo.network("resnet50", precision="fp16", fused=False), Format("fp16", 2, 2)
+    >>> int(looped_kernels(network, half)["count"].sum()), int(eager_kernels(network, half)["count"].sum())
+    (104, 174)
+    """
+    plain = kernels_of(network, fmt, winograd=winograd)
+    moved, flops, count = (Work.FIELDS.index(name) for name in ("moved", "flops", "count"))
+    kernels: list[NDArray[np.float64]] = []
+    in_loop = False
+    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+        column = plain.columns[:, row].copy()
+        column[count] = 1.0
+        loops = operator.kind == "elementwise" and plain["kind"][row] == VECTOR and plain["weights"][row] == 0
+        if operator.kind == "attention" and not written_out:
+            column[moved] -= 4 * _scores(operator) * fmt.value
+        if loops and in_loop:
+            # Numbers between two operators stay in registers: a loop moves what the largest of them does.
+            kernels[-1][moved] = max(kernels[-1][moved], column[moved])
+            kernels[-1][flops] += column[flops]
+        else:
+            kernels.append(column)
+        in_loop = loops
+    alike, times = np.unique(np.array(kernels), axis=0, return_counts=True)
+    alike[:, count] = times
+    return Work(alike.T)
+
+
+def _scores(operator: Operator) -> float:
+    """Return how many scores attention has; none where it was traced, which counts what it saw."""
+    if isinstance(operator, TracedOperator):
+        return 0.0
+    shape = operator.shape
+    return float(shape["batch"] * shape["heads"] * shape.get("pairs", shape["queries"] * shape["keys"]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Snapshot, Work
-from mlsys.models.calibrated.eager import eager_kernels, one_by_one
+from mlsys.models.calibrated.eager import eager_kernels, looped_kernels, loops_between_products, one_by_one
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import (
     LARGER_WINOGRAD,
@@ -82,9 +82,10 @@ def built(name: str, **shape: object) -> Network:
 
 
 @lru_cache(maxsize=4096)
-def _single(name: str, fmt: Format, winograd: float, shape: tuple[tuple[str, object], ...], eager: str) -> Work:
-    if eager:
-        return eager_kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, eager == "written out", winograd)
+def _single(name: str, fmt: Format, winograd: float, shape: tuple[tuple[str, object], ...], run_as: str) -> Work:
+    if run_as:
+        kernels = looped_kernels if run_as.startswith("loops") else eager_kernels
+        return kernels(built(name, batch=1, fused=False, **dict(shape)), fmt, "written out" in run_as, winograd)
     return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
 
 
@@ -94,15 +95,16 @@ def batched(
     batch: int,
     winograd: float = 1.0,
     shape: Mapping[str, int] | None = None,
-    eager: str = "",
+    run_as: str = "",
 ) -> Work:
     """Return a network's kernels at a batch, scaled from those of one sample, which are kept.
 
     Products with weights get ``batch`` times the rows, those without ``batch`` times the copies;
-    of an embedding each sample reads rows of its own. An ``eager`` network runs operator by operator, with the scores
-    of its attention ``"written out"`` or by one ``"fused"`` kernel.
+    of an embedding each sample reads rows of its own. ``run_as`` says how all runs that lies between products, as
+    ``"one by one, scores written out"`` or ``"loops, scores fused"`` of attention; nothing where a compiler joins it
+    to them.
     """
-    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), eager)
+    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), run_as)
     columns = single.columns.copy()
     row_of = Work.FIELDS.index
     shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
@@ -220,7 +222,7 @@ def inference(row: Row) -> Case:
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
     else:
-        work = batched(row.model, fmt, batch, winograd, shape_of(row), attention_of(row) if one_by_one(setting) else "")
+        work = batched(row.model, fmt, batch, winograd, shape_of(row), _run_as(row, setting))
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
@@ -257,6 +259,12 @@ def _left_to_processor(row: Row, work: Work) -> float:
 def attention_of(row: Row) -> str:
     """Return how eager PyTorch attends: from version 2 on by one kernel, where the source does not say otherwise."""
     return "written out" if "HF eager attention" in row.note or "PyTorch 2" not in row.software else "fused"
+
+
+def _run_as(row: Row, setting: str) -> str:
+    """Return how a framework runs what lies between products, or nothing where a compiler joins it to them."""
+    between = "loops" if loops_between_products(setting) else "one by one" if one_by_one(setting) else ""
+    return between and f"{between}, scores {attention_of(row)}"
 
 
 # NVIDIA's submissions reach BERT's 99.9 % in FP8 on Hopper and Ada, under metadata that say fp16: `precision = "fp16"`
