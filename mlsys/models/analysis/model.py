@@ -149,7 +149,7 @@ def analyse(
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
     machine = view(device, precision)
-    rates = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine)
+    rates = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine).on_one_core()
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
     engine = rates.changed(vector=lambda: min(rates.vector, rates.matmul))
     return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)

@@ -150,6 +150,14 @@ class Snapshot:
         """Return the machine as plain numbers, as they are now."""
         return replace(self)
 
+    def on_one_core(self) -> Snapshot:
+        """Return a microcontroller as interpreters use it, which run on one core; other machines as they are."""
+        if not self.controller:
+            return self
+        with comparing():
+            cores = self.units
+        return self.share(1 / cores) if cores > 1 else self
+
     def share(self, compute: float, bandwidth: float = 1.0) -> Snapshot:
         """Return the machine with a share of its units and of its bandwidth.
 

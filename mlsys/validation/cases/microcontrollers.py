@@ -7,7 +7,6 @@ from dataclasses import replace
 from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import kernels_of
-from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.networks import built
 from mlsys.validation.cases.reading import Format, engine_for, number_format, seconds_each, twin_of
@@ -73,13 +72,10 @@ def _library(row: Row) -> str:
 
 
 def _engine(row: Row, twin: Device, fmt: Format) -> Snapshot:
+    """Return the part of a microcontroller that a row's program uses: Espressif's kernels, too, run on one core."""
     engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
-    if not engine.controller:
-        return engine
-    with comparing():  # interpreters, and Espressif's kernels, run on one core
-        cores = engine.units
-    engine = engine.share(1 / cores)
-    if "kernels" not in _library(row):
+    engine = engine.on_one_core()
+    if not engine.controller or "kernels" not in _library(row):
         return engine
     # No compiler makes pairs or vectors of plain C: one multiply-accumulate in a cycle at most.
     return engine.changed(matmul=lambda: min(engine.matmul, 2 * engine.clock)).designed()
