@@ -34,7 +34,8 @@ def ten_measurements(
 
     Each is warmed up, called often enough for a sample of some milliseconds, and timed in at least
     twelve samples in turn with the others of its kind; the median is the value, and the middle half
-    of the samples and the clock stand in the note. It takes less than three minutes.
+    of the samples and the clock stand in the note; on a CPU also how much of its threads' time PyTorch had.
+    It takes less than three minutes.
 
     Parameters
     ----------
@@ -88,6 +89,7 @@ def ten_measurements(
     with torch.inference_mode():
         for workload, shape, unit, run, moved in runs:
             waits()
+            begun, used = time.perf_counter(), time.process_time()
             timed = measure(
                 {workload: _finished(run, waits, on)},
                 repeats=30,
@@ -101,6 +103,9 @@ def ten_measurements(
                 f"median of {len(timed.samples)} samples after {timed.warmup} warm-up calls, "
                 f"middle half within {timed.spread:.1%}; {_clock(on)}"
             )
+            if on == "cpu":
+                held = (time.process_time() - used) / (time.perf_counter() - begun) / torch.get_num_threads()
+                note += f"; {held:.0%} of {torch.get_num_threads()} threads"
             cells = (
                 device, device_class, "1", workload, "", precision, "1", shape,
                 "memory bandwidth" if moved else "time", f"{value:.5g}", unit,

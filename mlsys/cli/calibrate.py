@@ -113,13 +113,27 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
             "Stop what else runs and measure again, before what it attains is learned from them",
             err=True,
         )
+    held = [share for row in rows if (share := _held(row["note"])) is not None]
+    if held and max(held) < STARVED:
+        say(
+            f"PyTorch's threads had the processor for {max(held):.0%} of the time at most: other programs held it. "
+            "Stop them and measure again; what was measured is their waiting",
+            err=True,
+        )
     say(f"written: {out}. Next: mlsys calibrate {out}", err=True)
 
 
 # Middle half of the samples, over their median, above which a measurement says more of its neighbours.
 RESTLESS = 0.25
+# Part of its threads' time that a large product has where nothing else runs: they wait for each other hardly at all.
+STARVED = 0.7
 
 
 def _scatter(note: str) -> float:
     spread = re.search(r"middle half within ([\d.]+)%", note)
     return float(spread.group(1)) / 100 if spread else 0.0
+
+
+def _held(note: str) -> float | None:
+    held = re.search(r"; (\d+)% of \d+ threads", note)
+    return float(held.group(1)) / 100 if held else None

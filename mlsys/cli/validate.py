@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from mlsys.validation import Score, Validation
 
 
+MOST_DOUBTS = 5
+
+
 @click.command()
 @click.option(
     "--data",
@@ -59,7 +62,8 @@ def validate(
     from mlsys.models.own import own_numbers, with_own
     from mlsys.validation import examination_rows, read_rows, shipped_rows
     from mlsys.validation import validate as compare
-    from mlsys.validation.sound import check_classes
+    from mlsys.validation.rows import unread_columns
+    from mlsys.validation.sound import check_classes, doubts
 
     if figures is not None:
         checked_picture(figures / "all.png")
@@ -75,8 +79,16 @@ def validate(
         _refit_powers()
     rows = read_rows(data) if data else examination_rows() if exam else shipped_rows()
     if data:
+        if unread := unread_columns(data):
+            say(f"{data}: line 1: columns that are not read: {', '.join(unread)}", err=True)
         check_classes(rows, str(data))
     comparison = compare(rows)
+    if data:
+        told = doubts(comparison.predictions, str(data))
+        for sentence in told[:MOST_DOUBTS]:
+            say(sentence, err=True)
+        if len(told) > MOST_DOUBTS:
+            say(f"and {len(told) - MOST_DOUBTS} more rows alike", err=True)
     own = own_numbers(estimates=True)
     if csv_path is not None:
         write_text(csv_path, csv_text(with_own(comparison.records(), own)))
@@ -88,7 +100,7 @@ def validate(
     if as_json:
         say_json(comparison.summary() | (_first() if exam else {}), own)
     else:
-        _print(comparison, shipped=data is None and not exam, exam=exam)
+        _print(comparison, shipped=data is None and not exam, exam=exam, own=data is not None)
         say_own(own)
 
 
@@ -134,7 +146,14 @@ def _print_first() -> None:
     )
 
 
-def _print(validation: Validation, shipped: bool, exam: bool = False) -> None:
+def _lines(validation: Validation, reason: str) -> str:
+    """Return the lines of a file whose rows are not expressible for this reason, in words."""
+    lines = [each.row.line for each in validation.predictions if each.reason == reason]
+    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return f" (line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:3]))}{more})"
+
+
+def _print(validation: Validation, shipped: bool, exam: bool = False, own: bool = False) -> None:
     from mlsys.validation import score
     from mlsys.validation.refit import held_out_scores
 
@@ -160,7 +179,8 @@ def _print(validation: Validation, shipped: bool, exam: bool = False) -> None:
         if counts:
             say(f"\n{title}")
             for reason, count in counts.items():
-                say(f"{count:>5}  {reason}")
+                where = _lines(validation, reason) if own and key == "not_expressible" else ""
+                say(f"{count:>5}  {reason}{where}")
     say("\nFurthest off")
     for each in validation.worst(5):
         what = each.row.model or each.row.seq_or_shape

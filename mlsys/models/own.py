@@ -58,7 +58,7 @@ def _of_calibration(file: str, ids: set[str] | None) -> str:
     strange = [setting for setting in settings if setting not in fitted()]
     if strange:
         return f"{file} is used in part: no estimate knows the settings {', '.join(map(repr, strange))[:200]}"
-    return f"estimates of {device} are calibrated by {file}"
+    return f"estimates of {device} are calibrated by {file}, of what it measured: {', '.join(settings)}"
 
 
 def with_own(answer: Any, own: Sequence[str]) -> Any:

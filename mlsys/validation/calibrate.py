@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,8 @@ from mlsys.models.calibrated.own import save_calibration, uncalibrated
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.learning import Learned, learn, sensitivities
-from mlsys.validation.rows import EXTRA, Row, columns_of, read_rows
-from mlsys.validation.sound import check_classes, check_times
+from mlsys.validation.rows import COLUMNS, Row, read_rows, unread_columns
+from mlsys.validation.sound import check_classes, check_times, lines_of
 
 FEWEST = 3
 # Two measurements of the same thing that differ by more contradict each other.
@@ -75,26 +75,27 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
         raise ValueError(f"{where}: wanted at least {FEWEST} measurements, ten are better, got {len(rows)}")
     seen: dict[tuple[str, ...], tuple[int, float]] = {}
     cases: list[Case] = []
-    for line, row in enumerate(rows, start=2):
+    for line, row in lines_of(rows):
         try:
             case = interpret(row)
         except Inexpressible as reason:
             raise ValueError(f"{where}: line {line}: {reason}") from reason
+        top = lines_of(rows)[0][0]
         if cases and case.twin != cases[0].twin:
             same = row.device == rows[0].device
             raise ValueError(
                 f"{where}: line {line}: "
                 + (
-                    f"`software` {row.software!r} runs on {case.twin}, and {rows[0].software!r} of line 2 on "
+                    f"`software` {row.software!r} runs on {case.twin}, and {rows[0].software!r} of line {top} on "
                     f"{cases[0].twin}. "
                     if same
-                    else f"`device` {row.device} is not {rows[0].device} of line 2. "
+                    else f"`device` {row.device} is not {rows[0].device} of line {top}. "
                 )
                 + "One file calibrates one machine: write a file for each"
             )
         if cases and case.row.device_class != rows[0].device_class:
             raise ValueError(
-                f"{where}: line {line}: `device_class` {row.device_class} is not {rows[0].device_class} of line 2"
+                f"{where}: line {line}: `device_class` {row.device_class} is not {rows[0].device_class} of line {top}"
             )
         key = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape, row.metric, row.unit, row.software)
         first, value = seen.setdefault(key, (line, row.value))
@@ -206,11 +207,10 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
     ValueError
         As :func:`calibrate`; and if a column has no name that rows have.
     """
-    known = {entry.name for entry in fields(Row)} | set(EXTRA)
-    unknown = [name for name in columns_of(data) if name not in known]
-    if unknown:
-        names = ", ".join(entry.name for entry in fields(Row))
-        raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {names}")
+    if unknown := unread_columns(data):
+        raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {', '.join(COLUMNS)}")
+    if out.exists() and out.samefile(data):
+        raise ValueError(f"{out} holds the measurements: choose another place for what they teach")
     calibration = calibrate(read_rows(data), str(data))
     save_calibration(
         out, calibration.device, calibration.settings, calibration.rows, calibration.networks, calibration.spread

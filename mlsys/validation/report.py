@@ -314,7 +314,10 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
     answers: list[Case | str] = []
     for row in rows:
         try:
-            answers.append(interpret(row))
+            case = interpret(row)
+            if not 0 < case.seconds < np.inf:
+                raise Inexpressible(f"no time follows from {row.value:g} {row.unit} and this shape")
+            answers.append(case)
         except Inexpressible as reason:
             answers.append(str(reason))
     cases = [answer for answer in answers if isinstance(answer, Case)]

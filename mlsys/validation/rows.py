@@ -5,20 +5,25 @@ import io
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 
 from mlsys.amounts import parsed_number
+from mlsys.errors import did_you_mean
 from mlsys.faults import short
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
+from mlsys.units import UndefinedUnitError, ureg
 
 DATA = Path(__file__).parent / "data"
 # Stands in a record whose cells are too many or too few.
 _RAGGED = "\0cells"
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 # Columns that files of measurements may have beside those of a row.
 EXTRA = ("source_type", "confidence", "licence")
+# What rows count that is no unit of the registry.
+_COUNTED = ("%", "x", "PEs", "CPU ticks", "fps", "FPS", "qps", "QPS")
 REQUIRED = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit")
 
 
@@ -46,6 +51,8 @@ class Row:
         The sweep it belongs to: rows of one sweep are never parted between fit and test.
     note
         What else the source says of it.
+    line
+        Where it stands in its file, for errors; 0 if it was in none.
     """
 
     id: str
@@ -66,6 +73,7 @@ class Row:
     quality: str
     group: str
     note: str
+    line: int = field(default=0, compare=False)
 
     @property
     def measured_by(self) -> str:
@@ -81,6 +89,26 @@ class Row:
         'mlcommons/inference_results'
         """
         return re.sub(r"^(https?://)?github\.com/|@.*|(?<=_results)_v[\d.]+$", "", self.source)
+
+
+COLUMNS = tuple(entry.name for entry in fields(Row) if entry.name != "line")
+
+
+def unread_columns(path: Path) -> list[str]:
+    """Return the columns of a CSV file that measurements do not have.
+
+    Raises
+    ------
+    ValueError
+        If one of them is a column that is missing, misspelt.
+    """
+    heads = columns_of(path)
+    unread = [name for name in heads if name not in (*COLUMNS, *EXTRA)]
+    for name in unread:
+        meant = did_you_mean(name, [column for column in COLUMNS if column not in heads])
+        if meant:
+            raise ValueError(f"{path}: line 1: unknown column {name!r}.{meant}")
+    return unread
 
 
 def columns_of(path: Path) -> list[str]:
@@ -162,8 +190,11 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
     missing = [name for name in REQUIRED if name not in heads]
     if missing:
+        other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
         raise ValueError(
-            f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
+            f"{path}: line 1: the cells stand between {other}: save the file with commas"
+            if other
+            else f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
             f"The first line must name at least {', '.join(REQUIRED)}"
         )
     return heads, records
@@ -177,7 +208,7 @@ def _long_column(text: str, before: int, heads: list[str]) -> str:
 
 
 def _row(number: int, record: dict[str, str]) -> Row:
-    text = {entry.name: (record.get(entry.name) or "").strip() for entry in fields(Row)}
+    text = {name: (record.get(name) or "").strip() for name in COLUMNS}
     try:
         value = parsed_number(text["value"])
     except ValueError:
@@ -190,9 +221,22 @@ def _row(number: int, record: dict[str, str]) -> Row:
     for name in ("device", "workload", "metric", "unit"):
         if not text[name]:
             raise ValueError(f"`{name}` must not be empty")
+    if not _is_unit(text["unit"]):
+        raise ValueError(f"`unit` must be one of time, rate, bandwidth, energy or power, such as ms, got {text['unit']!r}")
     _batch(text["batch"])
     plain = {name: content for name, content in text.items() if name not in ("value", "n_devices", "id")}
-    return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, **plain)
+    return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, line=number, **plain)
+
+
+@lru_cache(maxsize=256)
+def _is_unit(text: str) -> bool:
+    """Tell whether a word is a unit of anything that rows may state; what is produced in a second may be anything."""
+    if "/" in text or text in _COUNTED:
+        return True
+    try:
+        return set(ureg.Unit(text).dimensionality) != {"[length]"}
+    except (UndefinedUnitError, ValueError, TypeError, AttributeError, SyntaxError):
+        return False
 
 
 # No machine holds a larger batch.

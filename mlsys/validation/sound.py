@@ -1,13 +1,19 @@
 """Rows of a file that are read as they stand, and cannot be meant so."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Stack
 from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row
+
+if TYPE_CHECKING:
+    from mlsys.validation.report import Prediction
 
 # What published rows call a machine, by the kind of its twin.
 _CLASSES = {
@@ -22,6 +28,11 @@ _CLASSES = {
 FASTER, SLOWER = 10.0, 1000.0
 
 
+def lines_of(rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Return each row with the line of its file; of rows that were in none, as if each took a line under the first."""
+    return [(row.line or number, row) for number, row in enumerate(rows, start=2)]
+
+
 def check_classes(rows: Sequence[Row], where: str) -> None:
     """Refuse rows whose class of machine is none, or is not that of their device.
 
@@ -30,7 +41,7 @@ def check_classes(rows: Sequence[Row], where: str) -> None:
     ValueError
         Naming the file, the line, what was given and what the device is.
     """
-    for line, row in enumerate(rows, start=2):
+    for line, row in lines_of(rows):
         try:
             kind = Hardware[interpret(row).twin].kind
         except Inexpressible:
@@ -61,17 +72,45 @@ def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) ->
         If a row has no work, or its time is far below the bound, or a thousand times what is expected.
     """
     arithmetic, traffic = least_times(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
-    for line, (case, usual) in enumerate(zip(cases, expected, strict=True), start=2):
+    lines = [line for line, _ in lines_of([case.row for case in cases])]
+    for line, case, usual, *bounds in zip(lines, cases, expected, arithmetic, traffic, strict=True):
         told = f"{where}: line {line}: {case.row.value:g} {case.row.unit}"
-        least = 0.0 if case.power else max(float(arithmetic[line - 2]), float(traffic[line - 2]))
         if not (0 < case.seconds < math.inf and 0 < usual < math.inf):
             raise ValueError(f"{told}: there is nothing to do in `seq_or_shape` {case.row.seq_or_shape!r}")
-        if case.seconds < least / FASTER:
-            raise ValueError(
-                f"{told} would take {least / case.seconds:.0f} times less than the least time that "
-                f"{case.row.device} needs for it. Is the unit right, and the size?"
-            )
-        if case.seconds > usual * SLOWER:
-            raise ValueError(
-                f"{told} is {case.seconds / usual:.0f} times what is expected of it. Is the unit right, and the size?"
-            )
+        doubt = _doubt(case, usual, 0.0 if case.power else float(max(bounds)))
+        if doubt:
+            raise ValueError(f"{told} {doubt}")
+
+
+def _doubt(case: Case, expected: float, bound: float) -> str:
+    """Return why no machine of that kind can have measured so, in words; empty where it can."""
+    asked = "Is the unit right, and the size?"
+    if case.seconds < bound / FASTER:
+        return (
+            f"would take {bound / case.seconds:.3g} times less than the least time that {case.row.device} needs "
+            f"for it. {asked}"
+        )
+    if case.seconds > expected * SLOWER:
+        return f"is {case.seconds / expected:.3g} times what is expected of it. {asked} Was the machine free?"
+    return ""
+
+
+def doubts(predictions: Sequence[Prediction], where: str) -> list[str]:
+    """Return which measurements cannot be meant as they stand, each with its line; graded they are all the same.
+
+    Raises
+    ------
+    ValueError
+        If that is so of more than half of the rows that a model expresses: the file is not what it says.
+    """
+    told = []
+    done = [each for each in predictions if each.case is not None]
+    for each in done:
+        assert each.case is not None
+        doubt = _doubt(each.case, each.seconds, each.bound)
+        if doubt:
+            told.append(f"{where}: line {each.row.line}: {each.row.value:g} {each.row.unit} {doubt}")
+    if len(told) > len(done) / 2:
+        more = f" (and {len(told) - 1} more of {len(done)} rows alike)" if len(told) > 1 else ""
+        raise ValueError(told[0] + more)
+    return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,75 @@ def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path, monkeypatch
     assert all("middle half" in row.note and "after 1 warm-up calls" in row.note for row in rows)
     busy = sum(float(row.note.partition("within ")[2].partition("%")[0]) > 25 for row in rows)
     assert (f"{busy} of 10 measurements scatter" in outcome.output) == bool(busy)
+
+
+@pytest.mark.parametrize(("held", "warned"), [(0.3, True), (0.98, False)])
+def test_a_machine_that_works_for_others_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: float, warned: bool
+) -> None:
+    """Two programs that want every core get half of it each, and ten steady numbers that mean nothing."""
+    torch = pytest.importorskip("torch")
+    briefly = {"repeats": 6, "warmup": 1, "shortest": Q_(0.2, "ms")}
+    monkeypatch.setattr("mlsys.bench.ten.measure", lambda calls, **wanted: timing.measure(calls, **wanted | briefly))
+    threads = torch.get_num_threads()
+    monkeypatch.setattr("mlsys.bench.ten.time.process_time", lambda: held * threads * time.perf_counter())
+    out = tmp_path / "mine.csv"
+    outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
+    assert outcome.exit_code == 0, outcome.output
+    assert ("other programs held it" in outcome.output) == warned
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    """Blank lines count, and a cell may take two."""
+    good = stream_rows(0.7)
+    path = written(tmp_path / "mine.csv", [*good[:3], ("NVIDIA T4", *good[3][1:])])
+    head, *rest = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    rest[0] = rest[0].replace("100 MB", '"100 MB\n').replace("store)", 'store)"')
+    path.write_text(head + "\n\n" + "".join(rest), encoding="utf-8")
+    with pytest.raises(ValueError, match="line 8: `device` NVIDIA T4 is not NVIDIA L4 of line 4"):
+        calibrate(read_rows(path), "mine.csv")
+
+
+def test_measurements_are_not_written_over(tmp_path: Path) -> None:
+    data = written(tmp_path / "mine.csv", stream_rows(0.7))
+    before = data.read_bytes()
+    told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(data)])
+    assert told.exit_code == 1 and "holds the measurements" in told.output
+    assert data.read_bytes() == before
+
+
+@pytest.mark.parametrize("value", ["1e300", "1e-300"])
+def test_a_rate_that_leaves_no_time_is_no_row(tmp_path: Path, value: str) -> None:
+    good = stream_rows(0.7)
+    path = written(tmp_path / "mine.csv", [*good[:3], (*good[3][:6], value, *good[3][7:])])
+    outcome = CliRunner().invoke(main, ["validate", "--data", str(path)])
+    assert outcome.exit_code == 0 and "line" in outcome.output and "Traceback" not in outcome.output
+    assert max(map(len, refused(tmp_path, [*good[:3], (*good[3][:6], value, *good[3][7:])]).splitlines())) < 300
+
+
+def test_what_validate_cannot_read_is_told_with_its_line(tmp_path: Path) -> None:
+    good = stream_rows(0.7)
+    apples = written(tmp_path / "a.csv", [*good[:3], (*good[3][:7], "apples", good[3][8])])
+    milli = written(tmp_path / "b.csv", [*good[:3], (*good[3][:7], "MB/s", good[3][8])])
+    bytes_ = written(tmp_path / "c.csv", [*good[:3], (*good[3][:7], "GB", good[3][8])])
+    every = written(tmp_path / "d.csv", [(*row[:7], "TB/s", row[8]) for row in good])
+    misspelt = written(tmp_path / "e.csv", good, (*HEADS[:8], "softwear"))
+    more = written(tmp_path / "f.csv", [(*row, "red") for row in good], (*HEADS, "colour"))
+    text = (tmp_path / "b.csv").read_text(encoding="utf-8")
+    semicolons = tmp_path / "g.csv"
+    semicolons.write_text(text.replace(",", ";"), encoding="utf-8")
+    wanted = {
+        apples: (1, "line 5: `unit` must be one of"),
+        milli: (0, "line 5: 209.902 MB/s is"),
+        bytes_: (0, "is not a bandwidth: write GB/s, TB/s or MB/s (line 5)"),
+        every: (1, "line 2: 209.414 TB/s would take"),
+        misspelt: (1, "unknown column 'softwear'. Did you mean 'software'?"),
+        more: (0, "line 1: columns that are not read: colour"),
+        semicolons: (1, "line 1: the cells stand between semicolons"),
+    }
+    for path, (code, words) in wanted.items():
+        outcome = CliRunner().invoke(main, ["validate", "--data", str(path)])
+        assert (outcome.exit_code, words in outcome.output) == (code, True), outcome.output
 
 
 def test_names_of_two_makers_are_not_mixed_up() -> None:

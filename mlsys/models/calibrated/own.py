@@ -19,6 +19,8 @@ from mlsys.models.calibrated.model import Parameters
 CALIBRATION = "MLSYS_CALIBRATION"
 _MAY_BE_ZERO = ("launch", "ramp", "hop")
 _MOST_BYTES = 1_000_000
+# Of a calibration that says anything: e to the fifth is a hundred and fifty times either way.
+_MOST_SPREAD = 5.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
                 f"{name}: {head}`{key}` must be a finite number above zero, got {value!r}. "
                 "Write the file anew with `mlsys calibrate mine.csv`"
             )
+        if key == "spread" and value > _MOST_SPREAD:
+            raise ValueError(f"{name}: `spread` is the logarithm of a factor, at most {_MOST_SPREAD:g}, got {value!r}")
 
 
 def calibrated(setting: str, device: str) -> Parameters | None:

@@ -120,7 +120,7 @@ def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
         return row.value * _SECONDS[row.unit], False
     if row.unit in _RATES:
         return per_unit / row.value, True
-    raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work")
+    raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work, such as ms or samples/s")
 
 
 @remembered

@@ -33,7 +33,7 @@ def message(size: float, peers: float, count: float = 1, pattern: int = ALL_REDU
 def _rate(row: Row) -> float:
     scale = {"GB/s": 1e9, "TB/s": 1e12, "MB/s": 1e6}.get(row.unit)
     if scale is None:
-        raise Inexpressible(f"{row.metric} in {row.unit} is not a bandwidth")
+        raise Inexpressible(f"{row.metric} in {row.unit} is not a bandwidth: write GB/s, TB/s or MB/s")
     return row.value * scale
 
 
@@ -53,6 +53,8 @@ def stream(row: Row) -> Case:
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
+    if re.search(r"(^|[\s=])-\s?[\d.]+ (GB|MB)", row.seq_or_shape):
+        raise Inexpressible(f"arrays below nothing: {row.seq_or_shape}")
     size = re.search(r"([\d.]+) (GB|MB)", row.seq_or_shape)
     if size:
         moved = float(size.group(1)) * (1e9 if size.group(2) == "GB" else 1e6)
