@@ -222,7 +222,9 @@ def _row(number: int, record: dict[str, str]) -> Row:
         if not text[name]:
             raise ValueError(f"`{name}` must not be empty")
     if not _is_unit(text["unit"]):
-        raise ValueError(f"`unit` must be one of time, rate, bandwidth, energy or power, such as ms, got {text['unit']!r}")
+        raise ValueError(
+            f"`unit` must be one of time, rate, bandwidth, energy or power, such as ms, got {text['unit']!r}"
+        )
     _batch(text["batch"])
     plain = {name: content for name, content in text.items() if name not in ("value", "n_devices", "id")}
     return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, line=number, **plain)

@@ -87,7 +87,7 @@ def network_rows(factor: dict[str, float], spoilt: str = "") -> list[tuple[str, 
     for name in names:
         empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
         row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, model=name, batch="1", value=1.0,
-                  unit="ms", software="ncnn benchncnn")  # fmt: skip
+                  line=0, unit="ms", software="ncnn benchncnn")  # fmt: skip
         (told,) = validate([row]).predictions
         value = told.value * factor.get(name, factor[""]) * (10 if name == spoilt else 1)
         rows.append((*words, f"{value:.6g}", "ms", "ncnn benchncnn", name, "1"))
