@@ -46,3 +46,13 @@ def test_names_of_the_measurements_are_known(spelling: str, name: str) -> None:
     entry = zoo.resolve(spelling)
     assert entry is not None
     assert entry.name == name
+
+
+def test_what_reads_plates_is_as_large_as_its_authors_say() -> None:
+    """The README of sirius-ai/LPRNet_Pytorch: 1.7 MB of FP32; its work by hand, of each convolution at its size."""
+    network = zoo.network("lprnet", batch=1)
+    assert 4 * network.parameters.m_as("param") / 2**20 == pytest.approx(1.7, abs=0.05)
+    first, second, third = 22 * 92 * 27 * 64, 20 * 90 * (64 * 32 + 2 * 3 * 32 * 32 + 32 * 128), 18 * 44
+    third *= 64 * 64 + 2 * 2 * 3 * 64 * 64 + 2 * 64 * 256 + 256 * 64
+    last = 16 * 18 * 64 * 4 * 256 + 4 * 18 * (256 * 13 * 68 + (64 + 128 + 256 + 68) * 68)
+    assert network.flops.m_as("FLOP") / 2 == pytest.approx(first + second + third + last, rel=1e-9)

@@ -12,6 +12,7 @@ from mlsys.workloads.zoo import (
     encoders,
     mobile,
     other,
+    plates,
     recurrent,
     residual,
     searched,
@@ -199,6 +200,8 @@ for _name, _title, _side, _source in (
 _picture("sd_decoder", "Decoder of Stable Diffusion's latents at 1024", "huggingface/diffusers, autoencoder_kl.py",
          diffusion.latent_decoder, shape=(4, 128, 128), family="diffusion", normalised=False)  # fmt: skip
 
+_picture("lprnet", "LPRNet at 24 × 94", "Zherzdev & Gruzdev 2018, arXiv:1806.10447; sirius-ai/LPRNet_Pytorch",
+         plates.lprnet, "LPRNet", shape=(3, 24, 94))  # fmt: skip
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,
          note="shape inferred from three published sums")  # fmt: skip
