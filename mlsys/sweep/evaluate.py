@@ -135,12 +135,12 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
 def _parameters(target: TimedDevice, timing: TimingModel, network: str) -> Array:
     """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
     assert target.setting is not None
-    return _of_network(target.setting, target.device, network, timing.parameters)
+    return _of_network(target.setting, target.device, network, target.precision, timing.parameters)
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_network(setting: str, device: str, network: str, _own: Parameters) -> Array:
-    return parameters_of(setting, device, network)[0].vectorised()
+def _of_network(setting: str, device: str, network: str, precision: str, _own: Parameters) -> Array:
+    return parameters_of(setting, device, network, precision=precision)[0].vectorised()
 
 
 @functools.lru_cache(maxsize=4096)

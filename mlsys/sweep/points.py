@@ -195,7 +195,7 @@ def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
     try:
         device.peak(precision)  # which says best what the device has instead
         whose = setting_of(device, setting)
-        parameters, calibration = parameters_of(whose, device.id)
+        parameters, calibration = parameters_of(whose, device.id, precision=precision)
         timing = timing_of(device, precision, parameters)
         timing = replace(timing, engine=timing.engine.changed(link=0.0))  # one device alone sends nothing to another
     except (UnknownNameError, ValueError) as error:

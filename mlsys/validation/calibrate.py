@@ -48,8 +48,9 @@ class Calibration:
         How many measurements.
     settings
         The parameters of each kind of software that was measured, for this machine.
-    networks
-        How many times as long each network that was measured takes as these parameters say.
+    networks, formats
+        How many times as long each network that was measured takes as these parameters say, and networks in each
+        number format.
     spread
         How far a further measurement is expected to be off, in logarithm of time.
     before, after
@@ -62,6 +63,7 @@ class Calibration:
     rows: int
     settings: dict[str, Parameters]
     networks: dict[str, float]
+    formats: dict[str, float]
     spread: float
     before: float
     after: float
@@ -147,12 +149,15 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     settings = {name: _machine(learned, name, usual[name]) for name in names}
     measured = np.array([case.seconds for case in cases])
     errors = [float(np.median(np.abs(times / measured - 1))) for times in (before, after)]
-    factors = {name: math.exp(value) for name, value in learned.networks.items()}
+    factors, formats = (
+        {name: math.exp(value) for name, value in known.items()} for known in (learned.networks, learned.formats)
+    )
     return Calibration(
         cases[0].twin,
         len(cases),
         settings,
         factors,
+        formats,
         learned.spread,
         errors[0],
         errors[1],
@@ -213,6 +218,12 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
         raise ValueError(f"{out} holds the measurements: choose another place for what they teach")
     calibration = calibrate(read_rows(data), str(data))
     save_calibration(
-        out, calibration.device, calibration.settings, calibration.rows, calibration.networks, calibration.spread
+        out,
+        calibration.device,
+        calibration.settings,
+        calibration.rows,
+        calibration.networks,
+        calibration.formats,
+        calibration.spread,
     )
     return calibration

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Stack, calibrated_times, kernel_times
+from mlsys.models.calibrated import Parameters, Stack, calibrated_times, kernel_times
 from mlsys.models.calibrated.effects import curves_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
@@ -54,9 +54,8 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
 def tuned(cases: Sequence[Case]) -> Array:
     """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
     factors = curved(cases).tolist()
-    return np.array(
-        [
-            scaled(parameters_of(case.setting, case.twin, case.network, case.version)[0], factor).vectorised()
-            for case, factor in zip(cases, factors, strict=True)
-        ]
-    )
+    return np.array([scaled(_known(case), factor).vectorised() for case, factor in zip(cases, factors, strict=True)])
+
+
+def _known(case: Case) -> Parameters:
+    return parameters_of(case.setting, case.twin, case.network, case.version, case.engine.computes_in)[0]

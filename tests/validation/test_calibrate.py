@@ -77,20 +77,22 @@ def test_the_file_is_used_where_it_is_named_and_only_for_its_machine(
     assert parameters_of(setting, "T4")[1] == setting
 
 
-def network_rows(factor: dict[str, float], spoilt: str = "") -> list[tuple[str, ...]]:
+def network_rows(
+    factor: dict[str, float], spoilt: str = "", precision: str = "fp32", software: str = "ncnn benchncnn"
+) -> list[tuple[str, ...]]:
     """Return ten networks on a Raspberry Pi 5 that take so many times what is estimated, one of them ten times that."""
     names = ("ResNet-18", "ResNet-50", "VGG-16", "GoogLeNet", "SqueezeNet 1.1", "MobileNet-v2", "MnasNet 1.0",
              "MobileNet v3 large", "EfficientNet-B0", "AlexNet")  # fmt: skip
-    words = ("Raspberry Pi 5", "edge SoC", "CNN inference on CPU 4 threads", "fp32", "224x224 image", "latency")
+    words = ("Raspberry Pi 5", "edge SoC", "CNN inference on CPU 4 threads", precision, "224x224 image", "latency")
     heads = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric")
     rows = []
     for name in names:
         empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
         row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, model=name, batch="1", value=1.0,
-                  line=0, unit="ms", software="ncnn benchncnn")  # fmt: skip
+                  line=0, unit="ms", software=software)  # fmt: skip
         (told,) = validate([row]).predictions
         value = told.value * factor.get(name, factor[""]) * (10 if name == spoilt else 1)
-        rows.append((*words, f"{value:.6g}", "ms", "ncnn benchncnn", name, "1"))
+        rows.append((*words, f"{value:.6g}", "ms", software, name, "1"))
     return rows
 
 
@@ -122,6 +124,29 @@ def test_a_network_that_is_slow_here_keeps_its_own_factor(tmp_path: Path, monkey
         "a file in use is no part of what a new one starts from"
     )
     assert "calibrated by measurements of this machine" in range_of(setting, twin, "resnet50").why
+
+
+def test_a_number_format_that_is_slow_here_keeps_its_own_factor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes take 1.6 times what is estimated of every other network, FP32 what is estimated of the rest."""
+    runtime = "TFLite CPU 2.8"  # whose bytes and FP32 are one kind of software
+    rows = network_rows({"": 1.0}, software=runtime)[::2]
+    rows += network_rows({"": 1.6}, precision="int8", software=runtime)[1::2]
+    data, out = written(tmp_path / "mine.csv", rows, NETWORK_HEADS), tmp_path / "own.yaml"
+    calibration = calibrate(read_rows(data))
+    calibrate_file(data, out)
+    assert calibration.formats["int8"] > 1.15 * calibration.formats["fp32"]
+    (setting,), twin = calibration.settings, Hardware["RaspberryPi5"]
+    answers = {}
+    for name in ("fp32", "int8"):
+        before = analyse(twin, network("resnet34", precision=name), setting=setting, precision=name).estimate
+        monkeypatch.setenv(CALIBRATION, str(out))
+        after = analyse(twin, network("resnet34", precision=name), setting=setting, precision=name).estimate
+        monkeypatch.delenv(CALIBRATION)
+        answers[name] = float((after / before).m_as(""))
+    assert answers["int8"] / answers["fp32"] == pytest.approx(1.6, rel=0.15), "of a network that no row names"
+    assert answers["fp32"] == pytest.approx(1.0, rel=0.15)
 
 
 def test_what_the_rows_leave_open_is_said(tmp_path: Path) -> None:

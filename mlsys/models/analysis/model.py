@@ -108,7 +108,7 @@ def analyse(
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting)
-    parameters, calibration = parameters_of(whose, device.id, network.name)
+    parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen)
     result = roofline(device, recounted)
     work = kernels_of(recounted, None)
     with comparing():

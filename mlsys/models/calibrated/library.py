@@ -11,7 +11,14 @@ from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.model import Parameters
-from mlsys.models.calibrated.own import CALIBRATION, calibrated, calibrated_device, calibrated_network, decimal
+from mlsys.models.calibrated.own import (
+    CALIBRATION,
+    calibrated,
+    calibrated_device,
+    calibrated_format,
+    calibrated_network,
+    decimal,
+)
 
 __all__ = [
     "CALIBRATION",
@@ -45,11 +52,13 @@ def fitted() -> FrozenDict[str, Parameters]:
     return FrozenDict({setting: Parameters(**values) for setting, values in read.items()})
 
 
-def parameters_of(setting: str, device: str = "", network: str = "", version: str = "") -> tuple[Parameters, str]:
+def parameters_of(
+    setting: str, device: str = "", network: str = "", version: str = "", precision: str = ""
+) -> tuple[Parameters, str]:
     """Return the parameters of a setting, and whose they are.
 
     Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
-    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own. What measurements of the
+    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own, in ``precision``. What measurements of the
     machine, of its family, of the ``network`` in other settings and of the ``version`` of the software
     say, is counted in as :func:`mlsys.models.calibrated.effects.effect_of` has it.
 
@@ -64,7 +73,9 @@ def parameters_of(setting: str, device: str = "", network: str = "", version: st
     plain, whose = plain_of(setting, device)
     own = bool(device) and calibrated(setting, device) is not None
     effect = effect_of(setting, device, network, machine=not own, version=version)
-    factor = effect.factor * (calibrated_network(device, network) if own else 1.0)
+    factor = effect.factor
+    if own:
+        factor *= calibrated_network(device, network) * calibrated_format(device, precision)
     return scaled(plain, factor, effect.starting), whose
 
 

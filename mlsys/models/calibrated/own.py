@@ -25,11 +25,12 @@ _MOST_SPREAD = 5.0
 
 @dataclass(frozen=True)
 class _Own:
-    """What the file says: whose it is, its parameters by setting, its networks' factors of time, what it is off by."""
+    """What the file says: whose it is, parameters by setting, factors of networks and formats, what it is off by."""
 
     device: str = ""
     settings: FrozenDict[str, Parameters] = field(default_factory=lambda: FrozenDict({}))
     networks: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
+    formats: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
     spread: float | None = None
 
 
@@ -53,16 +54,17 @@ def _calibration(name: str, _written: float) -> _Own:
     try:
         read = yaml_of(read_text(name, _MOST_BYTES))
         device, settings, networks = str(read["device"]), read["settings"], read.get("networks") or {}
+        formats = read.get("formats") or {}
         parameters = {setting: Parameters(**values) for setting, values in settings.items()}
         numbers = {setting: dict(values) for setting, values in settings.items()}
-        numbers |= {"networks": dict(networks), "": {"spread": read.get("spread", 1.0)}}
+        numbers |= {"networks": dict(networks), "formats": dict(formats), "": {"spread": read.get("spread", 1.0)}}
     except UnreadableError:
         raise
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
     for part, values in numbers.items():
         _check(name, part, values)
-    return _Own(device, FrozenDict(parameters), FrozenDict(networks), read.get("spread"))
+    return _Own(device, FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), read.get("spread"))
 
 
 def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
@@ -90,6 +92,12 @@ def calibrated_network(device: str, network: str) -> float:
     if own.device != device or not own.networks or not network:
         return 1.0
     return own.networks.get(levels_of("", "", network)["network"], 1.0)
+
+
+def calibrated_format(device: str, precision: str) -> float:
+    """Return how many times as long as its parameters say a calibrated machine takes in a number format; else 1."""
+    own = _calibration(*chosen_calibration())
+    return own.formats.get(precision, 1.0) if own.device == device else 1.0
 
 
 def calibrated_spread(device: str) -> float | None:
@@ -121,6 +129,7 @@ def save_calibration(
     settings: Mapping[str, Parameters],
     rows: int,
     networks: Mapping[str, float],
+    formats: Mapping[str, float],
     spread: float,
 ) -> None:
     """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind.
@@ -137,6 +146,8 @@ def save_calibration(
         How many measurements they rest on.
     networks
         How many times as long each network takes as the parameters say.
+    formats
+        How many times as long it takes in each number format.
     spread
         How far a further measurement is expected to be off, in logarithm of time.
     """
@@ -149,6 +160,9 @@ def save_calibration(
         lines.append("networks:  # times as long as the parameters say")
         names = {levels_of("", "", name)["network"]: factor for name, factor in networks.items()}
         lines += [f"  {_quoted(name)}: {factor:.4g}" for name, factor in sorted(names.items())]
+    if formats:
+        lines.append("formats:  # the same, of networks in each number format")
+        lines += [f"  {name}: {factor:.4g}" for name, factor in sorted(formats.items())]
     write_text(path, "\n".join(lines) + "\n")
 
 

@@ -41,9 +41,9 @@ REACHED, ROWS_READ = 32e6, 512.0
 # is read again for each block of columns and is larger than so many bytes: 0.53 to 0.73 of the rate of other large
 # products on an M40 and both TITAN X, of 28 to 95 MB; none is slower of up to 8 MB, nor on a P100 or GTX 1080 Ti later.
 FAR_TRANSPOSED, TRANSPOSED_BEYOND = 1.65, 16e6
-# Byte after which a die of CDNA 2 comes back to the first of its 32 channels of memory, 4 KiB each (recalled; AMD's
-# documentation of ROCm Compute Profiler has 32 channels of L2, 256 byte each and hashed): rows that lie a multiple of
-# them apart begin in one channel, and an MI210 falls from 30 TFLOP/s to between 9 and 18.
+# Byte after which a die of CDNA 2 comes back to the first of its 32 channels (ROCm Compute Profiler, "L2 cache (TCC)"),
+# were each given a page of 4 KiB, as the rows have it: where rows lie a multiple of that apart an MI210 falls from 30
+# TFLOP/s to between 9 and 18.
 CHANNELS_SPAN, ONE_CHANNEL = 32 * 4096, 2.5
 # Rows of the tile that is ``NARROWEST_TILE`` columns wide, and the part of the units that its blocks leave idle at most
 # before cuBLAS 8 splits the sum of a narrow product: 20 blocks on the 56 units of a P100 are split, 24 are not.
