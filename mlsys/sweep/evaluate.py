@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
 from mlsys.models.analysis.changes import TimingModel
+from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.teams import on_all_cores
 from mlsys.sweep.collector import no_collection
 from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
@@ -90,7 +92,7 @@ def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[SweepRow]:
 
 
 def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepRow]:
-    stack = Stack.of([(timing.engine, network.work, True) for network, _, timing in able])
+    stack = Stack.of([(_engine(point, timing), network.work, True) for network, point, timing in able])
     kernels, case = stack.kernels, stack.case
     peaks, bandwidths = (np.array([getattr(timing, name) for *_, timing in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
@@ -130,6 +132,11 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
             )
         )
     return rows
+
+
+def _engine(point: Point, timing: TimingModel) -> Snapshot:
+    """Return the engine that ``analyse`` uses: on a processor, threads share out the batch."""
+    return on_all_cores(timing.engine, point.target.setting or "", point.case.batch)
 
 
 def _parameters(target: TimedDevice, timing: TimingModel, network: str) -> Array:

@@ -10,8 +10,8 @@ from statistics import median
 import pytest
 
 from mlsys.hardware import Hardware, view
-from mlsys.models.analysis.model import setting_of
-from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, calibrated_times
+from mlsys.models.analysis.model import analyse, setting_of
+from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times
 from mlsys.models.calibrated.effects import levels_of
 from mlsys.models.calibrated.library import fitted, machines
 from mlsys.validation import shipped_rows
@@ -19,8 +19,9 @@ from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.energy import AT_WORK
 from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.reading import engine_for
-from mlsys.validation.cases.threads import beside_gpu, on_threads
+from mlsys.validation.cases.threads import beside_gpu, on_threads, threads_of
 from mlsys.validation.power import measured_powers
+from mlsys.workloads import zoo
 
 
 def test_a_case_on_some_cores_travels_to_another_process() -> None:
@@ -297,3 +298,52 @@ def test_tensorflow_lite_takes_one_thread_where_no_program_asks_for_more() -> No
     core = 5.4e9 * 2 * 2 * 8  # two fused multiply-adds of eight lanes each cycle, at the turbo clock of Intel's page
     assert 0.8 < max(case.work.flops / case.seconds for case in cases) / core <= 1
     assert all(case.engine.matmul == pytest.approx(core) for case in cases)
+
+
+def test_threads_that_share_a_picture_gain_what_published_runs_gain() -> None:
+    """VGG-16 under ncnn with 1 and with 64 threads on three chips: between the least and the most that was measured."""
+    times: dict[str, dict[int, float]] = {}
+    for row in shipped_rows():
+        if "ncnn" in row.software and row.model == "VGG-16" and row.precision != "int8" and row.device_class == "CPU":
+            times.setdefault(row.device, {})[threads_of(row)] = row.value
+    gains = [each[1] / each[64] for each in times.values() if {1, 64} <= set(each)]
+    assert len(gains) >= 3
+    twin = Hardware["Cobalt100"]
+    engine = engine_for(twin, "fp32")
+    one, many = on_threads(engine, twin, 1), on_threads(engine, twin, 64)
+    gain = (many.matmul / many.waiting) / (one.matmul / one.waiting)
+    assert min(gains) < gain < 1.2 * max(gains)
+    # A picture each: nobody waits.
+    assert on_threads(engine, twin, 64, samples=64).waiting == 1
+
+
+def test_what_threads_wait_for_is_no_part_of_a_bound() -> None:
+    rows = [row for row in shipped_rows() if "ncnn" in row.software and "CPU 64 threads" in row.workload]
+    for row in rows[:3]:
+        case = interpret(row)
+        alone = replace(case.engine, waiting=1.0, joining=1.0)
+        stacks = [Stack.of([(engine, case.work, case.stays)]) for engine in (case.engine, alone)]
+        assert case.engine.waiting > 5
+        for with_threads, without in zip(bound(stacks[0]), bound(stacks[1]), strict=True):
+            assert with_threads == without
+
+
+def test_threads_are_read_where_a_note_states_them() -> None:
+    rows = [row for row in shipped_rows() if "XNNPACK" in row.software and "Pixel 2" in row.device]
+    assert {threads_of(row) for row in rows} == {0, 1}  # "1 thread", and "big cores"
+    for row in rows:
+        assert (" 1 thread " in interpret(row).setting) == (threads_of(row) == 1)
+
+
+def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
+    """MLPerf's ResNet-50 on one machine: side by side its pictures take a part of what they take one by one."""
+    rows = [row for row in shipped_rows() if row.device == "Intel Core i9-13900K" and row.model.startswith("ResNet-50")]
+    single = min(row.value * 1e-3 for row in rows if row.metric.startswith("latency") and "onnx" in row.software)
+    many = min(1 / row.value for row in rows if row.unit == "samples/s" and "onnx" in row.software)
+    twin = Hardware["Core_i9_13900K"]
+    one, batch = (
+        analyse(twin, zoo.network("resnet50", batch=size, precision="fp32"), samples=size) for size in (1, 32)
+    )
+    told = (batch.estimate / 32 / one.estimate).m_as("")
+    assert many / single < 0.7
+    assert told < 0.7

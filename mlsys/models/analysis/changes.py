@@ -11,6 +11,7 @@ from mlsys.hardware.view import MachineView
 from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.model import A_LITTLE, KernelTimes, Parameters, Stack, kernel_times
+from mlsys.models.calibrated.teams import on_all_cores
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.units import ureg
 
@@ -73,6 +74,10 @@ class TimingModel:
     def settled(self) -> TimingModel:
         """Return the model with the plain numbers of its machine, as they are now: it travels to other processes."""
         return replace(self, engine=self.engine.settled(), machine=None)
+
+    def on_all_cores(self, setting: str, samples: float) -> TimingModel:
+        """Return the model of a processor whose threads share out some samples, as a setting's programs do."""
+        return replace(self, engine=on_all_cores(self.engine, setting, samples))
 
     def decisive(self, work: Work) -> tuple[str, ...]:
         """Return the rates of the engine that the time of the whole comes from: those that move it at once."""

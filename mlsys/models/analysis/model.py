@@ -61,7 +61,7 @@ def analyse(
         :func:`mlsys.models.calibrated.library.fitted`; by default a compiled network.
     samples
         Images, sequences or rows that one pass of the network answers: its batch. Only the
-        rate of the answer divides by it.
+        rate of the answer divides by it, and on a processor threads share it out.
     stays
         Whether data that fit stay in the last cache between kernels, as the parameters were
         fitted. False sends all of it to the main memory, as the roofline does. Either way the
@@ -113,12 +113,12 @@ def analyse(
     work = kernels_of(recounted, None)
     with comparing():
         with recording() as read:
-            timing = timing_of(device, chosen, parameters, stays)
+            timing = timing_of(device, chosen, parameters, stays).on_all_cores(whose, samples)
             estimate = timing.seconds(work)
         origin = _origin(network, timing, work, read)
         operators, groups = _divided(recounted, result, timing, work, origin)
         half = _narrower(device, chosen)
-        narrower = (half, timing_of(device, half, parameters, stays)) if half else None
+        narrower = (half, timing_of(device, half, parameters, stays).on_all_cores(whose, samples)) if half else None
         changes = changes_tried(work, timing, groups, _gathered(groups), narrower)
     analysis = Analysis(
         device=device.name,

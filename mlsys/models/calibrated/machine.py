@@ -87,6 +87,9 @@ class Snapshot:
         Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
         the vector rate, infinite where no vector rate is on record. Of the design: a what-if on a rate makes no other
         kind of unit.
+    waiting, joining
+        Times as long as threads that share a layer take, since they wait for each other, and as each launch does, since
+        it starts and joins them; 1 for others. See :mod:`mlsys.models.calibrated.teams`.
     controller
         Instructions a cycle that each of the few slow cores of a microcontroller issues, which multiply by themselves;
         0 for other machines. Of the design, too.
@@ -111,6 +114,8 @@ class Snapshot:
     each_cycle: float = 0.0
     over_vector: float = 1.0
     controller: float = 0.0
+    waiting: float = 1.0
+    joining: float = 1.0
     assumed: tuple[str, ...] = ()
 
     def __getattribute__(self, name: str) -> Any:

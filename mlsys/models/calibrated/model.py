@@ -17,6 +17,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 - bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop`` round a ring, in one of two protocols,
   or one shot where a program has its own;
+- threads of a processor that share a layer wait for each other, and each launch starts and joins them
+  (:mod:`mlsys.models.calibrated.teams`);
 - the longest of these, plus ``launch``, is the kernel's time; kernels follow one another; of a call that is timed
   alone the second half of ``launch`` passes beside the kernel.
 
@@ -147,7 +149,7 @@ class Stack:
 
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
-        "node", "bits", "each_cycle", "over_vector", "controller",
+        "node", "bits", "each_cycle", "over_vector", "controller", "waiting", "joining",
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
@@ -220,6 +222,7 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
+    needed |= {"waiting", "joining"}
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
     needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
@@ -354,13 +357,16 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     here = kernels["kind"] == ATTENTION
     if here.any():
         working[here] = attention_seconds(kernels, engines, own, here)
+    working *= engines["waiting"]
     working += issuing_seconds(kernels, engines, own)
     here = kernels["kind"] == COLLECTIVE
     if here.any():
         working[here] = message_seconds(kernels, engines, own, here)
         moving[here] = 0.0
     alone = np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["peers"])
-    starting = own["launch"] * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
+    starting = (
+        engines["joining"] * own["launch"] * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
+    )
     launch = np.where(alone == QUEUED, np.minimum(starting, START), starting)
     launch = np.where(alone == OVERLAPPED, LEFT_OF_A_START * launch, launch)
     called = alone == CALLED

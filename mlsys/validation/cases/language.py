@@ -86,8 +86,9 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
-    if threads_of(row):
-        engine = on_threads(engine, twin, threads_of(row), serial=0.0)
+    threads = threads_of(row)
+    if threads:  # the memory holds them all up, none waits for another
+        engine = on_threads(engine, twin, threads, samples=threads)
     return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, summing(row, twin, linked(row, twin, engine))
 
 

@@ -30,11 +30,9 @@ from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software, saves_multiplications
 from mlsys.validation.cases.threads import (
     NCNN_CLOCK,
-    SERIAL,
     beside_gpu,
     clocked,
     integer_winograd,
-    joining,
     on_threads,
     rented,
     threads_of,
@@ -135,7 +133,6 @@ def picture_work(fmt: Format, batch: int) -> Work:
 
 def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
-    threads = threads_of(row)
     on_cpu = "CPU" in row.workload or bool(re.search(r"CPU(?!_AND)|XNNPACK|TFLite v\d|Neon|TVM", row.software))
     twin, share = twin_of(row.device, cpu=on_cpu)
     if "ANE)" in row.device and twin.kind != "NPU":
@@ -149,11 +146,13 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
         engine = widened(engine, twin)
     if share < 1:
         engine = engine.share(share, share)
+    kind = "CPU" if on_cpu else twin.kind
+    threads = threads_of(row, engine.units) if kind == "CPU" else 0
     if threads:
-        engine = on_threads(engine, twin, threads, SERIAL if "ncnn" in row.software else 0.0)
+        engine = on_threads(engine, twin, threads, _batch(row, kind))
     if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
-    return twin.id, "CPU" if on_cpu else twin.kind, engine
+    return twin.id, kind, engine
 
 
 def _batch(row: Row, kind: str) -> int:
@@ -232,7 +231,6 @@ def inference(row: Row) -> Case:
         work = _on_chip(work)
     if twin == "EdgeTPU":
         work = _streamed(work)
-    work = joined(work, joining(work, threads_of(row)))
     aside = _left_to_processor(row, work)
     return Case(row, "network inference", setting, twin, engine, work, seconds, inverse, at_least=aside)
 

@@ -4,16 +4,15 @@ import re
 from dataclasses import replace
 
 from mlsys.hardware import Device, view
-from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
+from mlsys.models.calibrated.teams import sharing_layers
 from mlsys.provenance import as_recorded, comparing
+from mlsys.validation.cases.software import network_software
 from mlsys.validation.rows import Row
 
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.
 ONE_CORE = 12.8e9
-# Threads that share a layer wait for each other: of t threads, t / (1 + SERIAL (t - 1)) are at work on average, and
-# starting and joining them costs a launch more for so many threads.
-SERIAL, THREADS_A_LAUNCH = 0.08, 16.0
 
 # What ncnn's runs on a GPU have no kernels for there, they do on the processor, with the threads that the command of
 # the run names: one, save on these (Tencent/ncnn, benchmark/README.md@a4d2ea1, num_threads above gpu_device = 0).
@@ -27,10 +26,28 @@ ALONE = r"TFLite CPU \(main branch"
 FAST_CORE = {"Core_i9_13900K": 5.4e9 * 32 / 2.483e12}
 
 
-def threads_of(row: Row) -> int:
-    """Return how many threads of a processor a row states, or its program takes unasked; 0 if neither says."""
-    stated = re.search(r"CPU (\d+) thread", row.workload)
-    return int(stated.group(1)) if stated else int(bool(re.search(ALONE, row.software)))
+# Programs whose pool has a thread for each core where nobody asks for fewer, and that share out the layers of one
+# sample: documentation of ONNX Runtime (intra-op threads: the physical cores), of PyTorch (torch.get_num_threads) and
+# of OpenVINO (a stream of all cores where latency is wanted). TensorFlow Lite takes one, or what its caller says.
+ON_ALL_CORES = ("processor runtime", "eager", "torch.compile")
+
+
+def threads_of(row: Row, cores: float = 0.0) -> int:
+    """Return how many threads of a processor a row states, or its program takes unasked; 0 if neither says.
+
+    Parameters
+    ----------
+    row
+        Whose workload states them, or whose note.
+    cores
+        What a program has that takes them all; 0 where that does not matter.
+    """
+    stated = re.search(r"CPU (\d+) thread", row.workload) or re.search(r"\b(\d+) threads?\b", row.note)
+    if stated:
+        return int(stated.group(1))
+    if network_software(row.software) in ON_ALL_CORES:
+        return max(1, round(cores)) if cores else 0
+    return int(bool(re.search(ALONE, row.software)))
 
 
 def beside_gpu(row: Row) -> Row:
@@ -164,7 +181,7 @@ def clock_ratio(twin: Device, used: float) -> float:
     return alone - (alone - 1.0) * (used - 1) / max(cores - 1, 1.0)
 
 
-def on_threads(engine: Snapshot, twin: Device, threads: int, serial: float = SERIAL) -> Snapshot:
+def on_threads(engine: Snapshot, twin: Device, threads: int, samples: int = 1) -> Snapshot:
     """Return the part of a processor that some threads keep at work, at the clock that it then has.
 
     Parameters
@@ -175,8 +192,8 @@ def on_threads(engine: Snapshot, twin: Device, threads: int, serial: float = SER
         Whose clocks count.
     threads
         At least 1; those beyond one for each core are idle.
-    serial
-        Part of a thread's time that the others wait for: ncnn's, or 0 where none was measured.
+    samples
+        That are worked on side by side; each has its part of the threads, which wait for each other.
     """
     used = min(float(threads), engine.units)
     part = used / engine.units
@@ -184,7 +201,7 @@ def on_threads(engine: Snapshot, twin: Device, threads: int, serial: float = SER
     # Half of the cores already draw all that the memory gives, and one draws a good deal, whatever it could give.
     with comparing():
         alone = ONE_CORE / engine.bandwidth
-    some = engine.share(part / (1 + serial * (used - 1)), min(1.0, max(2 * part, alone)))
+    some = sharing_layers(engine, used, samples, threads).share(part, min(1.0, max(2 * part, alone)))
     if 2 * part < alone < 1:
         some = some.changed(bandwidth=ONE_CORE)
     if not view(twin).has("boost"):
@@ -195,10 +212,3 @@ def on_threads(engine: Snapshot, twin: Device, threads: int, serial: float = SER
         cache_bandwidth=lambda: some.cache_bandwidth * clock_ratio(twin, used),
         clock=lambda: some.clock * clock_ratio(twin, used),
     )
-
-
-def joining(work: Work, threads: int) -> Work:
-    """Return what starting and joining the threads of each kernel costs, as launches; nothing for one thread."""
-    if threads < 2:
-        return Work.of([])
-    return Work.of([Kernel(VECTOR, 0.0, 0.0, count=work.launches * threads / THREADS_A_LAUNCH)])

@@ -1,0 +1,62 @@
+"""Threads of a processor that share the layers of a network: how long they wait for each other.
+
+Of t threads that share a layer of one sample, t / (1 + SERIAL (t - 1)) are at work on average. Threads with samples
+of their own do not wait: of 16 on a batch of 16, all are at work. To start and join them costs each kernel a launch
+more for every ``THREADS_A_LAUNCH`` of them.
+"""
+
+import re
+
+from mlsys.models.calibrated.machine import Snapshot
+from mlsys.provenance import as_recorded
+
+SERIAL, THREADS_A_LAUNCH = 0.08, 16.0
+# Settings of programs whose pool has a thread for each core, and that were fitted with such a pool.
+_ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn)( int8)? network on CPU")
+
+
+def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, started: float = 0.0) -> Snapshot:
+    """Return a processor whose threads share out the layers of some samples.
+
+    Parameters
+    ----------
+    engine
+        The cores at work.
+    threads
+        One for each of them; one alone waits for nobody.
+    samples
+        That are worked on side by side; each has its part of the threads, which wait for each other.
+    started
+        Threads that a launch starts and joins, where they are more than the cores.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware import view
+    >>> from mlsys.models.calibrated import snapshot
+    >>> cores = snapshot(view(Hardware["EPYC_7742"], "fp32"))
+    >>> [round(sharing_layers(cores, 16, samples).waiting, 2) for samples in (1, 4, 16)]
+    [2.2, 1.24, 1.0]
+    """
+    team = max(1.0, threads / samples)
+    started = max(threads, started)
+    joining = 1.0 + started / THREADS_A_LAUNCH if started >= 2 else 1.0
+    return engine.changed(waiting=1.0 + SERIAL * (team - 1.0), joining=joining)
+
+
+def on_all_cores(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapshot:
+    """Return a processor as the programs of a setting use it, with a thread on each core; others as they are.
+
+    Parameters
+    ----------
+    engine
+        A whole machine.
+    setting
+        Such as ``"compiled network on CPU"``.
+    samples
+        As for :func:`sharing_layers`.
+    """
+    if not _ON_ALL_CORES.fullmatch(setting):
+        return engine
+    with as_recorded():  # how many cores share a layer is of the design: a what-if on a rate hires no thread
+        return sharing_layers(engine, engine.units, samples)
