@@ -21,7 +21,7 @@ from mlsys.workloads.traced import TracedOperator
 _SETTINGS = re.compile(r"(eager( ROCm)?|TensorFlow) (network|llm prefill) on GPU")
 # PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
 # along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
-_LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA) network on GPU")
+_LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA( 1)?) network on GPU")
 
 # Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
 SCORE_KERNELS = 3.0

@@ -306,6 +306,8 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
         words = " fp32"
     if alone:
         words += " 1 thread"
+    if software == "TensorFlow XLA" and row.software.startswith("TensorFlow 1."):
+        words += " 1"  # not the compiler of version 2, which is up to twice as fast on the same machine
     if software == "RKNN" and re.search(FIRST_RKNPU, row.device):
         words += " first"
     if software == "AI Hub" and words == " int8" and row.software.endswith("onnx"):
