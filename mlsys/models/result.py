@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.frozen import FrozenDict
 from mlsys.models.record import VERSION, amounts, facts_of, plain_amount
 from mlsys.provenance import Fact, origin_of
-from mlsys.units import Quantity
+from mlsys.units import Q_, Quantity
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,24 @@ class Result:
     figures: FrozenDict[str, Quantity]
     assumptions: tuple[str, ...]
     children: tuple[Result, ...] = field(default=(), repr=False)
+
+    @property
+    def range(self) -> tuple[Quantity, Quantity]:
+        """Between which times four measurements in five should lie, s: open above, for it leaves out what slows.
+
+        These models are of ideal machines. How much longer real ones take, they cannot tell; the estimate of
+        :func:`mlsys.models.analysis.analyse`, which is fitted to measurements, has an upper end.
+
+        Examples
+        --------
+        >>> from mlsys import Hardware
+        >>> from mlsys.models import roofline
+        >>> from mlsys.workloads import dense
+        >>> low, high = roofline(Hardware.Cloud.A100, dense(32, 2048, 2048)).range
+        >>> print(f"{low:.3~g} to {high:~}")
+        4.24e-06 s to inf s
+        """
+        return self.time, Q_(math.inf, "s")
 
     @property
     def facts(self) -> tuple[Fact, ...]:

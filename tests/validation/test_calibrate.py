@@ -85,7 +85,7 @@ def network_rows(
              "MobileNet v3 large", "EfficientNet-B0", "AlexNet")  # fmt: skip
     words = ("Raspberry Pi 5", "edge SoC", "CNN inference on CPU 4 threads", precision, "224x224 image", "latency")
     heads = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in names:
         empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
         row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, model=name, batch="1", value=1.0,

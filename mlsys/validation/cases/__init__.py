@@ -45,7 +45,7 @@ def _energy(row: Row) -> Case:
 
 # What a metric that is no time says, whatever the workload.
 _METRICS: tuple[tuple[str, str, Reader], ...] = (
-    (r"power", "power", _not("power: the models give time, and energy only of single operators")),
+    (r"power", "power", _not("no time: the power of a whole system, which is judged with energy, apart")),
     (r"energy per inference", "energy", _energy),
     (r"energy", "energy", _not("energy of a whole board: what it did is not stated")),
     (r"^(flash|peak SRAM|DRAM acc|global buffer|active PEs|MFU)", "counts", _not("no time: a count or a size")),
