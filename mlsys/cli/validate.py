@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
     from mlsys.validation import Score, Validation
+    from mlsys.validation.rows import Row
+
+    Exams = dict[int, tuple[Row, ...]]
 
 
 MOST_DOUBTS = 5
@@ -37,8 +41,11 @@ MOST_DOUBTS = 5
 )
 @click.option(
     "--exam",
-    is_flag=True,
-    help="Examine the models by sources that the fit never saw, and say what they said at first.",
+    is_flag=False,
+    flag_value="all",
+    metavar="[NUMBER]",
+    help="Examine the models by sources that the fit never saw, and say what they said at first: "
+    "all examinations, or the one of this number.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")
@@ -51,7 +58,7 @@ MOST_DOUBTS = 5
 @click.option("--refit", is_flag=True, help="Fit the parameters anew to the shipped measurements; takes minutes.")
 @speak_plainly
 def validate(
-    data: Path | None, exam: bool, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
+    data: Path | None, exam: str | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
 ) -> None:
     """Say how wrong the models are, against published measurements.
 
@@ -60,7 +67,7 @@ def validate(
     in their 80 % interval, and "width" the median of its upper over its lower end.
     """
     from mlsys.models.own import own_numbers, with_own
-    from mlsys.validation import examination_rows, read_rows, shipped_rows
+    from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
     from mlsys.validation.rows import unread_columns
     from mlsys.validation.sound import check_classes, doubts
@@ -68,7 +75,8 @@ def validate(
     if figures is not None:
         checked_picture(figures / "all.png")
 
-    if exam and (data is not None or refit):
+    exams = _exams(exam)
+    if exams and (data is not None or refit):
         raise WrongUsage("--exam examines rows of its own, which are in no fit: leave out --data and --refit")
     if refit:
         if data is not None:
@@ -77,7 +85,7 @@ def validate(
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
         _refit_powers()
-    rows = read_rows(data) if data else examination_rows() if exam else shipped_rows()
+    rows = read_rows(data) if data else [row for own in exams.values() for row in own] or shipped_rows()
     if data:
         if unread := unread_columns(data):
             say(f"{data}: line 1: columns that are not read: {', '.join(unread)}", err=True)
@@ -91,16 +99,16 @@ def validate(
             say(f"and {len(told) - MOST_DOUBTS} more rows alike", err=True)
     own = own_numbers(estimates=True)
     if csv_path is not None:
-        write_text(csv_path, csv_text(with_own(comparison.records(), own)))
+        write_text(csv_path, csv_text(with_own(_records(comparison, exams), own)))
     if figures is not None:
         from mlsys.viz.validation import save_all
 
         for path in save_all(comparison, figures):
             say(path, err=True)
     if as_json:
-        say_json(comparison.summary() | (_first() if exam else {}), own)
+        say_json(comparison.summary() | (_first(comparison, exams) if exams else {}), own)
     else:
-        _print(comparison, shipped=data is None and not exam, exam=exam, own=data is not None)
+        _print(comparison, exams, shipped=data is None and not exams, own=data is not None)
         say_own(own)
 
 
@@ -115,6 +123,18 @@ def _refit_powers() -> None:
     fitted_powers.cache_clear()
 
 
+def _exams(asked: str | None) -> dict[int, tuple[Row, ...]]:
+    """Return the rows of each examination that is asked for; of all, unless one is named."""
+    from mlsys.validation import examination_rows, held_examinations
+
+    if asked is None:
+        return {}
+    held = {str(number): number for number in held_examinations()}
+    if asked != "all" and asked not in held:
+        raise WrongUsage(f"--exam takes the number of an examination ({', '.join(held)}), or none for all: got {asked}")
+    return {number: examination_rows(number) for name, number in held.items() if asked in ("all", name)}
+
+
 def _line(name: str, part: Score) -> str:
     if part.median_ape is None:
         return f"{name:<44} {part.rows:>5} {0:>5}       —       —       —       —       —      —"
@@ -125,25 +145,24 @@ def _line(name: str, part: Score) -> str:
     )
 
 
-def _first() -> dict[str, object]:
-    """Return what the examination's first run gave, in the words of the report."""
-    from mlsys.validation import examined
-
-    first = examined()[-1].first
-    parts = {"median_ape": first.error, "p90_ape": first.tenth, "within_factor_two": first.within_two}
-    percent = {name: round(100 * part, 2) for name, part in (parts | {"coverage": first.covered}).items()}
-    return {"first_answers": {"rows": first.rows, "expressible": first.answered, **percent, "width": first.width}}
+def _records(validation: Validation, exams: Exams) -> list[dict[str, object]]:
+    """Return the records of all rows; of examinations, each with the number of its own."""
+    whose = {row.id: number for number, rows in exams.items() for row in rows}
+    return [record | ({"examination": whose[str(record["id"])]} if whose else {}) for record in validation.records()]
 
 
-def _print_first() -> None:
-    from mlsys.validation import examined
+def _both(validation: Validation, exams: Exams) -> dict[str, tuple[Score, Score]]:
+    """Return the scores now and at first, of all examinations together and of each."""
+    from mlsys.validation import score
+    from mlsys.validation.examination import first_answers
 
-    first = examined()[-1].first
-    say(
-        f"{'all, as first answered':<44} {first.rows:>5} {first.answered:>5} {100 * first.error:>6.1f}% "
-        f"{100 * first.tenth:>6.1f}%         {100 * first.within_two:>6.1f}% {100 * first.covered:>6.1f}% "
-        f"{first.width:>6.2f}"
-    )
+    first = {number: first_answers(number) for number in exams}
+    whole = (score(validation.predictions), score(each for own in first.values() for each in own))
+    parts = {
+        str(number): (score(each for each in validation.predictions if each.row in rows), score(first[number]))
+        for number, rows in ((number, frozenset(own)) for number, own in exams.items())
+    }
+    return {"all": whole} | parts
 
 
 def _lines(validation: Validation, reason: str) -> str:
@@ -153,7 +172,27 @@ def _lines(validation: Validation, reason: str) -> str:
     return f" (line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:3]))}{more})"
 
 
-def _print(validation: Validation, shipped: bool, exam: bool = False, own: bool = False) -> None:
+def _first(validation: Validation, exams: Exams) -> dict[str, object]:
+    """Return what was answered at first, and both scores of each examination, in the words of the report."""
+    (_, first), *parts = ((asdict(now), _told(first)) for now, first in _both(validation, exams).values())
+    each = {str(number): now | {"first_answers": told} for number, (now, told) in zip(exams, parts, strict=True)}
+    return {"first_answers": first, "examinations": each}
+
+
+def _told(first: Score) -> dict[str, object]:
+    """Return a score of first answers: bounds were not kept with them."""
+    return {name: value for name, value in asdict(first).items() if "violations" not in name}
+
+
+def _print_exams(validation: Validation, exams: Exams) -> None:
+    for name, (now, first) in reversed(_both(validation, exams).items()):
+        if name == "all" or len(exams) > 1:
+            named = name if name == "all" else f"examination {name}"
+            say(_line(named, now))
+            say(_line(f"{named}, as first answered", first).rpartition(" ")[0].rstrip())
+
+
+def _print(validation: Validation, exams: Exams, shipped: bool, own: bool) -> None:
     from mlsys.validation import score
     from mlsys.validation.refit import held_out_scores
 
@@ -161,9 +200,10 @@ def _print(validation: Validation, shipped: bool, exam: bool = False, own: bool 
     say(heads)
     for name, part in validation.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
         say(_line(name, part))
-    say(_line("all", score(validation.predictions)))
-    if exam:
-        _print_first()
+    if exams:
+        _print_exams(validation, exams)
+    else:
+        say(_line("all", score(validation.predictions)))
     if shipped:
         say("\nLeft out of the fit: a whole device, or a whole sweep of one device")
         say(f"{'':<44} {'rows':>5} {'done':>5}  median     p90    bias    in 2× inside  width")

@@ -1,7 +1,13 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
 from mlsys.validation.cards import card_table
-from mlsys.validation.examination import Examined, examination_rows, examination_table, examined
+from mlsys.validation.examination import (
+    Examined,
+    examination_rows,
+    examination_table,
+    examined,
+    held_examinations,
+)
 from mlsys.validation.predictors import comparisons, predictor_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
@@ -24,6 +30,7 @@ __all__ = [
     "examination_rows",
     "examination_table",
     "examined",
+    "held_examinations",
     "held_out_predictions",
     "held_out_scores",
     "parted",

@@ -1,186 +1,186 @@
-"""An examination: measurements of sources that the fit never saw, as they were answered at first and as they are now.
+"""Examinations: measurements of sources that the fit never saw, as they were answered at first and as they are now.
 
 Errors with a sweep or a machine left out still flatter: laws and settings were chosen with all shipped rows in sight.
-The rows here are of other repositories. The set was frozen before any of it was predicted; what the models of that
-hour said is kept beside it. Afterwards readers and faults were mended, and nothing was fitted to it.
+The rows here are of other repositories. Each set was frozen before any of it was predicted; what the models of that
+hour said is kept beside it. After the first examination readers and faults were mended, and nothing was fitted to it;
+after the second nothing was mended for it.
 """
 
+import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from mlsys.files import csv_text, write_bytes
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records, read_text, yaml_of
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
-from mlsys.validation.report import validate
+from mlsys.validation.cases import kind_of
+from mlsys.validation.report import Prediction, Score, score, validate
 from mlsys.validation.rows import DATA, Row, read_rows
 
+# Files of each examination: its rows, its sources, and what was first answered.
+EXAMINATIONS = FrozenDict({1: "examination", 2: "examination_2"})
 # Groups with fewer rows are counted in no table of their own.
 FEWEST_ROWS = 4
 
 
 @dataclass(frozen=True)
-class Grade:
-    """How well some rows were answered.
-
-    Attributes
-    ----------
-    rows, answered
-        Rows, and those that a model expressed.
-    error, tenth
-        Median of the error and the error that one row in ten exceeds, as parts of the published value; NaN
-        where none was answered.
-    within_two, covered
-        Parts of the answered rows within a factor of two, and in their 80 % range.
-    width
-        Median of the range's upper over its lower end.
-    typical
-        By what factor the answers are off, either way: the root mean square of its logarithm over all answered rows.
-    """
-
-    rows: int
-    answered: int
-    error: float
-    tenth: float
-    within_two: float
-    covered: float
-    width: float
-    typical: float
-
-
-@dataclass(frozen=True)
 class Examined:
-    """A group of rows, graded twice: by the first answers, and by today's."""
+    """A group of rows, scored twice: by the first answers, and by today's."""
 
     group: str
-    first: Grade
-    now: Grade
+    first: Score
+    now: Score
 
 
-@lru_cache(maxsize=1)
-def examination_rows() -> tuple[Row, ...]:
-    """Return the measurements of the examination.
+def _file(number: int, ending: str) -> str:
+    if number not in EXAMINATIONS:
+        known = ", ".join(str(each) for each in EXAMINATIONS)
+        raise ValueError(f"`number` must be that of an examination: {known}; got {number!r}")
+    return f"{EXAMINATIONS[number]}{ending}"
+
+
+def held_examinations() -> tuple[int, ...]:
+    """Return the numbers of the examinations that were answered; one that was not stays blind.
 
     Examples
     --------
-    >>> rows = examination_rows()
-    >>> all(row.source in examination_sources() for row in rows)
+    >>> held_examinations()[0]
+    1
+    """
+    return tuple(number for number in EXAMINATIONS if (DATA / _file(number, "_first.csv.gz")).exists())
+
+
+@lru_cache(maxsize=4)
+def examination_rows(number: int = 1) -> tuple[Row, ...]:
+    """Return the measurements of an examination; of the first, unless another is named.
+
+    Examples
+    --------
+    >>> rows = examination_rows(1)
+    >>> all(row.source in examination_sources(1) for row in rows)
     True
     """
-    return tuple(read_rows(DATA / "examination.csv.gz"))
+    return tuple(read_rows(DATA / _file(number, ".csv.gz")))
 
 
-@lru_cache(maxsize=1)
-def examination_sources() -> FrozenDict[str, FrozenDict[str, str]]:
-    """Return title, version, licence and method of each source of the examination."""
-    read = yaml_of(read_text(DATA / "examination.yaml"))
+@lru_cache(maxsize=4)
+def examination_sources(number: int) -> FrozenDict[str, FrozenDict[str, str]]:
+    """Return title, version, licence and method of each source of an examination."""
+    read = yaml_of(read_text(DATA / _file(number, ".yaml")))
     return FrozenDict({key: FrozenDict(entry) for key, entry in read.items()})
 
 
-Answer = tuple[float, float, float]
+@lru_cache(maxsize=4)
+def first_answers(number: int) -> tuple[Prediction, ...]:
+    """Return what the models first said of each row: the value, and the ends of its range, where they said any."""
+    (_, heads), *lines = csv_records(DATA / _file(number, "_first.csv.gz"))
+    records = {line[0]: dict(zip(heads, line, strict=True)) for _, line in lines}
+    answers = []
+    for row in examination_rows(number):
+        record = records.get(row.id, {})
+        value, low, high = (float(record.get(name) or "nan") for name in ("predicted", "low", "high"))
+        answers.append(Prediction(row, kind_of(row), value=value, low=low, high=high))
+    return tuple(answers)
 
 
-@lru_cache(maxsize=1)
-def first_answers() -> FrozenDict[str, Answer]:
-    """Return what the models first said, by id: the value in the row's unit, and the ends of its range."""
-    (_, heads), *lines = csv_records(DATA / "examination_first.csv.gz")
-    records = [dict(zip(heads, line, strict=True)) for _, line in lines]
-    return FrozenDict(
-        {row["id"]: (float(row["predicted"]), float(row["low"]), float(row["high"])) for row in records if row["low"]}
-    )
+def hold(number: int) -> int:
+    """Answer an examination for the first and only time, and write the answers beside its rows; return their number.
+
+    Raises
+    ------
+    ValueError
+        If it was held: what was answered at first is not answered again.
+    """
+    if number in held_examinations():
+        raise ValueError(f"examination {number} was held: its first answers stand in {_file(number, '_first.csv.gz')}")
+    kept = ("id", "predicted", "low", "high")
+    told = [{name: record[name] for name in kept} for record in validate(examination_rows(number)).records()]
+    text = csv_text(told).encode("utf-8")
+    write_bytes(DATA / _file(number, "_first.csv.gz"), gzip.compress(text, mtime=0))
+    first_answers.cache_clear()
+    return sum(bool(record["low"]) for record in told)
 
 
-def grade(measured: Sequence[float], answers: Sequence[Answer | None]) -> Grade:
-    """Return how well measurements were answered, those without an answer apart.
+def typical(predictions: Sequence[Prediction]) -> float:
+    """Return by what factor answers are off, either way: the root mean square of its logarithm over all answered rows.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> one = next(each for each in first_answers(1) if each.answered)
+    >>> twice, half = (replace(one, value=one.row.value * times) for times in (2.0, 0.5))
+    >>> round(typical([twice, half]), 6)
+    2.0
+    """
+    logs = np.log([each.ratio for each in predictions if each.answered])
+    return float(np.exp(np.sqrt(np.mean(logs**2))))
+
+
+@remembered
+@traced
+def both_times(number: int) -> tuple[Score, Score]:
+    """Return the scores of the rows that were answered at first and are answered now: what mending changed in them."""
+    pairs = zip(first_answers(number), validate(examination_rows(number)).predictions, strict=True)
+    both = [(first, now) for first, now in pairs if first.answered and now.answered]
+    return score(first for first, _ in both), score(now for _, now in both)
+
+
+@remembered
+@traced
+def examined(number: int) -> tuple[Examined, ...]:
+    """Return the scores of each class of machine and kind of work, and of all rows at the end.
 
     Parameters
     ----------
-    measured
-        Published values.
-    answers
-        Value and range of each, or None.
+    number
+        Of the examination, one of :func:`held_examinations`.
 
     Examples
     --------
-    >>> graded = grade([10.0, 10.0, 10.0], [(11.0, 9.0, 12.0), (30.0, 20.0, 40.0), None])
-    >>> graded.answered, graded.error, graded.within_two, graded.covered
-    (2, 1.05, 0.5, 0.5)
+    >>> whole = examined(1)[-1]
+    >>> whole.group, whole.first.rows == len(examination_rows(1))
+    ('all', True)
     """
-    done = [(value, *answer) for value, answer in zip(measured, answers, strict=True) if answer]
-    if not done:
-        return Grade(len(measured), 0, *[float("nan")] * 6)
-    value, told, low, high = np.array(done).T
-    error, ratio = np.abs(told / value - 1), told / value
-    return Grade(
-        len(measured),
-        len(done),
-        round(float(np.median(error)), 4),
-        round(float(np.quantile(error, 0.9)), 4),
-        round(float(np.mean((ratio > 0.5) & (ratio < 2))), 4),
-        round(float(np.mean((low <= value) & (value <= high))), 4),
-        round(float(np.median(high / low)), 3),
-        float(np.exp(np.sqrt(np.mean(np.log(ratio) ** 2)))),
+    first, now = first_answers(number), validate(examination_rows(number)).predictions
+    groups = [f"{each.row.device_class}: {each.kind}" for each in now]
+    chosen = {name: [index for index, group in enumerate(groups) if group == name] for name in sorted(set(groups))}
+    chosen["all"] = list(range(len(now)))
+    return tuple(
+        Examined(name, score([first[index] for index in own]), score([now[index] for index in own]))
+        for name, own in chosen.items()
     )
 
 
-@remembered
-@traced
-def both_times() -> tuple[Grade, Grade]:
-    """Return the grades of the rows that were answered at first and are answered now: what mending changed in them."""
-    first = first_answers()
-    told = [each for each in validate(examination_rows()).predictions if each.case and each.row.id in first]
-    measured = [each.row.value for each in told]
-    now = [(each.value, each.low, each.high) for each in told]
-    return grade(measured, [first[each.row.id] for each in told]), grade(measured, now)
-
-
-@remembered
-@traced
-def examined() -> tuple[Examined, ...]:
-    """Return the grades of each class of machine and kind of work, and of all rows at the end.
-
-    Examples
-    --------
-    >>> whole = examined()[-1]
-    >>> whole.group, whole.first.rows == len(examination_rows())
-    ('all', True)
-    """
-    told = validate(examination_rows()).predictions
-    groups = [f"{each.row.device_class}: {each.kind}" for each in told]
-    chosen = {name: [index for index, group in enumerate(groups) if group == name] for name in sorted(set(groups))}
-    chosen["all"] = list(range(len(told)))
-    first = first_answers()
-    graded = []
-    for name, own in chosen.items():
-        measured = [told[index].row.value for index in own]
-        now = [(told[index].value, told[index].low, told[index].high) if told[index].case else None for index in own]
-        grades = (grade(measured, [first.get(told[index].row.id) for index in own]), grade(measured, now))
-        graded.append(Examined(name, *grades))
-    return tuple(graded)
-
-
-def _both(first: float, now: float, form: str) -> str:
-    return " → ".join("—" if part != part else format(part, form) for part in (first, now))
+def _both(first: float | None, now: float | None, form: str) -> str:
+    told = ["—" if part is None else format(part, form) for part in (first, now)]
+    return " → ".join(dict.fromkeys(told))
 
 
 @tabled
-def examination_table() -> Table:
-    """Return the grades as a table: at first, and now."""
+def examination_table(number: int) -> Table:
+    """Return the scores as a table: at first, and now; one number where they are the same."""
     heads = ("group", "rows", "answered", "median error", "one in ten beyond", "in 80 % range", "width")
     rows = [
         (
             each.group,
             each.first.rows,
-            f"{each.first.answered} → {each.now.answered}",
-            _both(each.first.error, each.now.error, ".0%"),
-            _both(each.first.tenth, each.now.tenth, ".0%"),
-            _both(each.first.covered, each.now.covered, ".0%"),
+            _both(each.first.expressible, each.now.expressible, "d"),
+            _percents(each.first.median_ape, each.now.median_ape),
+            _percents(each.first.p90_ape, each.now.p90_ape),
+            _percents(each.first.coverage, each.now.coverage),
             _both(each.first.width, each.now.width, ".2g"),
         )
-        for each in examined()
+        for each in examined(number)
         if each.first.rows >= FEWEST_ROWS
     ]
     return Table("The examination: first answers → today's", heads, rows)
+
+
+def _percents(first: float | None, now: float | None) -> str:
+    first, now = (None if part is None else part / 100 for part in (first, now))
+    return _both(first, now, ".0%")

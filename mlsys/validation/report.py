@@ -60,6 +60,11 @@ class Prediction:
     why: str = ""
 
     @property
+    def answered(self) -> bool:
+        """Whether the models said anything of it."""
+        return self.value == self.value
+
+    @property
     def covered(self) -> bool:
         """Whether the published value lies in the interval."""
         return self.low <= self.row.value <= self.high
@@ -71,8 +76,10 @@ class Prediction:
 
     @property
     def ratio(self) -> float:
-        """Predicted over measured time."""
-        return self.seconds / self.case.seconds if self.case else float("nan")
+        """Predicted over measured time; of an answer kept without its case, by whether its unit is a rate."""
+        if self.case:
+            return self.seconds / self.case.seconds
+        return self.row.value / self.value if "/s" in self.row.unit else self.value / self.row.value
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def score(predictions: Iterable[Prediction]) -> Score:
 
 @functools.lru_cache(maxsize=512)
 def _score(chosen: Same) -> Score:
-    done = [each for each in chosen if each.case is not None]
+    done = [each for each in chosen if each.answered]
     beaten = [each for each in done if each.excuse]
     counts = (len(beaten), sum(each.excuse.startswith("not explained") for each in beaten))
     if not done:

@@ -150,6 +150,10 @@ def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score])
     return ax
 
 
+def _part(error: float | None) -> float:
+    return float("nan") if error is None else error / 100
+
+
 @chart
 def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, float]) -> Axes:
     """Draw the median error of each group of the examination: at first, now, and of our own sources' sweeps left out.
@@ -163,14 +167,15 @@ def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, flo
     own
         By the name of the group, the median error of rows of the fit whose sweep was left out, as a part.
     """
-    shown = sorted((each for each in groups if each.now.answered), key=lambda each: each.now.error)
+    shown = sorted((each for each in groups if each.now.expressible), key=lambda each: _part(each.now.median_ape))
     levels = np.arange(len(shown))
-    for each, level in zip(shown, levels, strict=True):
-        ax.plot([each.first.error, each.now.error], [level, level], color=COLORS["grid"], lw=2, zorder=1)
+    first, now = ([_part(getattr(each, when).median_ape) for each in shown] for when in ("first", "now"))
+    for *ends, level in zip(first, now, levels, strict=True):
+        ax.plot(ends, [level, level], color=COLORS["grid"], lw=2, zorder=1)
     for marker, label, color, filled, errors in (
         ("|", "our sources, sweep left out", COLORS["BlueLine"], True, [own.get(each.group) for each in shown]),
-        ("o", "examination, first answer", COLORS["OrangeLine"], False, [each.first.error for each in shown]),
-        ("o", "examination, today", COLORS["OrangeLine"], True, [each.now.error for each in shown]),
+        ("o", "examination, first answer", COLORS["OrangeLine"], False, first),
+        ("o", "examination, today", COLORS["OrangeLine"], True, now),
     ):
         there = [(error, level) for error, level in zip(errors, levels, strict=True) if error]
         xs, ys = zip(*there, strict=True)
@@ -179,7 +184,7 @@ def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, flo
         else:
             face = color if filled else "white"
             ax.scatter(xs, ys, s=45, facecolors=face, edgecolors=color, lw=2, label=label, zorder=2)
-    ax.set_yticks(levels, [f"{each.group} ({each.now.answered})" for each in shown])
+    ax.set_yticks(levels, [f"{each.group} ({each.now.expressible})" for each in shown])
     ax.set(xscale="log", xlabel="median absolute error of the published value")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.xaxis.set_minor_formatter(lambda value, _: "")

@@ -204,7 +204,7 @@ def torch7(row: Row) -> bool:
 
 def test_networks_of_small_filters_are_told_like_others_where_vector_units_multiply() -> None:
     """VGG is all 3 × 3, ResNet-50 hardly: in rows that no fit sees they were apart by 1.8 without Winograd's."""
-    told = validate([row for row in examination_rows() if torch7(row)]).predictions
+    told = validate([row for row in examination_rows(1) if torch7(row)]).predictions
     vgg = [each.ratio for each in told if each.row.model.startswith("vgg")]
     deep = [each.ratio for each in told if each.row.model in ("resnet50", "resnet101", "resnet152")]
     assert len(vgg) >= 4
@@ -214,7 +214,7 @@ def test_networks_of_small_filters_are_told_like_others_where_vector_units_multi
 
 def test_only_vector_units_save_multiplications_in_networks() -> None:
     """VGG-16 has 15.35 G multiply-adds in 3 × 3 convolutions and 0.12 G beside them (Simonyan and Zisserman)."""
-    row = next(row for row in examination_rows() if torch7(row) and row.model == "vgg16")
+    row = next(row for row in examination_rows(1) if torch7(row) and row.model == "vgg16")
     batch = int(row.batch)
     few = multiplications(interpret(row))
     assert few == pytest.approx(batch * (15.35e9 / 2.25 + 0.124e9), rel=0.01)

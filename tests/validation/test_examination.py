@@ -1,11 +1,13 @@
-"""The examination is frozen, of sources that the fit does not know, read as published, and answered without it."""
+"""Examinations are frozen, of sources that the fit does not know, read as published, and answered without them."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -17,13 +19,26 @@ from mlsys.errors import ArgumentError
 from mlsys.models.calibrated import Stack, calibrated_times
 from mlsys.models.calibrated.library import fitted, nearest
 from mlsys.models.calibrated.ranges import UNKNOWN, range_of
-from mlsys.validation import cited_rows, examination_rows, examined, refit, shipped_rows, validate
+from mlsys.validation import (
+    Prediction,
+    cited_rows,
+    examination_rows,
+    examined,
+    held_examinations,
+    refit,
+    score,
+    shipped_rows,
+    validate,
+)
 from mlsys.validation.cases import Inexpressible, interpret
-from mlsys.validation.examination import examination_sources, first_answers, grade
+from mlsys.validation.examination import EXAMINATIONS, examination_sources, hold, typical
 from mlsys.validation.rows import DATA, Row
 
-# Of the rows, taken before any of them was predicted for the first time.
-FROZEN = "98fc9366bedb239392b0eb2d8ed7d41811d668c333abe39b37c2d9d9d58c7481"
+# Rows of each examination, and their sum: taken before any of them was predicted for the first time.
+FROZEN = {
+    1: (504, "98fc9366bedb239392b0eb2d8ed7d41811d668c333abe39b37c2d9d9d58c7481"),
+    2: (531, "3de770a64cc150f3b5aba50f69f57999f9dd9207ef2fe8592bcc0c113145eb46"),
+}
 # Lines of tables as their sources print them, and which of their numbers are rows.
 PUBLISHED = (
     ("jcjohnson/cnn-benchmarks", "|GTX 1080 Ti|5.1.10|34.14|67.06|101.21|", "34.14 101.21"),
@@ -36,96 +51,142 @@ PUBLISHED = (
     ("tlkh/tf-metal-experiments", "| BERTLarge   | M1 Max 32c | 16        | 19 seq/sec  | 36W   | 14 GB  |", "19"),
     ("google-coral/pycoral", "inception_v4_299_quant_edgetpu.tflite 100.33", "100.33"),
     ("sipeed/TinyMaix", "|STM32H750   |ARM CM7   |  1MB|  1024KB| 480M| 94  | 64  | 15  | <1  ||", "94 64"),
+    ("turboderp/exllama", "| Llama | 7B | 128 | no | 2,048 t | 5,194 MB  | 13,918 t/s | 173 t/s |", "13918 173"),
+    ("Megvii-BaseDetection/YOLOX", "|[YOLOX-s](./exps/default/yolox_s.py) |640  |40.5 |40.5  |9.8  |9.0 |", "9.8"),
+    ("tile-ai/tilelang", "|   256 | 0.089056    | 386                 |", "386"),
+    ("aallan/benchmarking-ml-on-the-edge", "| Jetson Nano  | TensorRT  | | 72.3 | 61.6 |", "72.3 61.6"),
+    ("Azure/AI-benchmarking-guide", "| 1024        | 1024      | 1024     | 119.4                   |", "119.4"),
+    ("OAID/Tengine", "squeezenet_v1.1  min =  190.74 ms   max =  191.98 ms   avg =  191.15 ms", "191.15"),
+    ("foundation-model-stack/fms-fsdp", "| 7b  | HSDP  | Y  | No AC   | 2     | 4550     | 9600     |", "4550 9600"),
+    ("PaddlePaddle/PaddleSlim", "| MobileNetV1 | 88.4955 | 47.95 | 27.5189 |", "88.4955 27.5189"),
 )  # fmt: skip
-OPEN = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause")
+OPEN = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "Unlicense")
+ALL = tuple(row for number in EXAMINATIONS for row in examination_rows(number))
 
 
 def of(source: str, **wanted: object) -> Row:
     """Return the only row of a source that has these values."""
     (row,) = (
         row
-        for row in examination_rows()
+        for row in ALL
         if row.source == source and all(getattr(row, name) == value for name, value in wanted.items())
     )
     return row
 
 
-def test_the_set_is_the_one_that_was_frozen_before_the_first_answer() -> None:
-    assert hashlib.sha256(gzip.decompress((DATA / "examination.csv.gz").read_bytes())).hexdigest() == FROZEN
-    assert len({row.id for row in examination_rows()}) == len(examination_rows()) == 504
+@pytest.mark.parametrize("number", EXAMINATIONS)
+def test_a_set_is_the_one_that_was_frozen_before_the_first_answer(number: int) -> None:
+    count, frozen = FROZEN[number]
+    kept = gzip.decompress((DATA / f"{EXAMINATIONS[number]}.csv.gz").read_bytes())
+    assert hashlib.sha256(kept).hexdigest() == frozen
+    assert len(examination_rows(number)) == count
+
+
+def test_no_row_examines_twice() -> None:
+    assert len({row.id for row in ALL}) == len(ALL)
 
 
 @pytest.mark.parametrize(("source", "line", "rows"), PUBLISHED)
 def test_rows_are_what_their_sources_print(source: str, line: str, rows: str) -> None:
-    printed = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", line)}
+    printed = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", line.replace(",", ""))}
     values = {float(number) for number in rows.split()}
     assert values <= printed, "the quotation itself"
     own: dict[str, set[float]] = {}
-    for row in examination_rows():
+    for row in ALL:
         if row.source == source:
             own.setdefault(row.source_path, set()).add(row.value)
     assert values in own.values()
 
 
-def test_no_source_of_the_fit_examines_it() -> None:
-    known = {row.source.lower() for row in (*shipped_rows(), *cited_rows())}
-    for name, source in examination_sources().items():
-        assert not any(name.lower() in other or other in name.lower() for other in known), name
+@pytest.mark.parametrize("number", EXAMINATIONS)
+def test_no_source_of_the_fit_or_of_another_examination_examines_it(number: int) -> None:
+    others = {row.source for other in EXAMINATIONS if other != number for row in examination_rows(other)}
+    known = {"/".join(name.lower().split("/")[:2]) for name in (row.source for row in (*shipped_rows(), *cited_rows()))}
+    known |= {name.lower() for name in others}
+    sources = examination_sources(number)
+    for name, source in sources.items():
+        assert not any(re.match(rf"{re.escape(name.lower())}\b(?!-)", other) for other in known), name
         assert source["licence"].startswith(OPEN), name
         assert source["version"] and source["method"]
-    assert {row.source for row in examination_rows()} == set(examination_sources())
-    for row in examination_rows():
+    assert {row.source for row in examination_rows(number)} == set(sources)
+    for row in examination_rows(number):
         version = row.source_path.partition("@")[2].split()[0]
-        assert examination_sources()[row.source]["version"].startswith(version[:7])
+        assert version[:7] in sources[row.source]["version"]
 
 
-def test_the_fit_reads_no_row_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", EXAMINATIONS)
+def test_the_fit_reads_no_row_of_it(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refit, "shipped_rows", lambda: shipped_rows()[::40])
     asked = {case.row.id for cases in refit.settings().values() for case in cases}
     assert asked
-    assert not asked & {row.id for row in examination_rows()}
+    assert not asked & {row.id for row in examination_rows(number)}
     published = {(row.device, row.seq_or_shape, row.model, row.workload, row.value) for row in shipped_rows()}
     assert not [
         row
-        for row in examination_rows()
+        for row in examination_rows(number)
         if (row.device, row.seq_or_shape, row.model, row.workload, row.value) in published
     ]
 
 
-def test_grades_are_those_of_each_row_by_hand() -> None:
-    told = validate(examination_rows()).predictions
-    errors = [abs(each.value - each.row.value) / each.row.value for each in told if each.case]
-    whole = examined()[-1]
-    assert whole.now.answered == len(errors)
-    assert whole.now.error == pytest.approx(median(errors), abs=1e-4)
-    first = {row.id: first_answers()[row.id] for row in examination_rows() if row.id in first_answers()}
-    by_id = {row.id: row for row in examination_rows()}
-    inside = sum(low <= by_id[name].value <= high for name, (_, low, high) in first.items())
-    assert whole.first.answered == len(first) == len(first_answers())
-    assert whole.first.covered == pytest.approx(inside / len(first), abs=1e-4)
-    assert sum(each.now.rows for each in examined()[:-1]) == whole.now.rows == 504
+@pytest.mark.parametrize("number", held_examinations())
+def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
+    rows = examination_rows(number)
+    errors = [abs(each.value - each.row.value) / each.row.value for each in validate(rows).predictions if each.case]
+    whole = examined(number)[-1]
+    assert whole.now.expressible == len(errors)
+    assert whole.now.median_ape == pytest.approx(100 * median(errors), abs=0.01)
+    lines = gzip.decompress((DATA / f"{EXAMINATIONS[number]}_first.csv.gz").read_bytes()).decode().splitlines()
+    told = [line.split(",") for line in lines[1:]]
+    first = {name: (float(low), float(high)) for name, _, low, high in told if low}
+    inside = sum(first[row.id][0] <= row.value <= first[row.id][1] for row in rows if row.id in first)
+    assert whole.first.expressible == len(first)
+    assert whole.first.coverage == pytest.approx(100 * inside / len(first), abs=0.01)
+    assert sum(each.now.rows for each in examined(number)[:-1]) == whole.now.rows == len(rows)
 
 
-def test_a_grade_counts_rows_without_an_answer_and_no_more() -> None:
-    nothing = grade([1.0, 2.0], [None, None])
-    assert (nothing.rows, nothing.answered) == (2, 0)
-    assert nothing.error != nothing.error
-    exact = grade([4.0, 8.0], [(4.0, 3.0, 5.0), (8.0, 4.0, 16.0)])
-    assert (exact.error, exact.covered, exact.within_two, exact.width) == (0, 1, 1, pytest.approx(2.833, abs=1e-3))
-    twice_and_half = grade([4.0] * 3, [(8.0, 1.0, 9.0), (2.0, 1.0, 9.0), None])
-    assert (exact.typical, twice_and_half.typical) == (1, pytest.approx(2))
+def test_what_was_answered_is_not_answered_again() -> None:
+    with pytest.raises(ValueError, match="was held"):
+        hold(1)
+    with pytest.raises(ValueError, match="`number` must be that of an examination"):
+        hold(len(EXAMINATIONS) + 1)
 
 
-def test_the_command_examines_and_takes_no_rows_beside_it() -> None:
+def test_an_answer_without_its_case_is_scored_by_its_unit() -> None:
+    time, rate = (next(row for row in ALL if row.unit == unit) for unit in ("ms", "tokens/s"))
+    slow = [Prediction(time, "", value=4 * time.value), Prediction(rate, "", value=rate.value / 4)]
+    assert [each.ratio for each in slow] == [4, 4]
+    nothing = score([Prediction(time, ""), Prediction(rate, "")])
+    assert (nothing.rows, nothing.expressible, nothing.median_ape) == (2, 0, None)
+    told = score([*slow, Prediction(time, "")])
+    assert (told.rows, told.expressible, told.median_ape, told.bias) == (3, 2, 187.5, 300)
+    assert typical([*slow, Prediction(time, "")]) == pytest.approx(4)
+
+
+def test_the_command_examines_and_takes_no_rows_beside_it(tmp_path: Path) -> None:
     run = CliRunner()
-    done = run.invoke(main, ["validate", "--exam"])
+    table = tmp_path / "rows.csv"
+    done = run.invoke(main, ["validate", "--exam", "1", "--csv", str(table)])
     assert done.exit_code == 0, done.output
     line = next(line for line in done.output.splitlines() if line.startswith("all, as first answered"))
     assert line.split()[4:6] == ["504", "353"]
+    heads, first, *_ = table.read_text().splitlines()
+    assert (heads.rpartition(",")[2], first.rpartition(",")[2]) == ("examination", "1")
     for other in (["--refit"], ["--data", str(DATA / "cited.csv")]):
         refused = run.invoke(main, ["validate", "--exam", *other])
         assert refused.exit_code == 2
         assert "--exam" in refused.output
+    unknown = run.invoke(main, ["validate", "--exam", "9"])
+    assert unknown.exit_code == 2
+    assert "the number of an examination" in unknown.output
+
+
+def test_all_examinations_are_asked_unless_one_is_named() -> None:
+    done = CliRunner().invoke(main, ["validate", "--exam", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert list(told["examinations"]) == [str(number) for number in held_examinations()]
+    assert told["rows"] == sum(len(examination_rows(number)) for number in held_examinations())
+    assert told["examinations"]["1"]["first_answers"]["median_ape"] == 44.79
 
 
 def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
@@ -154,13 +215,13 @@ def test_a_language_model_on_one_thread_has_one_core() -> None:
 
 
 def test_a_kernel_of_a_controller_may_state_time_or_ticks() -> None:
-    row = next(row for row in examination_rows() if row.workload == "kernel" and row.device == "ESP32-S3")
+    row = next(row for row in ALL if row.workload == "kernel" and row.device == "ESP32-S3")
     ticks = replace(row, value=row.value * 240, unit="CPU ticks")
     assert interpret(ticks).seconds == pytest.approx(interpret(row).seconds) == pytest.approx(row.value * 1e-6)
 
 
 def test_messages_between_machines_are_refused() -> None:
-    row = next(row for row in examination_rows() if "nodes" in row.workload)
+    row = next(row for row in ALL if "nodes" in row.workload)
     with pytest.raises(Inexpressible, match="between nodes"):
         interpret(row)
 

@@ -29,7 +29,7 @@ from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.rows import Row
 
 _PROGRAMS = (
-    ("llama.cpp.*2023", "early llama.cpp"), ("llama.cpp", "llama.cpp"), ("Megatron-LM", "Megatron"),
+    ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
     ("gpt-fast", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
     ("ROCm", "eager ROCm"), (r"PyTorch.*eager|AutoAWQ", "eager"), ("MLC", "MLC"),
     ("Oct 2023", "early"),

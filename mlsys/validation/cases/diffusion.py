@@ -17,7 +17,8 @@ def look(row: Row) -> Case:
         If the network is none of Stability's, or the side of the picture is not stated.
     """
     side = re.search(r"(\d+)x\1", row.model)
-    name = "sdxl_unet" if "SDXL" in row.model else "sd_v2_unet" if re.search(r"SD 2\.", row.model) else None
+    names = {r"SDXL": "sdxl_unet", r"SD 2\.": "sd_v2_unet", r"SD 1\.": "sd_v1_unet"}
+    name = next((name for words, name in names.items() if re.search(words, row.model)), None)
     if side is None or name is None:
         raise Inexpressible(f"no U-Net of {row.model} in the catalogue")
     fmt = number_format(row.precision)

@@ -21,7 +21,7 @@ _NETWORKS = (
     (r"mxnet|openvino|onnx ?runtime|^tf v", "processor runtime"),
     (r"tensorrt|fastertransformer|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
     (r"rocm", "eager ROCm"),
-    (r"pytorch|torch|^caffe", "eager"),
+    (r"pytorch|torch|paddlenlp|^caffe", "eager"),
 )
 
 
