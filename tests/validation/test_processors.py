@@ -11,7 +11,7 @@ import pytest
 
 from mlsys.hardware import Hardware, view
 from mlsys.models.analysis.model import analyse, setting_of
-from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times
+from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
 from mlsys.models.calibrated.effects import levels_of
 from mlsys.models.calibrated.library import fitted, machines
 from mlsys.validation import shipped_rows
@@ -348,3 +348,15 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     told = (batch.estimate / 32 / one.estimate).m_as("")
     assert many / single < 0.7
     assert told < 0.7
+
+
+def test_microcontrollers_alone_issue_one_instruction_after_the_other() -> None:
+    """A slow GPU of a phone with two units was once taken for one: its networks came out hundreds of times too slow."""
+    machines = [device for device in Hardware if device.memory[device.main_memory]._bandwidth is not None]
+    told = {
+        device.kind
+        for device in machines
+        for precision in device.precisions
+        if snapshot(view(device, precision)).controller
+    }
+    assert told == {"MCU"}

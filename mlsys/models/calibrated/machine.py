@@ -35,8 +35,9 @@ _WIDER = {
 }
 
 
-# Cores below this clock, Hz, few on a chip, are microcontrollers'.
-SLOWEST_PROCESSOR, MOST_CORES = 0.8e9, 2.0
+# Cores below this clock, Hz, few on a chip, are microcontrollers', if they do less than so many operations each cycle:
+# vectors of a Cortex-M85 or an ESP32-S3 do 16 to 32 on bytes, one unit of a phone's GPU hundreds.
+SLOWEST_PROCESSOR, MOST_CORES, WIDEST_CORE = 0.8e9, 2.0, 64.0
 # Instructions that cores of microcontrollers issue each cycle, by a pattern of their architecture; others one. Two:
 # llvm/llvm-project, llvm/lib/Target/ARM/ARMScheduleM7.td@6a55533 and ARMScheduleM85.td, IssueWidth = 2. Of the
 # Cortex-M0+ a load takes two cycles, and two of three instructions beside a multiplication are loads. A Cortex-M33 runs
@@ -239,9 +240,10 @@ def snapshot(machine: MachineView) -> Snapshot:
     def controller() -> float:
         with as_recorded():
             slow = machine.has("clock") and machine.require("clock") < SLOWEST_PROCESSOR
-            few = not machine.has("units") or machine.require("units") <= MOST_CORES
+            units = machine.require("units") if machine.has("units") else 1.0
+            few = units <= MOST_CORES and slow and matmul() < WIDEST_CORE * units * machine.require("clock")
         issued = (rate for core, rate in ISSUED if re.search(core, machine.device.architecture))
-        return next(issued, 1.0) if slow and not matrix and few else 0.0
+        return next(issued, 1.0) if few and not matrix else 0.0
 
     read["controller"] = controller
     missing = {
