@@ -49,6 +49,17 @@ def _seconds(stack: Stack) -> float:
     return float(kernel_times(stack, QUIET.vectorised()).seconds[0])
 
 
+@pytest.mark.parametrize("device", ["RTX_4090", "RTX_3090"])
+def test_fewer_bits_are_read_in_less_time(device: str) -> None:
+    """One row keeps no matrix unit busy: its kernel takes a bit's transfer for each bit of a weight."""
+    engine = _engine(device)
+    times = {bits: _seconds(_stack(engine, bits)) for bits in (3.0, 4.0, 5.0)}
+    a_bit = SIDE * SIDE / 8 / engine.bandwidth
+    assert times[5.0] - times[3.0] == pytest.approx(2 * a_bit, rel=0.01)
+    assert times[4.0] - times[3.0] == pytest.approx(a_bit, rel=0.01)
+    assert not kernel_times(_stack(engine, 3.0), QUIET.vectorised()).chained[0]
+
+
 def test_narrow_weights_cost_an_a100_more_than_their_transfer_and_wide_ones_do_not() -> None:
     """An A100 has 10 FP32 operations for each byte it reads, an RTX 4090 has 80: unpacking shows on the first."""
     transfer = {}
