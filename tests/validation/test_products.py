@@ -205,3 +205,16 @@ def test_transposed_operands_slowed_cublas_before_it_was_patched() -> None:
         float(2 * (c.work["m"] * c.work["n"] * c.work["k"]).sum()) / flops for is_slow, _, flops, c in early if is_slow
     ]
     assert np.median(counted) == pytest.approx(np.median(quick) / np.median(slow), rel=0.15)
+
+
+def test_short_layers_on_a_t4_end_before_its_power_is_limited() -> None:
+    """Published rows: the best short layer attains more than any long one, which 70 W hold down."""
+    layers = [case for case in _of("NVIDIA T4", "fp32") if "nn.Linear" in case.row.software]
+    best: dict[bool, float] = {}
+    for case in layers:
+        short = case.work.flops / case.engine.matmul < 3e-4
+        assert np.isinf(case.engine.power) == short
+        best[short] = max(best.get(short, 0.0), case.work.flops / case.seconds / case.engine.matmul)
+    assert best[True] > 1.15 * best[False]
+    library = [case for case in _of("NVIDIA T4", "fp32") if "PyTorch" not in case.row.software]
+    assert library and all(case.engine.power == 70 for case in library), "called over and over: none is short"

@@ -72,7 +72,9 @@ def attention_version(software: str, prompt: bool = True) -> str:
     return next((version for version, name in old.items() if name in software), "")
 
 
-# What DeepBench's workbooks say of their software in a sheet "Specs", where the rows' label lacks or contradicts it.
+# How DeepBench's rows are labelled, and what its workbooks say of their software in a sheet "Specs", where the label
+# lacks or contradicts it.
+_DEEPBENCH = "cuBLAS/cuDNN"
 # The P100, the GTX 1080 Ti and the TITAN Xp had cuBLAS 8.0.88, a patch of June 2017; the TITAN X (Pascal), measured
 # before with driver 367.48, which came with CUDA 8.0.44, had none.
 _CUDA_OF = {
@@ -82,12 +84,12 @@ _CUDA_OF = {
 
 
 def cuda_of(software: str, twin: str) -> float:
-    """Return the version of CUDA whose libraries ran DeepBench, or infinity where it is not known.
+    """Return the version of CUDA whose cuBLAS ran a row, or infinity where it is not known.
 
     Parameters
     ----------
     software
-        In the words of the row: its label names CUDA 8 for a TITAN X of Maxwell's generation, which ran 7.5.
+        In the words of the row: DeepBench's label names CUDA 8 for a TITAN X of Maxwell's generation, which ran 7.5.
     twin
         The id of the machine's twin.
 
@@ -95,11 +97,14 @@ def cuda_of(software: str, twin: str) -> float:
     --------
     >>> cuda_of("cuBLAS/cuDNN CUDA 8", "TITAN_X_Maxwell"), cuda_of("cuBLAS/cuDNN CUDA 8", "P100_PCIe")
     (7.5, 8.088)
+    >>> cuda_of("PyTorch 2.1.0 CUDA 12.1 eager (cuBLAS nn.Linear with bias)", "P100_PCIe")
+    12.1
     """
     if "cuBLAS" not in software:
         return float("inf")
     stated = re.search(r"CUDA (\d+(?:\.\d+)?)", software)
-    return _CUDA_OF.get(twin, float(stated[1]) if stated else float("inf"))
+    label = float(stated[1]) if stated else float("inf")
+    return _CUDA_OF.get(twin, label) if software.startswith(_DEEPBENCH) else label
 
 
 # cuDNN 4 tiles FFTs ("up to 2x faster"), and version 5 has Winograd's algorithms, both for small filters: "What's New"
