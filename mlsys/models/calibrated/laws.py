@@ -128,6 +128,17 @@ def _chain(engines: dict[str, Array]) -> Array:
     return seconds
 
 
+def _unpacked(kernels: Work, engines: dict[str, Array]) -> NDArray[np.bool_]:
+    """Return which products find weights that are stored narrower than the matrix units beside them multiply."""
+    values = kernels["k"] * kernels["n"] * kernels["batch"]
+    stored = kernels["weights"]
+    each = engines["each_cycle"]
+    multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
+    multiprocessor &= _on_matrix_units(engines) & np.isfinite(engines["over_vector"])
+    narrow: NDArray[np.bool_] = (stored > 0) & (engines["bits"] / 8 * values > stored) & multiprocessor
+    return narrow
+
+
 def unpacking_seconds(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], moving: Array, here: NDArray[np.bool_]
 ) -> Array:
@@ -139,15 +150,11 @@ def unpacking_seconds(
     known: a neural processor widens weights on their way into its multipliers.
     """
     values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
-    stored = kernels["weights"][here]
-    saved = engines["bits"][here] / 8 * values - stored
-    each = engines["each_cycle"]
-    multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
-    multiprocessor &= _on_matrix_units(engines) & np.isfinite(engines["over_vector"])
+    saved = engines["bits"][here] / 8 * values - kernels["weights"][here]
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
     unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
     most = saved * moving[here] / np.maximum(kernels["moved"][here], 1.0)
-    narrow = (stored > 0) & (saved > 0) & multiprocessor[here]
+    narrow = _unpacked(kernels, engines)[here]
     seconds: Array = np.where(narrow, np.minimum(unpacking, most), 0.0)
     return seconds
 
@@ -264,8 +271,11 @@ def product_seconds(
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
     units, array = engines["units"][here], engines["array"][here]
     shared, fed = sharing(engines)[here], feed[here]
-    # A product by a vector gives each sum to a group of lanes, which add up what they have at the end.
-    by_lanes = (np.minimum(m, n) <= 1) & ~_on_matrix_units(engines)[here]
+    # A product by a vector gives each sum to a group of lanes, which add up what they have at the end. So do kernels
+    # that unpack narrow weights beside matrix units, where one row is no work for these: AWQ's gemv_cuda.cu,
+    # llama.cpp's mmvq.cu and ExLlamaV2's q_gemm_kernel.cuh; those that take several experts at once do not.
+    vector = np.minimum(m, n) <= 1
+    by_lanes = vector & (~_on_matrix_units(engines)[here] | (_unpacked(kernels, engines)[here] & (batch <= 1)))
     columns = {
         "m": m, "n": n, "k": k, "batch": batch, "units": units, "array": array, "shared": shared, "feed": fed,
         "rate": sustained(engines, own, here) / units,
