@@ -183,6 +183,23 @@ def test_a_library_without_winograd_multiplies_as_it_is_written(rows: list[Row])
     assert multiplications(interpret(replace(row, software="cuDNN 5.1", seq_or_shape=shape))) < direct / 2
 
 
+def test_large_filters_are_multiplied_by_their_spectra(rows: list[Row]) -> None:
+    """A V100 of 15.7 TFLOP/s did this layer of 3.85 GFLOP in 192 µs: at 20 TFLOP/s, were all of it done."""
+    shape = Convolution.of("N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,stride_v=1,stride_h=1")
+    inside = 32 - 5 + 1  # outputs along a tile whose inputs all lie in it
+    tiles = 16 * len(range(0, 28, inside)) ** 2
+    spectrum = np.fft.rfft2(np.zeros((32, 32))).size
+    product = shape.transformed(FP32, 32)[2]
+    assert product.m * product.n * product.k * product.batch == 4 * tiles * 32 * 192 * spectrum
+    measured = case(rows, "CUDA 9", "N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,stride_v=1,stride_h=1", "fp32")
+    arithmetic, _ = bound(Stack.of([(measured.engine, measured.work, measured.stays)]))
+    assert shape.flops / measured.engine.matmul > 192e-6 > arithmetic[0]
+    assert "FFT, 32" in shape.algorithms(FP32)
+    for strided in ("stride_v=2,stride_h=2", "stride_v=1,stride_h=2"):
+        other = Convolution.of(f"N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,{strided}")
+        assert set(other.algorithms(FP32)) == {"product"}
+
+
 def test_a_framework_that_unrolls_writes_every_input_of_every_output(rows: list[Row]) -> None:
     """Counted on an array: 5 images, each its columns and the product that reads them (torch/cunn, Caffe)."""
     image = np.zeros((6, 12, 17))

@@ -35,6 +35,8 @@ MATRIX_STEP, DP4A_STEP = 64, 16
 INT8_TILE = 128
 # Instructions of half precision over half of those of FP32: what moves values about takes as many of both.
 HALF_STEPS = 1.2
+# Sides of the tiles that cuDNN transforms: its kernels are fft2d_r2c_16x16 and fft2d_r2c_32x32 (recalled).
+TILES = (16, 32)
 # Versions of cuDNN that ran with CUDA 7.5, and not with 8.
 OF_CUDA_7 = 5.0
 # Launches that the call costs beside those of its kernels: Python, PyTorch's dispatch, cuDNN's plan, its workspace.
@@ -86,6 +88,11 @@ class Convolution:
     def is_three_by_three(self) -> bool:
         """Whether Winograd's algorithms for 3 × 3 filters apply."""
         return self.tall == self.broad == 3 and self.stride == 1
+
+    @property
+    def has_spectra(self) -> bool:
+        """Whether a library's Fourier transforms apply: a filter wider than one, moved by one."""
+        return self.stride == 1 and min(self.tall, self.broad) > 1
 
     @property
     def _inputs(self) -> float:
@@ -188,11 +195,42 @@ class Convolution:
             Kernel(VECTOR, flops=0.0, moved=(36 * outputs + self.pixels * self.filters) * fmt.value),
         ]
 
+    def transformed(self, fmt: Format, tile: int) -> list[Kernel]:
+        """Return the convolution by Fourier transforms of square tiles, in four kernels as Winograd's.
+
+        A spectrum of T × T real numbers has T × (T / 2 + 1) complex ones, whose products take four multiplications
+        (M. Mathieu, M. Henaff, Y. LeCun, Fast Training of Convolutional Networks through FFTs, ICLR 2014).
+        """
+        down, across = tile - self.tall + 1, tile - self.broad + 1
+        squares = float(self.images * math.ceil(self.rows / down) * math.ceil(self.columns / across))
+        weights, inputs, outputs = self.filters * self.channels, squares * self.channels, squares * self.filters
+        points = tile * (tile // 2 + 1)
+        width = 2 * fmt.value
+        product = Kernel(
+            MATMUL,
+            flops=8.0 * points * squares * self.filters * self.channels,
+            moved=points * (weights + inputs + outputs) * width,
+            m=2 * squares,
+            n=self.filters,
+            k=2 * self.channels,
+            batch=points,
+        )
+        return [
+            Kernel(VECTOR, flops=0.0, moved=self._inputs * fmt.value + points * inputs * width),
+            Kernel(VECTOR, flops=0.0, moved=weights * (self.tall * self.broad * fmt.value + points * width)),
+            product,
+            Kernel(VECTOR, flops=0.0, moved=points * outputs * width + self.pixels * self.filters * fmt.value),
+        ]
+
     def algorithms(self, fmt: Format) -> dict[str, list[Kernel]]:
         """Return the algorithms that a library may take, by name; matrix units leave Winograd's nothing to save."""
         by_name = {"product": [self.implicit(fmt)]}
         if self.is_three_by_three and fmt.vector_unit:
             by_name |= {"Winograd, fused": self.fused(fmt), "Winograd, apart": self.apart(fmt)}
+        if self.has_spectra and fmt.vector_unit and fmt.computes == "fp32":
+            by_name |= {
+                f"FFT, {tile}": self.transformed(fmt, tile) for tile in TILES if tile > max(self.tall, self.broad)
+            }
         if not _in_half(fmt):
             return by_name
         return {
@@ -250,4 +288,6 @@ def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) 
     named = "apart" if "WINOGRAD_NONFUSED" in software else "fused" if "WINOGRAD" in software else ""
     if f"Winograd, {named}" in algorithms:
         return algorithms[f"Winograd, {named}"]
+    if "algo FFT" in software:
+        algorithms = {name: kernels for name, kernels in algorithms.items() if "FFT" in name} or algorithms
     return algorithms["product"] if "LICIT_" in software else quickest(algorithms, engine)
