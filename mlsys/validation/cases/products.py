@@ -1,14 +1,13 @@
-"""Matrix products: by libraries called one by one, from PyTorch, and in stacks that serve language models."""
+"""Matrix products by libraries, called one by one or from PyTorch."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
-from mlsys.models.calibrated import CALLED, OVERLAPPED, QUEUED, VECTOR, Kernel, Work
+from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
 from mlsys.provenance import comparing
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import (
@@ -25,6 +24,7 @@ from mlsys.validation.cases.kernels import (
 )
 from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers_in, twin_of
 from mlsys.validation.cases.software import serving_stack
+from mlsys.validation.cases.stacks import in_a_stack
 from mlsys.validation.rows import Row
 
 # Rows and columns of the one tile that cuBLAS has for batched products of FP32 on the vector units of Ampere and after:
@@ -75,7 +75,7 @@ def gemm_kernel(row: Row) -> Case:
     fmt = number_format(row.precision)
     kernel = product(shape["M"], shape["N"], shape["K"], fmt, batch_of(row, 1))
     stack = serving_stack(row.software)
-    return _in_a_stack(row, stack, kernel, fmt) if stack else _by_a_library(row, kernel, fmt)
+    return in_a_stack(row, stack, kernel, fmt) if stack else _by_a_library(row, kernel, fmt)
 
 
 def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
@@ -175,104 +175,3 @@ def _by_whole_blocks(twin: Device, kernel: Kernel) -> Kernel:
 def _units(twin: Device) -> float:
     with comparing():
         return view(twin, "fp32").require("units")
-
-
-def _in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
-    """Return the case of a product in a stack that serves language models.
-
-    It quantises the activations inside the time: one pass that reads 16-bit values and writes narrow ones.
-    """
-    narrow = fmt.computes in ("fp8", "int8", "fp4")
-    kernel = replace(kernel, weights=kernel.batch * kernel.k * kernel.n * fmt.weight)
-    kernels = [kernel]
-    if narrow:
-        values = kernel.m * kernel.k
-        wider = kernel.batch * kernel.m * kernel.n * (2 - fmt.value)  # the product itself gives 16-bit values
-        kernels = [
-            Kernel(VECTOR, flops=4.0 * values, moved=values * _quantising(row, stack, fmt)),
-            replace(kernel, moved=kernel.moved + wider),
-        ]
-        kernels = kernels[1:] if _in_an_engine(row, stack) else kernels
-    scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
-    if "block" in row.precision:
-        scheme += f" blocks{_generation(row, stack)}"
-    if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
-        stack = "vLLM 0.14" if "0.14" in row.software else stack
-    setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
-    if setting == "serving" and twin_of(row.device)[0].architecture.startswith("Blackwell"):
-        kernels = [replace(kernel, peers=OVERLAPPED)]  # cuBLAS's, alike in three stacks; kernels of their own do not
-    case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
-    if _of_ampere(row, stack):
-        engine = case.engine
-        older = engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
-        case = replace(case, engine=older)
-    return replace(case, stays=_copies(row, stack, case))
-
-
-def _in_an_engine(row: Row, stack: str) -> bool:
-    """Tell whether a layer was timed by TensorRT's profiler, as the last of four in an engine that runs once.
-
-    So aiconfigurator's collector/trtllm/collect_gemm_trt.py (efcae124c) measures layers that are plugins of
-    TensorRT-LLM, with narrow weights alone and SmoothQuant, whatever their rows say of a CUDA graph: what quantises
-    the activations is a layer of its own, outside the time, and three large layers before have filled the cache.
-    """
-    return stack == "TensorRT-LLM" and ("weight-only" in row.precision or row.precision.startswith("w8a8"))
-
-
-# What instructions of Ampere attain of the peak of Hopper's matrix units, whose own take operands from shared memory
-# (W. Luo et al., arXiv:2501.12084: 62.9 % of it on average, as a public design note quotes them).
-AMPERE_ON_HOPPER = 0.63
-
-
-def _of_ampere(row: Row, stack: str) -> bool:
-    """Tell whether Hopper runs a kernel of Ampere's: TensorRT-LLM has SmoothQuant's for architectures 80 to 90 in one.
-
-    Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for all of them, and gives no sum to two blocks.
-    """
-    smooth = stack == "TensorRT-LLM" and row.precision.startswith("w8a8")
-    return smooth and twin_of(row.device)[0].architecture.startswith("Hopper")
-
-
-def _quantising(row: Row, stack: str, fmt: Format) -> float:
-    """Return the bytes that quantising one activation moves: a 16-bit value is read and a narrow one written.
-
-    TensorRT-LLM finds one scale of FP8 for all activations, which it reads once more for their largest value. vLLM
-    0.14 takes a step after the other of PyTorch's: absolute values (4 bytes), their largest (2), in FP32 (6) times a
-    scale (8), clamped (8) and converted (5); in blocks conversion and scale are one step (6), as the
-    ``forward_native`` of its ``input_quant_fp8.py`` has it.
-    """
-    if row.precision.startswith("fp8"):
-        blocks = "block" in row.precision
-        if "vLLM 0.14" in row.software:
-            return 4 + 2 + (6 if blocks else 6 + 8) + 8 + 5
-        if stack == "TensorRT-LLM" and not blocks:
-            return 2 + 2 + fmt.value
-    return 2 + fmt.value
-
-
-# Inputs and outputs of the layers before, whose weights are of 16 bits.
-_WIDTH = 12288
-
-
-def _copies(row: Row, stack: str, case: Case) -> float:
-    """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
-
-    TensorRT-LLM: as many as fill the cache, at most five, or those of an engine; vLLM: one of blocks and of FP4; else
-    six.
-    """
-    if _in_an_engine(row, stack):
-        return 1 + 2 * _WIDTH * (_WIDTH + 2 * float(case.work["k"][-1])) / case.work.weights
-    if stack == "TensorRT-LLM":
-        return min(5.0, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
-    return 1.0 if stack == "vLLM" and ("block" in row.precision or "fp4" in row.precision) else 6.0
-
-
-# Stacks whose products of blocks, each with a scale of its own, are other kernels on Blackwell: there the matrix units
-# take the scales, where Hopper's kernels multiply each part of a sum on the vector units. Of vLLM there is one sweep.
-_SCALED_BY_UNITS = ("SGLang", "TensorRT-LLM")
-
-
-def _generation(row: Row, stack: str) -> str:
-    """Return the generation of a machine whose kernels for blocks of one scale are its own, or an empty string."""
-    twin, _ = twin_of(row.device)
-    return " Blackwell" if stack in _SCALED_BY_UNITS and twin.architecture.startswith("Blackwell") else ""
