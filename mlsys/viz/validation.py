@@ -163,7 +163,7 @@ def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, flo
     ax
         Axes to draw into; errors on a logarithmic scale.
     groups
-        Graded twice; those without an answer today are left out.
+        Graded twice; those without an answer today are left out. Where first answers stand, they are drawn once.
     own
         By the name of the group, the median error of rows of the fit whose sweep was left out, as a part.
     """
@@ -172,11 +172,16 @@ def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, flo
     first, now = ([_part(getattr(each, when).median_ape) for each in shown] for when in ("first", "now"))
     for *ends, level in zip(first, now, levels, strict=True):
         ax.plot(ends, [level, level], color=COLORS["grid"], lw=2, zorder=1)
-    for marker, label, color, filled, errors in (
-        ("|", "our sources, sweep left out", COLORS["BlueLine"], True, [own.get(each.group) for each in shown]),
-        ("o", "examination, first answer", COLORS["OrangeLine"], False, first),
-        ("o", "examination, today", COLORS["OrangeLine"], True, now),
-    ):
+    ours = [own.get(each.group, float("nan")) for each in shown]
+    series = [("|", "our sources, sweep left out", COLORS["BlueLine"], True, ours)]
+    if np.allclose(first, now, rtol=1e-3):
+        series += [("o", "examination", COLORS["OrangeLine"], True, now)]
+    else:
+        series += [
+            ("o", "examination, first answer", COLORS["OrangeLine"], False, first),
+            ("o", "examination, today", COLORS["OrangeLine"], True, now),
+        ]
+    for marker, label, color, filled, errors in series:
         there = [(error, level) for error, level in zip(errors, levels, strict=True) if error]
         xs, ys = zip(*there, strict=True)
         if marker == "|":

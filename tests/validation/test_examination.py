@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -33,6 +34,7 @@ from mlsys.validation import (
 from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.examination import EXAMINATIONS, examination_sources, hold, typical
 from mlsys.validation.rows import DATA, Row
+from mlsys.viz import examination_dots
 
 # Rows of each examination, and their sum: taken before any of them was predicted for the first time.
 FROZEN = {
@@ -187,6 +189,18 @@ def test_all_examinations_are_asked_unless_one_is_named() -> None:
     assert list(told["examinations"]) == [str(number) for number in held_examinations()]
     assert told["rows"] == sum(len(examination_rows(number)) for number in held_examinations())
     assert told["examinations"]["1"]["first_answers"]["median_ape"] == 44.79
+
+
+def test_first_answers_that_stand_are_drawn_once() -> None:
+    mended = examined(1)[:-1]
+    blind = [replace(each, now=each.first) for each in mended]
+    for groups, labels in ((mended, ["first answer", "today"]), (blind, ["examination"])):
+        fig, ax = plt.subplots()
+        examination_dots(ax, groups, {"MCU: network inference": 0.1})
+        told = [text.get_text() for text in ax.get_legend().get_texts()]
+        plt.close(fig)
+        assert [label.removeprefix("examination, ") for label in told[1:]] == labels
+        assert len(ax.get_yticks()) == sum(bool(each.now.expressible) for each in groups)
 
 
 def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
