@@ -192,8 +192,7 @@ def inference(row: Row) -> Case:
     if "GNMT" in row.model:
         raise Inexpressible("GNMT: how long the sentences are, and how many words its beams write, is not stated")
     if "DLRM" in row.model:
-        # A sample is 270 pairs on average (dist_quantile.txt of mlcommons/inference); the batch decides what is cached.
-        raise Inexpressible(f"{row.model}: how many pairs run at a time is not stated")
+        return _recommender(row)
     if "RNN-T" in row.model and row.metric.startswith("latency"):
         # Side by side, utterances fill the machine; one alone is a chain of steps, and the slowest tenth are long ones.
         raise Inexpressible("RNN-T: how long the utterances of the slowest tenth are is not stated")
@@ -233,6 +232,27 @@ def inference(row: Row) -> Case:
         work = _streamed(work)
     aside = _left_to_processor(row, work)
     return Case(row, "network inference", setting, twin, engine, work, seconds, inverse, at_least=aside)
+
+
+# User-item pairs of a sample, 100 to 700: the mean of tools/dist_quantile.txt (mlcommons/inference_results_v4.1,
+# closed/Intel/code/dlrm-v2-99.9/pytorch-cpu); and those that run at a time, by the card (``gpu_batch_size`` of
+# configs/dlrm-v2/Offline there, of NVIDIA and of Quanta_Cloud_Technology), with all tables in the card's memory.
+PAIRS = 270
+_PAIRS_AT_A_TIME = (("H200 SXM|GH200|H100 SXM", 600_000), ("H100 PCIe", 51_200), ("L40S", 6_000))
+
+
+def _recommender(row: Row) -> Case:
+    """Return the case of MLPerf's DLRM-DCNv2, offline."""
+    at_a_time = next((pairs for card, pairs in _PAIRS_AT_A_TIME if re.search(card, row.device)), 0)
+    if not at_a_time or "v4.1" not in row.source or "TensorRT" not in row.software:
+        raise Inexpressible(f"{row.model}: how many pairs run at a time is not stated")
+    fmt = number_format(row.precision)
+    twin, kind, engine = engine_of(row, fmt)
+    # Every pair looks up rows of its own: the work of many is not that of one with more rows.
+    work = kernels_of(built("dlrm_dcnv2", batch=at_a_time), fmt)
+    seconds, inverse = seconds_each(row, at_a_time / PAIRS * max(1, row.n_devices))
+    setting = f"{settled(row)} network on {kind}"
+    return Case(row, "network inference", setting, twin, engine, work, seconds, inverse)
 
 
 # What ONNX Runtime's own kernels take for each number of a layer that Qualcomm's compiler leaves to the processor:
