@@ -267,6 +267,19 @@ def test_plain_c_uses_no_vectors_and_one_core() -> None:
     assert own.matmul == pytest.approx(16 * plain.matmul)
 
 
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [("IC ResNet-8", "reference kernels on MCU"), ("AD FC autoencoder", "fully connected interpreter on MCU")],
+)
+def test_an_interpreter_without_kernels_in_floating_point_runs_its_reference(model: str, setting: str) -> None:
+    """No measurement of ours is such a one: of an integer network, what it would be in FP32."""
+    rows = (row for row in shipped_rows() if row.model == model and row.metric == "latency" and "L4R5" in row.device)
+    row = replace(next(rows), software="TFLite Micro", precision="fp32")
+    assert interpret(row).setting == setting
+    assert interpret(replace(row, precision="int8")).setting == "microcontroller runtime on MCU"
+    assert interpret(replace(row, software="X-CUBE-AI v9.0")).setting == "tuned microcontroller runtime on MCU"
+
+
 @pytest.mark.parametrize("name", ["STM32U575", "STM32L4R5", "RA6M4", "RX65N"])
 def test_a_running_core_draws_what_its_data_sheet_says_and_a_little_for_the_rest(name: str) -> None:
     """Power from data sheets beside what MLPerf Tiny metered, which is no part of it."""
