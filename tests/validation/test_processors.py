@@ -7,6 +7,7 @@ import re
 from dataclasses import fields, replace
 from statistics import median
 
+import numpy as np
 import pytest
 
 from mlsys.hardware import Hardware, view
@@ -373,3 +374,13 @@ def test_microcontrollers_alone_issue_one_instruction_after_the_other() -> None:
         if snapshot(view(device, precision)).controller
     }
     assert told == {"MCU"}
+
+
+def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
+    """Without the algorithm, ResNet-50 on three phones took less than its multiplications do at the dense peak."""
+    cases = [interpret(row) for row in shipped_rows() if "Paddle-Lite" in row.software and row.precision == "fp32"]
+    cases = [case for case in cases if case.network.startswith("resnet50")]
+    arithmetic, traffic = bound(Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    assert len(cases) >= 5
+    for case, least in zip(cases, np.maximum(arithmetic, traffic), strict=True):
+        assert least < case.seconds, case.row

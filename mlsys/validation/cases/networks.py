@@ -187,6 +187,12 @@ def saving(software: str, engine: Snapshot) -> float:
     return WINOGRAD_SAVING if multiplies_alone and saves_multiplications(software) else 1.0
 
 
+# Runtimes whose floating-point convolutions of 3 × 3 and stride 1 are Winograd's on Arm, besides ncnn: Paddle-Lite
+# (lite/kernels/arm/conv_compute.cc: WinogradConv, tiles of 2, 4 or 6), TNN (SelectWinograd in arm_conv_layer_3x3.cc and
+# arm_conv_fp16_layer_3x3.cc@f0cb081), PPL.nn (conv2d_algo_selector.cc@76ed936; its tables ask for tiles of 4).
+TRANSFORMING = r"Paddle-Lite|\bTNN\b|PPL\.nn ARM"
+
+
 def inference(row: Row) -> Case:
     """Return the case of one forward pass of a network of the catalogue."""
     if "GNMT" in row.model:
@@ -216,6 +222,8 @@ def inference(row: Row) -> Case:
         winograd = WINOGRAD_SAVING
         if kind == "CPU":
             winograd = integer_winograd(engine, Hardware[twin]) if fmt.computes == "int8" else LARGER_WINOGRAD
+    elif kind == "CPU" and fmt.computes != "int8" and re.search(TRANSFORMING, row.software):
+        winograd = LARGER_WINOGRAD
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)

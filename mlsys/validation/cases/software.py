@@ -8,7 +8,7 @@ _NETWORKS = (
     (r"opencl", "opencl"),
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
-    (r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine)\b(?!.*tensorrt)", "mobile runtime"),
+    (r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl)\b(?!.*tensorrt)", "mobile runtime"),
     (r"hailo", "Hailo"),
     (r"rknn", "RKNN"),
     (r"ai hub", "AI Hub"),
