@@ -211,6 +211,22 @@ def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
     assert four.weights / three.weights == pytest.approx(4 / 3, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("source", "software", "setting"),
+    [
+        ("apache/mxnet", "MXNet 1.2.0, cuDNN 7.0.5", "eager"),
+        ("apache/mxnet", "MXNet 1.2.0 CPU", "compiled"),
+        ("microsoft/onnxruntime", "PyTorch 1.5.1 TorchScript", "eager"),
+        ("FlagOpen/FlagPerf", "PaddleNLP, FlashAttention", "eager"),
+        ("li-plus/chatglm.cpp", "chatglm.cpp (ggml, CUDA)", "llama.cpp"),
+    ],
+)
+def test_programs_of_strangers_are_those_of_their_kind(source: str, software: str, setting: str) -> None:
+    rows = [row for row in ALL if (row.source, row.software) == (source, software)]
+    assert rows
+    assert {interpret(row).setting.split()[0] for row in rows} == {setting}
+
+
 def test_an_edge_tpu_streams_what_its_memory_does_not_hold() -> None:
     board = "Google Coral Edge TPU (Dev Board)"
     small = interpret(of("google-coral/pycoral", device=board, model="MobileNet-v1 1.0")).work

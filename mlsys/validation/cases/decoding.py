@@ -31,7 +31,7 @@ from mlsys.validation.rows import Row
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
     ("gpt-fast", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*eager|AutoAWQ", "eager"), ("MLC", "MLC"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|AutoAWQ", "eager"), ("MLC", "MLC"),
     ("Oct 2023", "early"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128

@@ -18,6 +18,8 @@ _NETWORKS = (
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
     (r"torch\.compile", "torch.compile"),
+    # On a GPU its graph is asked of cuDNN layer by layer, as Caffe's and Torch7's.
+    (r"^mxnet.*cudnn", "eager"),
     (r"mxnet|openvino|onnx ?runtime|^tf v", "processor runtime"),
     (r"tensorrt|fastertransformer|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
     (r"rocm", "eager ROCm"),
