@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from mlsys.mapping.fusion import as_loops
-from mlsys.models.calibrated.eager import eager_kernels, looped_kernels, loops_between_products, one_by_one
+from mlsys.models.calibrated.eager import (
+    eager_kernels,
+    image_by_image,
+    looped_kernels,
+    loops_between_products,
+    one_by_one,
+)
 from mlsys.models.calibrated.lowering import Format, kernels_of
 from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
 from mlsys.workloads import load, zoo
@@ -101,3 +107,17 @@ def test_tensorflow_runs_one_by_one_and_with_xla_in_loops() -> None:
     assert loops_between_products("TensorFlow XLA network on GPU")
     assert not one_by_one("TensorFlow XLA network on GPU")
     assert not loops_between_products("torch.compile network on CPU")
+
+
+def test_a_network_that_unrolls_runs_each_convolution_for_each_image() -> None:
+    """VGG-16 has 13 convolutions; the columns of its first are 27 inputs for each of 224 × 224 outputs."""
+    batch, width = 8, 4.0
+    whole = kernels_of(zoo.network("vgg16", batch=batch, precision="fp32"), None)
+    work = image_by_image(whole, batch, width)
+    assert work.flops == pytest.approx(whole.flops)
+    assert work.launches == whole.launches + 13 * (2 * batch - 1)
+    loops = work["moved"][(work["kind"] == VECTOR) & (work["flops"] == 0)]
+    assert width * 224 * 224 * (27 + 3) in loops.tolist()
+    products = (work["kind"] == MATMUL) & (work["m"] == 224 * 224)
+    assert products.any()
+    assert width * 224 * 224 * (27 + 64) + 64 * 27 * width == pytest.approx(work["moved"][products].min(), rel=1e-3)

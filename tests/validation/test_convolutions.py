@@ -40,7 +40,8 @@ def case(rows: list[Row], words: str, shape: str, precision: str = "", device: s
 
 def multiplications(case: Case) -> float:
     work = case.work
-    return float((work["m"] * work["n"] * work["k"] * work["batch"] * (work["kind"] == MATMUL)).sum())
+    each = work["m"] * work["n"] * work["k"] * work["batch"] * work["count"]
+    return float((each * (work["kind"] == MATMUL)).sum())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of
-from mlsys.models.calibrated.work import VECTOR, Work
+from mlsys.models.calibrated.work import MATMUL, VECTOR, Work
 from mlsys.workloads import Network, Operator
 from mlsys.workloads.traced import TracedOperator
 
@@ -138,6 +138,44 @@ def looped_kernels(network: Network, fmt: Format, written_out: bool = True, wino
     alike, times = np.unique(np.array(kernels), axis=0, return_counts=True)
     alike[:, count] = times
     return Work(alike.T)
+
+
+def image_by_image(work: Work, batch: int, width: float) -> Work:
+    """Return a network's kernels where each convolution writes its columns out and runs once for each image.
+
+    Parameters
+    ----------
+    work
+        Kernels of ``batch`` images.
+    batch
+        How many.
+    width
+        Bytes of a value.
+
+    Notes
+    -----
+    Caffe and Torch7 do so without cuDNN (BVLC/caffe, src/caffe/layers/conv_layer.cu; torch/cunn,
+    SpatialConvolutionMM.cu): the columns are the inputs of every output, which a plain product reads again.
+    """
+    here = (work["kind"] == MATMUL) & (work["weights"] > 0) & (work["m"] > batch)
+    columns = work.columns.copy()
+    row_of = Work.FIELDS.index
+    unfolded = work["m"] / batch * work["k"] * width
+    outputs = work["m"] / batch * work["n"] * work["batch"] * width
+    for name, alone in (
+        ("m", work["m"] / batch),
+        ("flops", work["flops"] / batch),
+        ("count", work["count"] * batch),
+        ("moved", unfolded * work["batch"] + outputs + work["weights"]),
+    ):
+        columns[row_of(name)] = np.where(here, alone, columns[row_of(name)])
+    unfolding = columns[:, here].copy()
+    inputs = ((work["moved"] - work["weights"]) / batch - outputs)[here]
+    unfolding[row_of("kind")] = VECTOR
+    unfolding[row_of("moved")] = (unfolded * work["batch"])[here] + np.maximum(inputs, 0.0)
+    for name, value in (("flops", 0.0), ("weights", 0.0), ("m", 1.0), ("n", 1.0), ("k", 1.0), ("batch", 1.0)):
+        unfolding[row_of(name)] = value
+    return joined(Work(columns), Work(unfolding))
 
 
 def _scores(operator: Operator) -> float:

@@ -9,7 +9,13 @@ import numpy as np
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Snapshot, Work
-from mlsys.models.calibrated.eager import eager_kernels, looped_kernels, loops_between_products, one_by_one
+from mlsys.models.calibrated.eager import (
+    eager_kernels,
+    image_by_image,
+    looped_kernels,
+    loops_between_products,
+    one_by_one,
+)
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import (
     LARGER_WINOGRAD,
@@ -27,7 +33,7 @@ from mlsys.validation.cases.reading import (
     twin_of,
 )
 from mlsys.validation.cases.shapes import usual_name
-from mlsys.validation.cases.software import network_software, saves_multiplications
+from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.threads import (
     NCNN_CLOCK,
     beside_gpu,
@@ -229,6 +235,8 @@ def inference(row: Row) -> Case:
         work = picture_work(fmt, batch)
     else:
         work = batched(row.model, fmt, batch, winograd, shape_of(row), _run_as(row, setting))
+    if unrolls(row.software):
+        work = image_by_image(work, batch, fmt.value)
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
