@@ -39,6 +39,7 @@ _MACHINES = Path(__file__).parent / "machines.yaml"
 _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
 # Kinds of work that are the same, by two names: a network run forward.
 _FORWARD = ("network", "transformer")
+_PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
 _TIMES = ("launch", "hop", "energy")
 _SHAPES = ("ramp", "splits", "chain")
 
@@ -134,8 +135,8 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     """Return the setting that stands in for one that was never fitted, or an empty string.
 
     The same software on another class of machine; failing that, any network run forward by the same
-    software on the same class; failing that, on the same class the same kind of work by the software whose name is
-    most alike, so that a new version finds the last one.
+    software on the same class, as a prompt is, too; failing that, on the same class the same kind of work by the
+    software whose name is most alike, so that a new version finds the last one.
 
     Examples
     --------
@@ -143,6 +144,8 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     'vLLM gemm on GPU'
     >>> nearest("XLA transformer on GPU", ("XLA network on GPU", "eager transformer on GPU"))
     'XLA network on GPU'
+    >>> nearest("RKNN llm prefill on NPU", ("RKNN network on NPU", "compiled llm prefill on NPU"))
+    'RKNN network on NPU'
     """
     names = list(known)
     software, _, machine = setting.partition(" on ")
@@ -154,6 +157,9 @@ def nearest(setting: str, known: Iterable[str]) -> str:
         for same in _FORWARD:
             if f"{name} {same} on {machine}" in names:
                 return f"{name} {same} on {machine}"
+    prompt = f"{software.removesuffix(_PROMPT)} network on {machine}"
+    if software.endswith(_PROMPT) and prompt in names:
+        return prompt
     alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
     return max(alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 

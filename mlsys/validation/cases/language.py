@@ -125,7 +125,9 @@ def _pass(
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    return Case(row, kind, f"{program(row)} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
+    # RKLLM's prompts go through the kernels of Rockchip's runtime of networks; its tokens are read from the memory.
+    name = "RKNN" if "RKLLM" in row.software and kind == "llm prefill" else program(row)
+    return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
 def prefill(row: Row) -> Case:
