@@ -218,3 +218,12 @@ def test_short_layers_on_a_t4_end_before_its_power_is_limited() -> None:
     assert best[True] > 1.15 * best[False]
     library = [case for case in _of("NVIDIA T4", "fp32") if "PyTorch" not in case.row.software]
     assert library and all(case.engine.power == 70 for case in library), "called over and over: none is short"
+
+
+def test_a_kernel_called_by_itself_is_that_of_the_stack_which_has_it() -> None:
+    """DeepGEMM's products of FP8 in blocks are SGLang's: without what quantises, and with nothing left in the cache."""
+    (served, *_) = (case for case in _of("NVIDIA H100 SXM5", "fp8") if case.setting == "SGLang fp8 blocks gemm on GPU")
+    alone = interpret(replace(served.row, software="DeepGEMM (CUDA 12.8)", precision="fp8 (bf16 output)"))
+    assert alone.setting == served.setting and alone.engine.matmul == served.engine.matmul
+    assert (alone.work.launches, alone.stays) == (1, 0)
+    assert alone.work["moved"][0] == served.work["moved"][-1], "16-bit values are written"

@@ -24,7 +24,7 @@ from mlsys.validation.cases.kernels import (
 )
 from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers_in, twin_of
 from mlsys.validation.cases.software import serving_stack
-from mlsys.validation.cases.stacks import in_a_stack
+from mlsys.validation.cases.stacks import by_itself, in_a_stack
 from mlsys.validation.rows import Row
 
 # Rows and columns of the one tile that cuBLAS has for batched products of FP32 on the vector units of Ampere and after:
@@ -74,7 +74,7 @@ def gemm_kernel(row: Row) -> Case:
         raise Inexpressible("shape of the product not stated")
     fmt = number_format(row.precision)
     kernel = product(shape["M"], shape["N"], shape["K"], fmt, batch_of(row, 1))
-    stack = serving_stack(row.software)
+    stack = serving_stack(row.software) or by_itself(row.software)
     return in_a_stack(row, stack, kernel, fmt) if stack else _by_a_library(row, kernel, fmt)
 
 

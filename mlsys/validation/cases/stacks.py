@@ -28,9 +28,9 @@ def in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
             Kernel(VECTOR, flops=4.0 * values, moved=values * _quantising(row, stack, fmt)),
             replace(kernel, moved=kernel.moved + wider),
         ]
-        kernels = kernels[1:] if _in_an_engine(row, stack) else kernels
+        kernels = kernels[1:] if _in_an_engine(row, stack) or by_itself(row.software) else kernels
     scheme = re.sub(r"[ (].*", "", row.precision.replace("weight-only", "weights").replace(" weights", "-weights"))
-    if "block" in row.precision:
+    if "block" in row.precision or by_itself(row.software):
         scheme += f" blocks{_generation(row, stack)}"
     if stack == "vLLM" and fmt.computes == "fp8":  # the kernel that quantises changed
         stack = "vLLM 0.14" if "0.14" in row.software else stack
@@ -43,6 +43,15 @@ def in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
         older = engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
         case = replace(case, engine=older)
     return replace(case, stays=_copies(row, stack, case))
+
+
+def by_itself(software: str) -> str:
+    """Return the stack that has a library's kernels, where the library is called by itself; else an empty string.
+
+    DeepGEMM multiplies FP8 in blocks of one scale, and SGLang leaves such products to it. Its own benchmark quantises
+    the operands before, and clears the cache before each call (deepseek-ai/DeepGEMM, ``bench_kineto``).
+    """
+    return "SGLang" if software.startswith("DeepGEMM") else ""
 
 
 def _in_an_engine(row: Row, stack: str) -> bool:
@@ -93,9 +102,11 @@ _WIDTH = 12288
 def _copies(row: Row, stack: str, case: Case) -> float:
     """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
 
-    TensorRT-LLM: as many as fill the cache, at most five, or those of an engine; vLLM: one of blocks and of FP4; else
-    six.
+    None where the cache is cleared. TensorRT-LLM: as many as fill the cache, at most five, or those of an engine;
+    vLLM: one of blocks and of FP4; else six.
     """
+    if by_itself(row.software):
+        return 0.0
     if _in_an_engine(row, stack):
         return 1 + 2 * _WIDTH * (_WIDTH + 2 * float(case.work["k"][-1])) / case.work.weights
     if stack == "TensorRT-LLM":
