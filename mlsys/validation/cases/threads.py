@@ -22,7 +22,7 @@ BESIDE_GPU = {"NVIDIA Jetson Nano": 4, "NVIDIA Jetson Orin Nano": 6, "Apple M1":
 # TensorFlow Lite takes one thread where a program sets none, and cTuning's new one sets none: its FP32 runs at up to
 # nine tenths of what one core can, and time falls with the FLOP down to the smallest networks.
 ALONE = r"TFLite CPU \(main branch"
-# Part of a processor's peak in FP32 that one of its fast cores has: 5.4 GHz × 32 FLOP of 2,483 GFLOP/s.
+# Part of a peak in FP32 that one fast core has at the clock of all of them: 5.4 GHz × 32 FLOP of 2,483 GFLOP/s.
 FAST_CORE = {"Core_i9_13900K": 5.4e9 * 32 / 2.483e12}
 
 
