@@ -278,6 +278,7 @@ def test_an_interpreter_without_kernels_in_floating_point_runs_its_reference(mod
     row = replace(next(rows), software="TFLite Micro", precision="fp32")
     assert interpret(row).setting == setting
     assert interpret(replace(row, precision="int8")).setting == "microcontroller runtime on MCU"
+    assert interpret(replace(row, precision="int8", device="Renesas RX65N")).setting == setting
     assert interpret(replace(row, software="X-CUBE-AI v9.0")).setting == "tuned microcontroller runtime on MCU"
 
 

@@ -31,21 +31,24 @@ def tiny(row: Row) -> Case:
         shape["image"] = int(side.group(1))
     work = kernels_of(built(row.model, batch=1, **shape), fmt)
     seconds, inverse = seconds_each(row)
-    setting = f"{_in_floating_point(row, fmt, work) or _library(row)} on {twin.kind}"
+    setting = f"{_without_kernels(row, twin, fmt, work) or _library(row)} on {twin.kind}"
     return Case(row, "mcu inference", setting, twin.id, engine, work, seconds, inverse)
 
 
-# CMSIS-NN and ESP-NN hold kernels for integers alone (ARM-software/CMSIS-NN, README, "Supported Framework": int8 and
-# int16; float only as an experiment of late, for Helium), so that in floating point these run their reference kernels.
-INTEGERS_ALONE = r"TFLite Micro|TFLM|tflite-micro|TensorFlow Lite (for )?Micro|Edge Impulse|\bEON\b"
+# Interpreters of TensorFlow Lite's files, which have kernels of their own for integers alone, on Arm's cores and on
+# Espressif's (ARM-software/CMSIS-NN, README, "Supported Framework": int8 and int16 on Cortex-M, float only as an
+# experiment of late for Helium; espressif/esp-nn): elsewhere, and in floating point, they run their reference kernels.
+INTERPRETERS = r"TFLite Micro|TFLM|tflite-micro|TensorFlow Lite (for )?Micro|Edge Impulse|\bEON\b"
+WITH_KERNELS = r"Cortex-M|Xtensa|PIE"
 
 
-def _in_floating_point(row: Row, fmt: Format, work: Work) -> str:
-    """Return the kernels of an interpreter that has none of its own for floating point; else an empty string.
+def _without_kernels(row: Row, twin: Device, fmt: Format, work: Work) -> str:
+    """Return what an interpreter runs where it has no kernels of its own; else an empty string.
 
     Its reference loops index every number anew in a convolution, and run through plain rows in a dense layer.
     """
-    if fmt.computes != "fp32" or not re.search(INTEGERS_ALONE, row.software):
+    own = fmt.computes != "fp32" and re.search(WITH_KERNELS, twin.architecture)
+    if own or not re.search(INTERPRETERS, row.software):
         return ""
     dense = bool((work["kind"] == MATMUL).any() and (work["m"] <= 1).all())
     return "fully connected interpreter" if dense else "reference kernels"
