@@ -381,8 +381,10 @@ class LanguageModel:
             return
         tape.heads_apart("query absorbed", rows, self.head_dim, self.latent, self.heads)
         shared = (2 * self.latent + self.rotary) // 2
+        # All heads ask the same keys: they are rows of one product, as kernels for it have them.
         tape.attention(
-            "attention", batch, self.heads, queries, keys, shared, 1, pairs, values_among_keys=self.latent
+            "attention", batch, 1, queries * self.heads, keys, shared, 1, pairs * self.heads,
+            values_among_keys=self.latent,
         )  # fmt: skip
         tape.heads_apart("value absorbed", rows, self.latent, values, self.heads)
 
