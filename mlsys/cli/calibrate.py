@@ -72,6 +72,10 @@ def calibrate(data: Path, out: Path) -> None:
     if apart:
         furthest = sorted(apart.items(), key=lambda item: -abs(math.log(item[1])))[:3]
         say("  networks apart from that: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
+    formats = {name: factor for name, factor in calibration.formats.items() if abs(math.log(factor)) > 0.02}
+    if formats:
+        told = ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(formats.items()))
+        say(f"  and by the number format of a network: {told}")
     say(f"  a further measurement should lie within {math.exp(1.28 * calibration.spread):.2f} times, four in five")
     for sentence in calibration.untold:
         say(f"  {sentence}")
