@@ -20,7 +20,8 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     columns = list(zip(*texts, strict=True)) or [()] * len(heads)
     right = [_is_numeric(column) for column in columns]
     mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
-    head = "".join(_cell(text, to_right, "th scope='col'") for text, to_right in zip(heads, right, strict=True))
+    sides = [whole or most for whole, most in zip(right, mostly, strict=True)]
+    head = "".join(_cell(text, to_right, "th scope='col'") for text, to_right in zip(heads, sides, strict=True))
     body = ""
     for row in texts:
         sides = [whole or (most and _is_number(cell)) for cell, whole, most in zip(row, right, mostly, strict=True)]
@@ -30,7 +31,7 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-LONG = 36  # characters of a cell that may take several lines
+LONG = 30  # characters of a cell that may take several lines
 
 
 def _text(cell: object) -> str:
