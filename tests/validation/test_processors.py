@@ -363,6 +363,10 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     told = (batch.estimate / 32 / one.estimate).m_as("")
     assert many / single < 0.7
     assert told < 0.7
+    waits = [
+        next((words for words in each.assumptions if "a thread on each core" in words), "") for each in (one, batch)
+    ]
+    assert "2.84 times" in waits[0] and not waits[1], waits  # 24 threads on one picture: 1 + 0.08 × 23
 
 
 def test_microcontrollers_alone_issue_one_instruction_after_the_other() -> None:

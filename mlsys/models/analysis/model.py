@@ -14,7 +14,7 @@ from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_ra
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, fitted, parameters_of
 from mlsys.models.calibrated.lowering import kernels_of
-from mlsys.models.calibrated.machine import snapshot
+from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.model import Parameters, Stack
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -138,6 +138,7 @@ def analyse(
             result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
         + _effects(whose, device.id, network.name)
+        + _waiting(timing.engine)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=range_of(whose, device.id, network.name, source=source),
         twin=device,
@@ -300,6 +301,13 @@ def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:
         return ()
     parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in effect.parts)
     return (f"estimate: {effect.factor:.2f} times the setting's time, as measurements of like things say ({parts})",)
+
+
+def _waiting(engine: Snapshot) -> tuple[str, ...]:
+    """Return how long the threads of a processor wait for each other, in words; nothing where none does."""
+    if engine.waiting == 1.0:
+        return ()
+    return (f"estimate: a thread on each core; those that share a sample wait, {engine.waiting:.2f} times as long",)
 
 
 def _assumptions(
