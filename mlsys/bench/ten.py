@@ -1,7 +1,7 @@
 """Ten measurements of this machine, as rows that ``mlsys calibrate`` takes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 from mlsys.bench.errors import MeasureError
@@ -14,13 +14,21 @@ COLUMNS = (
     "device", "device_class", "n_devices", "workload", "model", "precision", "batch", "seq_or_shape", "metric", "value",
     "unit", "software", "note",
 )  # fmt: skip
-# Products from one that a launch holds to one that arithmetic holds, and one that reads its weights.
-_PRODUCTS = {
-    "cpu": ((64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (1, 4096, 4096)),
-    "cuda": ((256, 256, 256), (1024, 1024, 1024), (4096, 4096, 4096), (8192, 8192, 8192), (1, 8192, 8192)),
-}
-_ELEMENTS = {"cpu": (1 << 16, 1 << 20, 1 << 24), "cuda": (1 << 18, 1 << 24, 1 << 27)}
-_ROWS = {"cpu": (512, 1024), "cuda": (4096, 4096)}
+# Networks and their batches, from one whose launches hold it to one that arithmetic holds, and one of language.
+_NETWORKS = {
+    "cpu": (
+        ("squeezenet-1.1", 1), ("mobilenet-v2", 1), ("resnet18", 1), ("alexnet", 1), ("resnet34", 1), ("resnet50", 1),
+        ("resnet50", 4), ("densenet121", 1), ("vgg11", 1), ("bert-base", 1),
+    ),
+    "cuda": (
+        ("squeezenet-1.1", 1), ("mobilenet-v2", 32), ("resnet18", 1), ("resnet50", 1), ("resnet50", 64),
+        ("vgg11", 32), ("bert-base", 8),
+    ),
+}  # fmt: skip
+# What a processor is asked are networks; of a GPU the memory is asked alone, too.
+_ELEMENTS = {"cpu": (), "cuda": (1 << 18, 1 << 24, 1 << 27)}
+# What a session of ten may take, and what one of them is given: the first measurement past it is the last.
+LONGEST, EACH = 120.0, 6.0
 
 
 def ten_measurements(
@@ -30,12 +38,12 @@ def ten_measurements(
     precision: TimedFormat = "fp32",
     tick: Callable[[], object] = lambda: None,
 ) -> list[dict[str, str]]:
-    """Time five products, three additions, a softmax and a layer normalisation with PyTorch as it is.
+    """Time networks with PyTorch as it is; and on a GPU also additions of arrays, which its memory holds.
 
     Each is warmed up, called often enough for a sample of some milliseconds, and timed in at least
-    twelve samples in turn with the others of its kind; the median is the value, and the middle half
-    of the samples and the clock stand in the note; on a CPU also how much of its threads' time PyTorch had.
-    It takes less than three minutes.
+    six samples; the median is the value, and the middle half of the samples and the clock stand in
+    the note, on a CPU also how much of its threads' time PyTorch had. It takes less than three
+    minutes: on a machine so slow or busy that ten would take longer, there are fewer.
 
     Parameters
     ----------
@@ -68,52 +76,72 @@ def ten_measurements(
     kinds: dict[TimedFormat, Any] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
     fixed: dict[str, Any] = {"device": on, "dtype": kinds[precision]}
     size = 4 if precision == "fp32" else 2
-    m, n = _ROWS[on]
-    runs: list[tuple[str, str, str, Callable[[], object], float]] = []
-    for a, b, c in _PRODUCTS[on]:
-        x, w = torch.randn(a, c, **fixed), torch.randn(b, c, **fixed)
-        runs.append(("GEMM", f"M={a},N={b},K={c}", "us", lambda x=x, w=w: torch.nn.functional.linear(x, w), 0.0))  # type: ignore[misc]
-    for count in _ELEMENTS[on]:
-        x, y = torch.randn(count, **fixed), torch.randn(count, **fixed)
-        out = torch.empty_like(x)
-        shape = f"{count * size / 1e6:.6g} MB per array (2 loads + 1 store)"
-        name = "STREAM Add (PyTorch eager torch.add)"
-        runs.append((name, shape, "GB/s", lambda x=x, y=y, out=out: torch.add(x, y, out=out), 3.0 * count * size))  # type: ignore[misc]
-    x = torch.randn(m, n, **fixed)
-    runs.append(("softmax", f"M={m},N={n} (reduce over N)", "us", lambda: torch.softmax(x, -1), 0.0))
-    runs.append(
-        ("layernorm", f"M={m},N={n} (reduce over N)", "us", lambda: torch.nn.functional.layer_norm(x, (n,)), 0.0)
-    )
     waits: Callable[[], object] = torch.cuda.synchronize if on == "cuda" else lambda: None
-    measurements = []
+    begun, measurements = time.perf_counter(), []
     with torch.inference_mode():
-        for workload, shape, unit, run, moved in runs:
+        for cells, run, moved in _runs(on, precision, fixed, size):
             waits()
-            begun, used = time.perf_counter(), time.process_time()
+            started, used = time.perf_counter(), time.process_time()
             timed = measure(
-                {workload: _finished(run, waits, on)},
+                {cells["workload"]: _finished(run, waits, on)},
                 repeats=30,
+                warmup=3,
                 shortest=ureg.Quantity(5, "ms"),
-                limit=ureg.Quantity(8, "s"),
+                limit=ureg.Quantity(EACH, "s"),
                 clock=time.perf_counter,
             )[0]
             seconds = float(timed.median.m_as("s")) / (_CALLS if on == "cuda" else 1)
-            value = moved / seconds / 1e9 if moved else seconds * 1e6
+            value = moved / seconds / 1e9 if moved else seconds * 1e3
             note = (
                 f"median of {len(timed.samples)} samples after {timed.warmup} warm-up calls, "
                 f"middle half within {timed.spread:.1%}; {_clock(on)}"
             )
             if on == "cpu":
-                held = (time.process_time() - used) / (time.perf_counter() - begun) / torch.get_num_threads()
+                held = (time.process_time() - used) / (time.perf_counter() - started) / torch.get_num_threads()
                 note += f"; {held:.0%} of {torch.get_num_threads()} threads"
-            cells = (
-                device, device_class, "1", workload, "", precision, "1", shape,
-                "memory bandwidth" if moved else "time", f"{value:.5g}", unit,
-                f"PyTorch {torch.__version__} eager", note,
-            )  # fmt: skip
-            measurements.append(dict(zip(COLUMNS, cells, strict=True)))
+            always = {"device": device, "device_class": device_class, "n_devices": "1", "precision": precision}
+            software = {"software": f"PyTorch {torch.__version__} eager", "note": note, "value": f"{value:.5g}"}
+            measurements.append(always | cells | software)
             tick()
+            if time.perf_counter() - begun > LONGEST:
+                break
     return measurements
+
+
+def planned(on: Processor) -> int:
+    """Return how many measurements :func:`ten_measurements` takes, where time allows."""
+    return len(_NETWORKS[on]) + len(_ELEMENTS[on])
+
+
+def _runs(
+    on: Processor, precision: TimedFormat, fixed: dict[str, Any], size: int
+) -> Iterator[tuple[dict[str, str], Callable[[], object], float]]:
+    """Yield what tells one measurement from the others, its call, and the bytes that it moves where they are told."""
+    import torch
+
+    from mlsys.bench.models import ready_model
+
+    for name, batch in _NETWORKS[on]:
+        module, inputs, _ = ready_model(name, batch=batch)
+        module = module.to(**fixed)
+        inputs = inputs.to(**fixed) if inputs.is_floating_point() else inputs.to(fixed["device"])
+        language = not inputs.is_floating_point()
+        words = "BERT inference" if language else "CNN inference"
+        shape = f"seq {inputs.shape[1]}" if language else f"{inputs.shape[2]}x{inputs.shape[3]} image"
+        cells = {
+            "workload": f"{words} on CPU" if on == "cpu" else words, "model": name, "batch": str(batch),
+            "seq_or_shape": shape, "metric": "latency", "unit": "ms",
+        }  # fmt: skip
+        yield cells, lambda module=module, inputs=inputs: module(inputs), 0.0  # type: ignore[misc]
+    for count in _ELEMENTS[on]:
+        x, y = torch.randn(count, **fixed), torch.randn(count, **fixed)
+        out = torch.empty_like(x)
+        cells = {
+            "workload": "STREAM Add (PyTorch eager torch.add)", "model": "", "batch": "1",
+            "seq_or_shape": f"{count * size / 1e6:.6g} MB per array (2 loads + 1 store)",
+            "metric": "memory bandwidth", "unit": "GB/s",
+        }  # fmt: skip
+        yield cells, lambda x=x, y=y, out=out: torch.add(x, y, out=out), 3.0 * count * size  # type: ignore[misc]
 
 
 # Calls of a GPU between two waits: it works on while the next is handed over.

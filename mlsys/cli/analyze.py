@@ -82,7 +82,7 @@ def analyze(
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.model import setting_of
     from mlsys.models.analysis.record import operator_rows
-    from mlsys.models.own import own_numbers
+    from mlsys.models.own import measured_setting, own_numbers
 
     one_form(as_json, as_csv)
     if figure is not None:
@@ -91,6 +91,7 @@ def analyze(
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
     samples = work.sizes.get("batch", 1)
+    setting = setting or measured_setting(twin, setting_of(twin, None))
     kernels = as_kernels_if(fusion, work, setting_of(twin, setting))
     analysis = analyse(twin, kernels, precision=precision, setting=setting, samples=samples)
     own = own_numbers([twin], estimates=True)

@@ -15,14 +15,16 @@ from mlsys.files import csv_text, write_text
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
 
 
-def _use(_context: click.Context, _option: click.Parameter, path: Path | None) -> None:
-    """Make every estimate of this command use the file."""
+def _use(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    """Make every estimate of this command use the file, and none of the next."""
     if path is not None:
         import os
 
         from mlsys.models.calibrated.library import CALIBRATION, calibrated
 
+        before = os.environ.get(CALIBRATION, "")
         os.environ[CALIBRATION] = str(path)
+        context.call_on_close(lambda: os.environ.update({CALIBRATION: before}))
         try:
             calibrated("", "")
         except ValueError as error:
@@ -97,19 +99,26 @@ def calibrate(data: Path, out: Path) -> None:
 )
 @speak_plainly
 def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None:
-    """Take ten measurements of this machine for `mlsys calibrate`, in less than three minutes."""
-    from mlsys.bench.ten import COLUMNS, ten_measurements
+    """Take ten measurements of this machine for `mlsys calibrate`, in less than three minutes.
+
+    They are networks as PyTorch runs them operator by operator, each warmed up and timed until six samples or
+    more are there; on a GPU also additions of arrays, which its memory holds. Stop what else runs before.
+    """
+    from mlsys.bench.ten import COLUMNS, planned, ten_measurements
     from mlsys.hardware import Hardware
 
     twin = Hardware[name]
     if (on == "cuda") != (twin.kind == "GPU"):
         raise ValueError(f"--device {twin.name} is a {twin.kind}, and --on {on} runs on another kind of machine")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
-    with click.progressbar(length=10, label="Measurements", file=sys.stderr) as bar:
+    with click.progressbar(length=planned(on), label="Measurements", file=sys.stderr) as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
     write_text(out, csv_text(rows, COLUMNS))
     for row in rows:
-        say(f"{row['workload']:<40} {row['seq_or_shape']:<44} {row['value']:>10} {row['unit']:<5} {row['note']}")
+        what = f"{row['workload']}, {row['model']}, batch {row['batch']}" if row["model"] else row["workload"]
+        say(f"{what:<50} {row['seq_or_shape']:<42} {row['value']:>8} {row['unit']:<4} {row['note']}")
+    if len(rows) < planned(on):
+        say(f"{len(rows)} of {planned(on)} measurements: three minutes were up. The machine is slow, or busy", err=True)
     restless = sum(_scatter(row["note"]) > RESTLESS for row in rows)
     if restless:
         say(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mlsys.bench import timing
+from mlsys.bench import ten, timing
+from mlsys.choices import Processor
 from mlsys.cli import main
 from mlsys.hardware import Hardware
 from mlsys.models.analysis import analyse
-from mlsys.models.calibrated.library import CALIBRATION, calibrated, parameters_of
+from mlsys.models.calibrated.library import CALIBRATION, calibrated, fitted, parameters_of
 from mlsys.models.calibrated.own import calibrated_network
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.units import Q_
@@ -23,6 +26,7 @@ from mlsys.validation.calibrate import calibrate, calibrate_file
 from mlsys.validation.cases import interpret
 from mlsys.validation.cases.reading import twin_of
 from mlsys.validation.rows import columns_of
+from mlsys.workloads.torch_models import recipe
 from mlsys.workloads.zoo import network
 
 HEADS = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit", "software")
@@ -206,35 +210,116 @@ def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, monkeypatch: p
         parameters_of("stream on GPU", "L4")
 
 
-def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two small networks, timed a few times: how well it times is asked in tests/bench."""
     pytest.importorskip("torch")
-    briefly = {"repeats": 6, "warmup": 1, "shortest": Q_(0.2, "ms")}  # how well it times is asked in tests/bench
-    monkeypatch.setattr("mlsys.bench.ten.measure", lambda calls, **wanted: timing.measure(calls, **wanted | briefly))
+    few = {"repeats": 6, "warmup": 1, "shortest": Q_(0.2, "ms")}
+    monkeypatch.setattr("mlsys.bench.ten.measure", lambda calls, **wanted: timing.measure(calls, **wanted | few))
+    monkeypatch.setitem(ten._NETWORKS, "cpu", (("squeezenet-1.1", 1), ("squeezenet-1.1", 2)))
+
+
+@pytest.mark.usefixtures("briefly")
+def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path) -> None:
     out = tmp_path / "mine.csv"
     outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
     assert outcome.exit_code == 0, outcome.output
     rows = read_rows(out)
-    assert len(rows) == 10 and "device" in columns_of(out)
-    assert all(interpret(row).seconds > 0 for row in rows)
+    assert len(rows) == 2 and "device" in columns_of(out)
+    assert [interpret(row).setting for row in rows] == ["eager network on CPU"] * 2
     assert all("middle half" in row.note and "after 1 warm-up calls" in row.note for row in rows)
     busy = sum(float(row.note.partition("within ")[2].partition("%")[0]) > 25 for row in rows)
-    assert (f"{busy} of 10 measurements scatter" in outcome.output) == bool(busy)
+    assert (f"{busy} of 2 measurements scatter" in outcome.output) == bool(busy)
 
 
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize(("held", "warned"), [(0.3, True), (0.98, False)])
 def test_a_machine_that_works_for_others_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: float, warned: bool
 ) -> None:
     """Two programs that want every core get half of it each, and ten steady numbers that mean nothing."""
-    torch = pytest.importorskip("torch")
-    briefly = {"repeats": 6, "warmup": 1, "shortest": Q_(0.2, "ms")}
-    monkeypatch.setattr("mlsys.bench.ten.measure", lambda calls, **wanted: timing.measure(calls, **wanted | briefly))
+    import torch
+
     threads = torch.get_num_threads()
     monkeypatch.setattr("mlsys.bench.ten.time.process_time", lambda: held * threads * time.perf_counter())
     out = tmp_path / "mine.csv"
     outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
     assert outcome.exit_code == 0, outcome.output
     assert ("other programs held it" in outcome.output) == warned
+
+
+@pytest.mark.usefixtures("briefly")
+def test_a_slow_machine_is_not_kept_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ten, "LONGEST", 0.0)
+    outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(tmp_path / "mine.csv")])
+    assert outcome.exit_code == 0 and "1 of 2 measurements: three minutes were up" in outcome.output
+    assert len(read_rows(tmp_path / "mine.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    ("on", "device", "group", "setting"),
+    [
+        ("cpu", "Core_i7_12700H", "CPU", "eager network on CPU"),
+        ("cuda", "A100_80GB", "datacenter GPU", "eager network on GPU"),
+    ],
+)
+def test_all_that_is_measured_can_be_asked_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, on: Processor, device: str, group: str, setting: str
+) -> None:
+    """What no estimate can be asked in teaches nobody: each network is one of a setting that `analyze` knows."""
+    torch = pytest.importorskip("torch")
+
+    def unmade(name: str, batch: int) -> tuple[Any, Any, str]:
+        shape = [{"image": 224, "sequence": 128}.get(size, size) for size in recipe(name).shape]  # type: ignore[call-overload]
+        inputs = torch.zeros(batch, *shape, dtype=torch.int64 if len(shape) == 1 else torch.float32)
+        return torch.nn.Identity(), inputs, name
+
+    monkeypatch.setattr("mlsys.bench.models.ready_model", unmade)
+    monkeypatch.setitem(ten._ELEMENTS, on, ())
+    empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
+    runs = ten._runs(on, "fp32", {"device": "cpu", "dtype": torch.float32}, 4)
+    rows = [
+        Row(**empty, **cells, device=device, device_class=group, n_devices=1, value=1e3, precision="fp32",
+            software="PyTorch 2.9.1 eager")  # type: ignore[arg-type]
+        for cells, _, _ in runs
+    ]  # fmt: skip
+    assert {interpret(row).setting for row in rows} == {setting} <= set(fitted())
+    assert len({(row.model, row.batch) for row in rows}) == len(rows) == len(ten._NETWORKS[on])
+    assert ten.planned("cpu") == 10 or on == "cpu"
+
+
+def test_what_was_measured_is_what_is_asked(tmp_path: Path) -> None:
+    """Networks that PyTorch ran twice as slowly as usual: `analyze` takes PyTorch for that machine unless told."""
+    rows = []
+    for words in network_rows({"": 1.0}):
+        told = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
+        rows.append((*told[:6], "1000", *told[7:]))
+    path = written(tmp_path / "a.csv", rows, NETWORK_HEADS)
+    twice = [(*row[:6], f"{2 * told.value:.6g}", *row[7:]) for row, told in zip(rows, validate(read_rows(path)).predictions, strict=True)]  # fmt: skip
+    data, out = written(tmp_path / "mine.csv", twice, NETWORK_HEADS), tmp_path / "own.yaml"
+    calibrate_file(data, out)
+    asked = ["analyze", "vgg16", "--device", "Core_i7_12700H", "--precision", "fp32", "--json"]
+
+    def answer(*more: str) -> dict[str, Any]:
+        told = CliRunner().invoke(main, [*asked, *more])
+        assert told.exit_code == 0, told.output
+        return dict(json.loads(told.stdout))
+
+    eager = ("--setting", "eager network")
+    mine, usual, other = answer("--calibration", str(out)), answer(*eager), answer()
+    assert mine["setting"] == usual["setting"] == "eager network on CPU" != other["setting"]
+    assert mine["estimate_seconds"] == pytest.approx(2 * usual["estimate_seconds"], rel=0.15)
+
+
+def test_rows_that_stay_far_off_say_that_others_will(tmp_path: Path) -> None:
+    """Rates that are chance, a half to a fiftieth of the peak: whoever says "within a fifth of that" has not looked."""
+    parts = np.exp(np.random.default_rng(3).uniform(np.log(0.02), np.log(0.5), 10))
+    odd = [
+        (*row[:6], f"{float(row[6]) * part:.6g}", *row[7:])
+        for row, part in zip(stream_rows(1.0, launch=0.0), parts.tolist(), strict=True)
+    ]
+    told = calibrate(read_rows(written(tmp_path / "a.csv", odd)))
+    assert np.exp(1.28 * told.spread) > 2
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
