@@ -295,7 +295,8 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path) -> None:
         told = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
         rows.append((*told[:6], "1000", *told[7:]))
     path = written(tmp_path / "a.csv", rows, NETWORK_HEADS)
-    twice = [(*row[:6], f"{2 * told.value:.6g}", *row[7:]) for row, told in zip(rows, validate(read_rows(path)).predictions, strict=True)]  # fmt: skip
+    usual_values = [each.value for each in validate(read_rows(path)).predictions]
+    twice = [(*row[:6], f"{2 * value:.6g}", *row[7:]) for row, value in zip(rows, usual_values, strict=True)]
     data, out = written(tmp_path / "mine.csv", twice, NETWORK_HEADS), tmp_path / "own.yaml"
     calibrate_file(data, out)
     asked = ["analyze", "vgg16", "--device", "Core_i7_12700H", "--precision", "fp32", "--json"]
