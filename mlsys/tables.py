@@ -31,7 +31,7 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-LONG = 30  # characters of a cell that may take several lines
+LONG = 21  # characters of a cell that may take several lines
 
 
 def _text(cell: object) -> str:
