@@ -389,3 +389,11 @@ def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
     assert len(cases) >= 5
     for case, least in zip(cases, np.maximum(arithmetic, traffic), strict=True):
         assert least < case.seconds, case.row
+
+
+def test_what_twice_the_batch_would_gain_on_a_processor_is_what_it_gains() -> None:
+    twin = Hardware["Core_i9_10900X"]
+    one, two = (analyse(twin, zoo.network("resnet18", batch=size, precision="fp32"), samples=size) for size in (1, 2))
+    told = next(change for change in one.changes if "batch were twice" in change.change)
+    assert told.time.m_as("s") == pytest.approx(two.estimate.m_as("s") / 2)
+    assert told.speedup > 1.2

@@ -11,7 +11,7 @@ from mlsys.hardware.view import MachineView
 from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.model import A_LITTLE, KernelTimes, Parameters, Stack, kernel_times
-from mlsys.models.calibrated.teams import on_all_cores
+from mlsys.models.calibrated.teams import on_all_cores, with_twice_the_samples
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.units import ureg
 
@@ -142,7 +142,8 @@ def changes_tried(
         ):
             changes.append(_change(change, group.label, group.share, whole, after))
     changes.append(_change(NO_LAUNCH, WHOLE, 1.0, whole, whole - float(times.launch @ work["count"])))
-    changes.append(_change(TWICE_THE_BATCH, WHOLE, 1.0, whole, timing.seconds(doubled(work, gathered)) / 2))
+    twice = replace(timing, engine=with_twice_the_samples(timing.engine)).seconds(doubled(work, gathered))
+    changes.append(_change(TWICE_THE_BATCH, WHOLE, 1.0, whole, twice / 2))
     if narrower is not None:
         name, other = narrower
         everywhere = np.ones(len(work["count"]), dtype=bool)

@@ -60,3 +60,11 @@ def on_all_cores(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapsh
         return engine
     with as_recorded():  # how many cores share a layer is of the design: a what-if on a rate hires no thread
         return sharing_layers(engine, engine.units, samples)
+
+
+def with_twice_the_samples(engine: Snapshot) -> Snapshot:
+    """Return a processor whose threads share out twice as many samples, each of them among half as many."""
+    if engine.waiting == 1.0:
+        return engine
+    team = 1.0 + (engine.waiting - 1.0) / SERIAL
+    return engine.changed(waiting=1.0 + SERIAL * (max(1.0, team / 2) - 1.0))
