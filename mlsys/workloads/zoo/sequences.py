@@ -33,7 +33,7 @@ class EncoderDecoder:
     buckets: int = 32
 
 
-def switch(tape: Tape, batch: int, tokens: int, shape: EncoderDecoder) -> None:
+def switch_transformer(tape: Tape, batch: int, tokens: int, shape: EncoderDecoder) -> None:
     """Fedus et al. 2022, JMLR 23:120, as huggingface/transformers, modeling_switch_transformers.py, has it.
 
     The decoder reads as many tokens as the encoder.
@@ -86,7 +86,7 @@ def _experts(tape: Tape, batch: int, tokens: int, shape: EncoderDecoder) -> None
 
 def writer(shape: EncoderDecoder) -> Callable[[Tape, int, int], None]:
     """Return what appends a network of that shape."""
-    return lambda tape, batch, tokens: switch(tape, batch, tokens, shape)
+    return lambda tape, batch, tokens: switch_transformer(tape, batch, tokens, shape)
 
 
 # sitar-lab/NeuSight, scripts/asplos/data/DLmodel_configs/switchxl4.json.
