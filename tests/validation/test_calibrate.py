@@ -44,7 +44,7 @@ def written(path: Path, rows: list[tuple[str, ...]], heads: tuple[str, ...] = HE
 def stream_rows(attained: float, device: str = "NVIDIA L4", launch: float = 4e-6) -> list[tuple[str, ...]]:
     """Return streams of a machine whose memory attains a part of its peak, and whose launches cost so much."""
     bandwidth = float(Hardware["L4"].memory_bw.m_as("byte/s")) * attained
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for size in (100, 200, 400, 600, 800, 1000, 1200, 1600, 2000, 2400):
         moved = 3e6 * size
         rate = moved / (moved / bandwidth + launch) / 1e9
@@ -270,7 +270,8 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
     torch = pytest.importorskip("torch")
 
     def unmade(name: str, batch: int) -> tuple[Any, Any, str]:
-        shape = [{"image": 224, "sequence": 128}.get(size, size) for size in recipe(name).shape]  # type: ignore[call-overload]
+        sizes = {"image": 224, "sequence": 128}
+        shape = [sizes[size] if isinstance(size, str) else size for size in recipe(name).shape]
         inputs = torch.zeros(batch, *shape, dtype=torch.int64 if len(shape) == 1 else torch.float32)
         return torch.nn.Identity(), inputs, name
 
@@ -278,11 +279,9 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
     monkeypatch.setitem(ten._ELEMENTS, on, ())
     empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
     runs = ten._runs(on, "fp32", {"device": "cpu", "dtype": torch.float32}, 4)
-    rows = [
-        Row(**empty, **cells, device=device, device_class=group, n_devices=1, value=1e3, precision="fp32",
-            software="PyTorch 2.9.1 eager")  # type: ignore[arg-type]
-        for cells, _, _ in runs
-    ]  # fmt: skip
+    told: dict[str, Any] = {**empty, "device": device, "device_class": group, "n_devices": 1, "value": 1e3}
+    told |= {"precision": "fp32", "software": "PyTorch 2.9.1 eager"}
+    rows = [Row(**(told | cells)) for cells, _, _ in runs]
     assert {interpret(row).setting for row in rows} == {setting} <= set(fitted())
     assert len({(row.model, row.batch) for row in rows}) == len(rows) == len(ten._NETWORKS[on])
     assert ten.planned("cpu") == 10 or on == "cpu"
@@ -290,7 +289,7 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
 
 def test_what_was_measured_is_what_is_asked(tmp_path: Path) -> None:
     """Networks that PyTorch ran twice as slowly as usual: `analyze` takes PyTorch for that machine unless told."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for words in network_rows({"": 1.0}):
         told = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
         rows.append((*told[:6], "1000", *told[7:]))
