@@ -8,7 +8,10 @@ _NETWORKS = (
     (r"opencl", "opencl"),
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
-    (r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)", "mobile runtime"),
+    (
+        r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
+        "mobile runtime",
+    ),
     (r"hailo", "Hailo"),
     (r"rknn", "RKNN"),
     (r"ai hub", "AI Hub"),
@@ -34,6 +37,8 @@ def network_software(software: str) -> str:
     --------
     >>> network_software("Hailo Dataflow Compiler 5.2.0"), network_software("TensorRT 8.4.0, CUDA 11.6")
     ('Hailo', 'compiled')
+    >>> network_software("PPL.nn ARM"), network_software("PPL.nn CUDA")
+    ('mobile runtime', 'compiled')
 
     One program may be a phone's on one machine and a server's on another.
 
