@@ -37,8 +37,6 @@ def network_software(software: str) -> str:
     --------
     >>> network_software("Hailo Dataflow Compiler 5.2.0"), network_software("TensorRT 8.4.0, CUDA 11.6")
     ('Hailo', 'compiled')
-    >>> network_software("PPL.nn ARM"), network_software("PPL.nn CUDA")
-    ('mobile runtime', 'compiled')
 
     One program may be a phone's on one machine and a server's on another.
 
