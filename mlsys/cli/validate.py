@@ -70,7 +70,7 @@ def validate(
     from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
     from mlsys.validation.rows import unread_columns
-    from mlsys.validation.sound import check_classes, doubts
+    from mlsys.validation.sound import check_classes, questioned
 
     if figures is not None:
         checked_picture(figures / "all.png")
@@ -92,7 +92,7 @@ def validate(
         check_classes(rows, str(data))
     comparison = compare(rows)
     if data:
-        told = doubts(comparison.predictions, str(data))
+        told = questioned(comparison.predictions, str(data))
         for sentence in told[:MOST_DOUBTS]:
             say(sentence, err=True)
         if len(told) > MOST_DOUBTS:

@@ -95,7 +95,7 @@ def _doubt(case: Case, expected: float, bound: float) -> str:
     return ""
 
 
-def doubts(predictions: Sequence[Prediction], where: str) -> list[str]:
+def questioned(predictions: Sequence[Prediction], where: str) -> list[str]:
     """Return which measurements cannot be meant as they stand, each with its line; graded they are all the same.
 
     Raises
