@@ -35,7 +35,7 @@ INT8_TILE = 128
 # Instructions of half precision over half of those of FP32: what moves values about takes as many of both.
 # Inferred: of 1 to 2, 1.1 to 1.2 leave a P100's two sweeps in half precision as fast as its FP32.
 HALF_STEPS = 1.2
-# Sides of the tiles that cuDNN transforms: its kernels are fft2d_r2c_16x16 and fft2d_r2c_32x32 (recalled).
+# Sides of the tiles that cuDNN transforms: fft2d_r2c_16x16 and fft2d_r2c_32x32 in published traces of TensorFlow.
 TILES = (16, 32)
 
 
