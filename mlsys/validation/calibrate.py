@@ -18,7 +18,7 @@ from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import COLUMNS, Row, read_rows, unread_columns
 from mlsys.validation.sound import check_classes, check_times, lines_of
 
-FEWEST = 3
+FEWEST, MOST = 3, 200
 # Two measurements of the same thing that differ by more contradict each other.
 CONTRADICTION = 2.0
 # Standard deviations of a normal distribution, either way, that hold four in five.
@@ -75,9 +75,13 @@ class Calibration:
 
 def _checked(rows: Sequence[Row], where: str) -> list[Case]:
     """Return the rows as cases, or say which line is wrong."""
+    if len(rows) > MOST:
+        raise ValueError(
+            f"{where}: {len(rows)} measurements, wanted {MOST} at most: ten, well chosen, say what a machine is like"
+        )
     if len(rows) < FEWEST:
         raise ValueError(f"{where}: wanted at least {FEWEST} measurements, ten are better, got {len(rows)}")
-    seen: dict[tuple[str, ...], tuple[int, float]] = {}
+    seen: dict[tuple[str | int, ...], tuple[int, Case]] = {}
     cases: list[Case] = []
     for line, row in lines_of(rows):
         try:
@@ -101,12 +105,13 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
             raise ValueError(
                 f"{where}: line {line}: `device_class` {row.device_class} is not {rows[0].device_class} of line {top}"
             )
-        key = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape, row.metric, row.unit, row.software)
-        first, value = seen.setdefault(key, (line, row.value))
-        if not 1 / CONTRADICTION <= row.value / value <= CONTRADICTION:
+        what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
+        first, other = seen.setdefault((*what, row.metric, row.software, row.n_devices), (line, case))
+        if max(case.seconds, other.seconds) > CONTRADICTION * min(case.seconds, other.seconds):
             raise ValueError(
                 f"{where}: lines {first} and {line} measure the same and contradict each other: "
-                f"{value:g} and {row.value:g} {row.unit}. Keep the one that was taken warm, at a steady clock"
+                f"{other.row.value:g} {other.row.unit} and {row.value:g} {row.unit}. "
+                "Keep the one that was taken warm, at a steady clock"
             )
         cases.append(case)
     if len(seen) < FEWEST:

@@ -38,8 +38,8 @@ MOST_OF_ONE = 2
 
 # What is learned counts in full where it tells rows that it was not learned from this much nearer than no lesson does.
 # Else it counts as its odds against none are, of errors to this power: ten rows are some four opinions, as shapes
-# alike are off alike. Fewest rows to ask.
-CLEARLY, OPINIONS, FEWEST_ASKED = 0.9, 4.0, 6
+# alike are off alike. Fewest rows to ask, and how often many are asked.
+CLEARLY, OPINIONS, FEWEST_ASKED, MOST_ASKED = 0.9, 4.0, 6, 20
 
 
 @dataclass(frozen=True)
@@ -225,14 +225,16 @@ def _averaged(
 def _heard(design: Array, y: Array, widths: Sequence[tuple[Array, float]], scatters: Sequence[float]) -> float:
     """Return which part of what is learned counts, 0 to 1: each row is told from the others, or from none.
 
+    Of many rows a part of them is told at a time.
+
     A library's choice for one shape says nothing of the next, and rows that scatter so lead astray.
     """
     if len(y) < FEWEST_ASKED:
         return 1.0
     told = np.empty(len(y))
-    for row in range(len(y)):
-        others = np.arange(len(y)) != row
-        told[row] = design[row] @ _averaged(design[others], y[others], widths, scatters)[0]
+    for part in range(min(len(y), MOST_ASKED)):
+        left = np.arange(len(y)) % MOST_ASKED == part
+        told[left] = design[left] @ _averaged(design[~left], y[~left], widths, scatters)[0]
     unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - told).sum())
     if learned <= CLEARLY * unlearned:
         return 1.0

@@ -173,6 +173,7 @@ def test_rows_that_cannot_teach_are_refused_with_their_line(tmp_path: Path) -> N
     good = stream_rows(0.7)
     assert "only 1 different measurement" in refused(tmp_path, [good[0]] * 10)
     assert "at least 3" in refused(tmp_path, good[:2])
+    assert "201 measurements, wanted 200 at most" in refused(tmp_path, (good * 21)[:201])
     other = stream_rows(0.7, device="NVIDIA T4")
     assert "line 4: `device` NVIDIA T4" in refused(tmp_path, [*good[:2], other[2]])
     wrong_unit = (*good[3][:7], "apples", good[3][8])
@@ -331,6 +332,19 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     path.write_text(head + "\n\n" + "".join(rest), encoding="utf-8")
     with pytest.raises(ValueError, match="line 8: `device` NVIDIA T4 is not NVIDIA L4 of line 4"):
         calibrate(read_rows(path), "mine.csv")
+
+
+def test_what_contradicts_is_told_by_time_whatever_its_unit_and_only_of_the_same_machines(tmp_path: Path) -> None:
+    good = stream_rows(0.7)
+    slower = (*good[0][:6], f"{float(good[0][6]) / 3e3:.6g}", "TB/s", good[0][8])
+    same = (*good[0][:6], f"{float(good[0][6]) / 1e3:.6g}", "TB/s", good[0][8])
+    assert "lines 2 and 7 measure the same" in refused(tmp_path, [*good[:5], slower])
+    calibrate(read_rows(written(tmp_path / "same.csv", [*good[:5], same])))
+    heads = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit", "n_devices")
+    words = ("NVIDIA A100 80GB SXM", "datacenter GPU", "all-reduce", "fp16")
+    rows = [(*words, f"{size} MB", "time", value, "us", peers)
+            for size in (16, 64, 256) for peers, value in (("2", str(size * 8)), ("8", str(size * 30)))]  # fmt: skip
+    assert calibrate(read_rows(written(tmp_path / "peers.csv", rows, heads))).rows == 6
 
 
 def test_measurements_are_not_written_over(tmp_path: Path) -> None:
