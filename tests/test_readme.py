@@ -40,10 +40,13 @@ def test_every_example_runs_as_it_stands() -> None:
 
 
 def test_the_counts_are_those_of_the_data() -> None:
-    from mlsys.validation import shipped_rows
+    from mlsys.validation import examination_rows, held_examinations, shipped_rows
     from mlsys.workloads.zoo import networks
 
     assert f"{len(shipped_rows()):,} published measurements" in README
+    asked = [row for number in held_examinations() for row in examination_rows(number)]
+    assert f"`--exam` asks {len(asked):,}\n" in README
+    assert f"of {len({row.source for row in asked})} other repositories" in README
     assert f"{len(list(Hardware))} device twins" in README and f" {len(networks())} networks" in README
 
 
