@@ -77,7 +77,8 @@ def analyze(
     of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
     model fitted to published measurements (`mlsys validate` shows how wrong it is). What a change would
     gain is an upper limit. Of microcontrollers, boards and GPUs the energy of a pass is told, too: time
-    multiplied by power at work.
+    multiplied by power at work. Where a calibration of this machine measured networks, the software that
+    ran them is taken unless --setting names another.
     """
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.model import setting_of

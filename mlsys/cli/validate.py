@@ -21,6 +21,7 @@ from mlsys.cli.common import (
     say_own,
     speak_plainly,
 )
+from mlsys.faults import short
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
@@ -131,7 +132,9 @@ def _exams(asked: str | None) -> dict[int, tuple[Row, ...]]:
         return {}
     held = {str(number): number for number in held_examinations()}
     if asked != "all" and asked not in held:
-        raise WrongUsage(f"--exam takes the number of an examination ({', '.join(held)}), or none for all: got {asked}")
+        raise WrongUsage(
+            f"--exam takes the number of an examination ({', '.join(held)}), or none for all: got {short(asked)}"
+        )
     return {number: examination_rows(number) for name, number in held.items() if asked in ("all", name)}
 
 
