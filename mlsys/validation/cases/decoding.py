@@ -87,13 +87,20 @@ def card_of(row: Row, twin: Device) -> Device:
     return Hardware.Cloud.A100_80GB_PCIe if _on_bus(row) and twin.id == "A100_80GB" else twin
 
 
-# GeForce cards since Turing, the first whose tensor cores sum in FP32 at half the rate; professional ones do not.
-_SUMS_TWICE_AS_FAST = r"RTX_(20|30|40|50)\d\d(_|$)"
+def sums_twice_as_fast(twin: str) -> bool:
+    """Tell whether a card's tensor cores sum in FP16 at twice the rate that they have in FP32: GeForce since Turing.
+
+    Examples
+    --------
+    >>> sums_twice_as_fast("RTX_4090"), sums_twice_as_fast("RTX_A6000")
+    (True, False)
+    """
+    return re.match(r"RTX_(20|30|40|50)\d\d(_|$)", twin) is not None
 
 
 def summing(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
     """Return the engine with the rate of its tensor cores when they sum in FP16, where the program does so."""
-    if "TinyChat" in row.software and re.match(_SUMS_TWICE_AS_FAST, twin.id):
+    if "TinyChat" in row.software and sums_twice_as_fast(twin.id):
         return engine.changed(matmul=lambda: 2 * engine.matmul)
     return engine
 
