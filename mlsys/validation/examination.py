@@ -156,31 +156,21 @@ def examined(number: int) -> tuple[Examined, ...]:
     )
 
 
-def _both(first: float | None, now: float | None, form: str) -> str:
-    told = ["—" if part is None else format(part, form) for part in (first, now)]
-    return " → ".join(dict.fromkeys(told))
-
-
 @tabled
 def examination_table(number: int) -> Table:
-    """Return the scores as a table: at first, and now; one number where they are the same."""
-    heads = ("group", "rows", "answered", "median error", "one in ten beyond", "in 80 % range", "width")
-    rows = [
-        (
-            each.group,
-            each.first.rows,
-            _both(each.first.expressible, each.now.expressible, "d"),
-            _percents(each.first.median_ape, each.now.median_ape),
-            _percents(each.first.p90_ape, each.now.p90_ape),
-            _percents(each.first.coverage, each.now.coverage),
-            _both(each.first.width, each.now.width, ".2g"),
-        )
-        for each in examined(number)
-        if each.first.rows >= FEWEST_ROWS
-    ]
-    return Table("The examination: first answers → today's", heads, rows)
+    """Return the scores as a table, in the words of ``mlsys validate``: at first and now, or once if none moved."""
+    heads = ("group", "rows", "done", "median", "p90", "inside", "width")
+    parts = [each for each in examined(number) if each.first.rows >= FEWEST_ROWS]
+    told = [(_texts(each.first), _texts(each.now)) for each in parts]
+    if all(first == now for first, now in told):
+        cells, caption = [first for first, _ in told], f"Examination {number}: answered once"
+    else:
+        cells = [tuple(map(" → ".join, zip(first, now, strict=True))) for first, now in told]
+        caption = f"Examination {number}: first answers → today's"
+    rows = [(each.group, each.first.rows, *texts) for each, texts in zip(parts, cells, strict=True)]
+    return Table(caption, heads, rows)
 
 
-def _percents(first: float | None, now: float | None) -> str:
-    first, now = (None if part is None else part / 100 for part in (first, now))
-    return _both(first, now, ".0%")
+def _texts(part: Score) -> tuple[str, ...]:
+    percents = ("—" if value is None else f"{value:.0f}%" for value in (part.median_ape, part.p90_ape, part.coverage))
+    return (str(part.expressible), *percents, "—" if part.width is None else f"{part.width:.2g}×")
