@@ -70,8 +70,11 @@ class DrawnTape(DrawnPictures):
         *,
         causal: bool = False,
         rotary: bool = False,
+        values_among_keys: int = 0,
     ) -> None:
         """Append attention of what the dense layer before it made: queries, keys and values."""
+        if values_among_keys:
+            raise NotImplementedError(f"{name}: attention to a latent cache is not drawn")
         shared = kv_heads or heads
         if self._parts is not None and self._parts.sheet is self.at:
             given, bias = self.at, self._parts.bias
