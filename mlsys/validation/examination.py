@@ -158,15 +158,12 @@ def examined(number: int) -> tuple[Examined, ...]:
 
 @tabled
 def examination_table(number: int) -> Table:
-    """Return the scores as a table, in the words of ``mlsys validate``: at first and now, or once if none moved."""
+    """Return the scores as a table, in the words of ``mlsys validate``: at first, and now where that is another."""
     heads = ("group", "rows", "done", "median", "p90", "inside", "width")
     parts = [each for each in examined(number) if each.first.rows >= FEWEST_ROWS]
-    told = [(_texts(each.first), _texts(each.now)) for each in parts]
-    if all(first == now for first, now in told):
-        cells, caption = [first for first, _ in told], f"Examination {number}: answered once"
-    else:
-        cells = [tuple(map(" → ".join, zip(first, now, strict=True))) for first, now in told]
-        caption = f"Examination {number}: first answers → today's"
+    told = [zip(_texts(each.first), _texts(each.now), strict=True) for each in parts]
+    cells = [[first if first == now else f"{first} → {now}" for first, now in texts] for texts in told]
+    caption = f"Examination {number}: first answers, and today's behind an arrow"
     rows = [(each.group, each.first.rows, *texts) for each, texts in zip(parts, cells, strict=True)]
     return Table(caption, heads, rows)
 
