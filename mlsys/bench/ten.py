@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, get_args
 
 from mlsys.bench.errors import MeasureError
@@ -132,7 +133,7 @@ def _runs(
             "workload": f"{words} on CPU" if on == "cpu" else words, "model": name, "batch": str(batch),
             "seq_or_shape": shape, "metric": "latency", "unit": "ms",
         }  # fmt: skip
-        yield cells, lambda module=module, inputs=inputs: module(inputs), 0.0  # type: ignore[misc]
+        yield cells, partial(module, inputs), 0.0
     for count in _ELEMENTS[on]:
         x, y = torch.randn(count, **fixed), torch.randn(count, **fixed)
         out = torch.empty_like(x)
@@ -141,7 +142,7 @@ def _runs(
             "seq_or_shape": f"{count * size / 1e6:.6g} MB per array (2 loads + 1 store)",
             "metric": "memory bandwidth", "unit": "GB/s",
         }  # fmt: skip
-        yield cells, lambda x=x, y=y, out=out: torch.add(x, y, out=out), 3.0 * count * size  # type: ignore[misc]
+        yield cells, partial(torch.add, x, y, out=out), 3.0 * count * size
 
 
 # Calls of a GPU between two waits: it works on while the next is handed over.

@@ -73,8 +73,7 @@ class DrawnTape(DrawnPictures):
         values_among_keys: int = 0,
     ) -> None:
         """Append attention of what the dense layer before it made: queries, keys and values."""
-        if values_among_keys:
-            raise NotImplementedError(f"{name}: attention to a latent cache is not drawn")
+        assert not values_among_keys, "only steps of decoding attend to a latent cache, and no step is drawn"
         shared = kv_heads or heads
         if self._parts is not None and self._parts.sheet is self.at:
             given, bias = self.at, self._parts.bias
