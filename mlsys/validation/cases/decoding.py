@@ -31,7 +31,7 @@ from mlsys.validation.rows import Row
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
     ("gpt-fast", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|AutoAWQ", "eager"), ("MLC", "MLC"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|Transformers$|LitGPT|AutoAWQ", "eager"), ("MLC", "MLC"),
     ("Oct 2023", "early"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128
@@ -111,10 +111,11 @@ SPLIT = 8
 def partial_sums(row: Row, work: Work) -> Work:
     """Return the products' partial sums, and the kernels that add them, where a program writes them to memory.
 
-    Of one token they are small, and what each launch costs holds them already.
+    AutoAWQ's other kernel, for one row (awq_cuda/quantization/gemv_cuda.cu), sums by itself.
     """
     products = (work["kind"] == MATMUL) & (work["weights"] > 0)
-    if "AutoAWQ" not in row.software or not products.any():
+    alone = "GEMV" in row.software and not (work["m"][products] > 1).any()
+    if "AutoAWQ" not in row.software or alone or not products.any():
         return Work(np.zeros((len(Work.FIELDS), 0)))
     columns = np.zeros((len(Work.FIELDS), int(products.sum())))
     row_of = Work.FIELDS.index

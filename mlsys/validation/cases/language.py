@@ -11,6 +11,15 @@ from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
+from mlsys.validation.cases.calls import (
+    calls_of,
+    calls_one_by_one,
+    dequantised,
+    dequantises,
+    layer_by_layer,
+    queued,
+    seconds_of_calls,
+)
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.decoding import (
     LLAMA_BENCH_TOKENS,
@@ -94,7 +103,7 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
 
 def _ways(row: Row) -> tuple[int, int]:
     """Return over how many machines each layer is split, and into how many the layers are."""
-    if "llama.cpp" in row.software and row.n_devices > 1 and not by_rows(row):
+    if layer_by_layer(row) or ("llama.cpp" in row.software and row.n_devices > 1 and not by_rows(row)):
         return 1, row.n_devices  # layers one machine after the other: memory is shared, time is not
     split = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
     if split:
@@ -175,8 +184,16 @@ def decode(row: Row) -> Case:
     # Query, key, value, output, (gate,) up and down; and the logits.
     products = model.layers * (6 + model.gated) + 1
     beside = host_and_copies(row, products, batch * model.hidden, batch * model.vocabulary, fmt.value)
+    narrow = step.weights
+    if dequantises(row, fmt, batch):
+        step = dequantised(step, fmt)
+    aside = cut_graphs(row, model.layers)
+    if calls_one_by_one(row):
+        calls = calls_of(row, model, attention_of(row) == "written out")
+        step = queued(joined(step, partial_sums(row, step)), calls)
+        aside = seconds_of_calls(row, calls)
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
-    return replace(case, at_least=cut_graphs(row, model.layers))
+    return replace(case, at_least=aside, compulsory=narrow / step.weights)
 
 
 def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:

@@ -1,0 +1,128 @@
+"""What it takes a host to call the operators of a language model one by one, while its GPU runs those before.
+
+A token's operators are small: where Python calls each, the GPU mostly waits for the host, and a token takes as long
+as its calls, however few its bytes. How many they are is what the programs' own code says.
+
+- huggingface/transformers, models/llama/modeling_llama.py: a normalisation is eight operators (``LlamaRMSNorm``), the
+  rotation of queries and keys ten (``apply_rotary_pos_emb``, ``rotate_half``), keys and values are each appended to the
+  cache, gate and up are apart. Lightning-AI/litgpt, litgpt/model.py, and QwenLM's modeling_qwen.py do much the same.
+- mit-han-lab/llm-awq, tinychat/models/llama.py, casper-hansen/AutoAWQ, awq/modules/fused, and microsoft/DeepSpeed,
+  csrc/transformer/inference: a kernel of its own for each normalisation, and for attention with its rotation and cache.
+  tinychat/benchmark.py runs that code in FP16, too (``--precision W16A16``): the README's FP16 is it.
+- huggingface/accelerate, "Big Model Inference": ``device_map`` puts layers on several GPUs, of which one works at a
+  time.
+- microsoft/DeepSpeed, csrc/transformer/inference/csrc/pt_binding.cpp (``quantized_gemm``, ``launch_dequantize``), and
+  bitsandbytes-foundation/bitsandbytes 0.41, autograd/_functions.py (``matmul_4bit``, of more than one row): a kernel
+  before each product writes its weights as 16-bit numbers, which the product reads.
+- bitsandbytes 0.41 again, ``MatMul8bitLt``: without outliers a product of 8 bits is eleven operators: a cast, five
+  buffers that are cleared, the largest of each row, quantising, reordering, the product, and scaling its result.
+"""
+
+import re
+
+import numpy as np
+
+from mlsys.models.calibrated import COLLECTIVE, MATMUL, VECTOR, Kernel, Work
+from mlsys.models.calibrated.eager import GELU_KERNELS, SCORE_KERNELS
+from mlsys.models.calibrated.lowering import Format, joined
+from mlsys.models.calibrated.work import QUEUED
+from mlsys.validation.rows import Row
+from mlsys.workloads.zoo.language import LanguageModel
+
+# Llama 7B takes 1/25.5 s a token on an A100, "heavily CPU overhead bound", where nothing is compiled
+# (pytorch.org/blog/accelerating-generative-ai-2, "Starting Point"). Its code (meta-pytorch/gpt-fast, model.py) calls 50
+# operators in each of 32 layers: 16 to normalise, 18 to rotate, 5 products, 4 about the cache, 3 of attention with its
+# mask, 2 of the gate, 2 additions; and 10 outside.
+A_CALL = 1 / 25.5 / (32 * 50 + 10)
+# A desktop's core calls faster than a server's: 5.7 GHz (Ryzen 9 7950X) to 3.4 (EPYC 7742 of a DGX A100), and 1.19 and
+# 1.13 times the instructions a cycle, as AMD states for the two generations between them.
+DESKTOP = 5.7 / 3.4 * 1.19 * 1.13
+
+# Operators of transformers' code: of a normalisation, of rotating queries and keys, of appending to the cache.
+RMS_NORM, ROTATION, CACHE = 8, 10, 2
+# Of any code: the products that make and leave attention and its kernel, and the two additions of a block; and outside
+# the blocks: positions, look-up, last normalisation, logits, and the choice of the next token.
+ATTENTION, ADDITIONS, OUTSIDE = 3, 2, 20
+# What a product takes beyond one operator in 8 bits by bitsandbytes.
+QUANTISING = 10
+
+_FUSED = r"TinyChat|AutoAWQ|DeepSpeed"
+_PLAIN = r"PyTorch.*(eager|TorchScript)|Transformers\b|LitGPT"
+_COMPILED = r"NeuronX|habana|torch\.compile"
+
+
+def calls_one_by_one(row: Row) -> bool:
+    """Return whether a program that Python drives calls the operators of a model one after the other."""
+    return bool(re.search(f"{_FUSED}|{_PLAIN}", row.software)) and not re.search(_COMPILED, row.software)
+
+
+def layer_by_layer(row: Row) -> bool:
+    """Return whether several GPUs hold a model's layers, and work one after the other."""
+    return row.n_devices > 1 and "Transformers" in row.software and calls_one_by_one(row)
+
+
+def calls_of(row: Row, model: LanguageModel, written_out: bool = False) -> float:
+    """Return how many operators the program of a row calls for a pass over a model.
+
+    Parameters
+    ----------
+    row, model
+        Whose program it is, and what runs.
+    written_out
+        Whether the scores of attention are written to memory.
+    """
+    attention, products = float(ATTENTION), 2 + model.gated
+    feed_forward = float(products + 1 + model.gated)
+    if not re.search(_FUSED, row.software) and "llm-awq" not in row.source:
+        attention += (RMS_NORM - 1) * model.norms if model.norm_size == 1 else 0
+        attention += RMS_NORM * model.head_norms + CACHE + (1 + SCORE_KERNELS) * written_out
+        attention += ROTATION if not model.positions else 0
+        attention += 2 if model.gated else 0  # such code has queries, keys and values apart
+        feed_forward += GELU_KERNELS - 1 if model.act == "gelu" else 0
+    beside = _beside_a_product(row)
+    attention, feed_forward = attention + 2 * beside, feed_forward + beside * products
+    block = attention + ADDITIONS + model.norms + max(1, model.active_experts) * feed_forward
+    return model.layers * block + OUTSIDE
+
+
+def _beside_a_product(row: Row) -> int:
+    """Return the operators that a product of narrow weights takes beside the one that multiplies."""
+    if re.search(r"^(?=.*bitsandbytes).*(int8|8-bit)|LLM\.int8", f"{row.software} {row.precision}"):
+        return QUANTISING
+    return 1 if re.search("AutoAWQ.*GEMM", row.software) else 0  # its partial sums are added up, see partial_sums
+
+
+def seconds_of_calls(row: Row, calls: float) -> float:
+    """Return the seconds in which a host calls so many operators."""
+    return calls * A_CALL / (DESKTOP if row.device_class == "consumer GPU" else 1.0)
+
+
+def queued(work: Work, calls: float) -> Work:
+    """Return a pass whose kernels wait in a queue before the machine; those not in ``work`` move next to nothing."""
+    columns = work.columns.copy()
+    local = work["kind"] != COLLECTIVE
+    columns[Work.FIELDS.index("peers")] = np.where(local, QUEUED, work["peers"])
+    small = max(0.0, calls - float(work["count"][local].sum()))
+    return joined(Work(columns), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)]))
+
+
+def dequantises(row: Row, fmt: Format, rows: int) -> bool:
+    """Return whether a program writes narrow weights as wide ones before each product of so many rows."""
+    by_four = "bitsandbytes" in f"{row.software} {row.precision}" and fmt.weight < 1 and rows > 1
+    return fmt.weight < fmt.value and ("DeepSpeed" in row.software or by_four)
+
+
+def dequantised(work: Work, fmt: Format) -> Work:
+    """Return products that read weights of 16 bits, which a kernel before each has made of narrower ones."""
+    columns, row_of = work.columns.copy(), Work.FIELDS.index
+    here = (work["kind"] == MATMUL) & (work["weights"] > 0)
+    wide = np.where(here, work["weights"] * fmt.value / fmt.weight, work["weights"])
+    columns[row_of("moved")] += wide - work["weights"]
+    columns[row_of("weights")] = wide
+    making = np.zeros((len(Work.FIELDS), int(here.sum())))
+    for name in ("m", "n", "k", "batch", "peers"):
+        making[row_of(name)] = 1.0
+    making[row_of("kind")] = VECTOR
+    making[row_of("moved")] = (work["weights"] + wide)[here]
+    making[row_of("count")] = work["count"][here]
+    return joined(Work(columns), Work(making))

@@ -1,0 +1,124 @@
+"""A token of a program that Python drives: how many operators it calls, and what its host takes for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mlsys.models.calibrated import Stack
+from mlsys.validation.bounds import least_times
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.cases.calls import calls_of
+from mlsys.validation.estimates import estimated
+from mlsys.validation.rows import Row, shipped_rows
+from mlsys.workloads import zoo
+
+HUGGING_FACE = "PyTorch 2.1 eager (Hugging Face Transformers)"
+# Operators that start no kernel on a GPU.
+VIEWS = {"view", "t", "transpose", "unsqueeze", "expand", "slice", "select", "permute", "_unsafe_view", "alias"}
+
+
+def _row(**changes: Any) -> Row:
+    row = next(row for row in shipped_rows() if "gpt-fast" in row.software and row.precision == "bf16")
+    usual: dict[str, Any] = {"model": "Llama-2-7B", "n_devices": 1, "software": HUGGING_FACE, "note": ""}
+    return replace(row, **(usual | changes))
+
+
+def _told(**changes: Any) -> tuple[Case, float]:
+    case = interpret(_row(**changes))
+    return case, float(estimated([case], Stack.of([(case.engine, case.work, case.stays)]))[0])
+
+
+class _Counted(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _called(config: transformers.PretrainedConfig, layers: str) -> int:
+    """Return the kernels that one more layer of transformers' own code starts for a token, counted without a device."""
+    totals: list[int] = []
+    for number in (1, 2):
+        setattr(config, layers, number)
+        with torch.device("meta"), torch.no_grad():
+            model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").half().eval()
+            cache = model(torch.zeros(1, 8, dtype=torch.long), use_cache=True).past_key_values
+            with _Counted() as counted:
+                model(torch.zeros(1, 1, dtype=torch.long), past_key_values=cache, use_cache=True)
+        totals.append(sum(count for name, count in counted.calls.items() if name not in VIEWS))
+    return totals[1] - totals[0]
+
+
+@pytest.mark.parametrize(("name", "family"), [("llama-2-7b", "llama"), ("gpt2", "gpt2")])
+def test_a_layer_of_transformers_calls_as_many_operators(name: str, family: str) -> None:
+    model = zoo.language_model(name)
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 4} if family == "llama" else {"n_head": 4}
+    sizes = {"hidden_size": 64, "intermediate_size": 128} if family == "llama" else {"n_embd": 64}
+    own = _called(
+        transformers.AutoConfig.for_model(family, vocab_size=100, **sizes, **heads),
+        "n_layer" if family == "gpt2" else "num_hidden_layers",
+    )
+    ours = calls_of(_row(), model, written_out=True) - calls_of(_row(), replace(model, layers=model.layers - 1), True)
+    assert ours == pytest.approx(own, rel=0.12)
+
+
+def test_the_host_s_calls_hold_a_small_model_and_the_memory_a_large_one() -> None:
+    """Of QwenLM's README: models of 24 and 32 layers take 0.77 and 0.76 ms a layer in BF16, and 8 bits save nothing."""
+    small, wide = (_told(model=name)[1] / layers for name, layers in (("Qwen-1.8B-Chat", 24), ("Llama-2-7B", 32)))
+    assert small == pytest.approx(wide, rel=0.05)
+    assert 0.77e-3 / 1.5 < small < 0.77e-3 * 1.5
+    narrow = _told(precision="int8 weight-only", model="Llama-2-7B")[1]
+    assert narrow == pytest.approx(_told()[1], rel=0.05)
+    case, seconds = _told(model="Llama-2-70B", n_devices=2)
+    assert seconds > case.at_least
+
+
+def test_published_rates_of_eager_programs() -> None:
+    """LitGPT's table: 30.97 tokens/s of Llama 2 7B on an A100 of 40 GB, an eighth of what its memory allows."""
+    _, seconds = _told(software="LitGPT (PyTorch 2.1.0 eager)", device="NVIDIA A100 40GB SXM")
+    assert 1 / seconds == pytest.approx(30.97, rel=0.25)
+
+
+def test_layers_on_several_gpus_work_one_after_the_other() -> None:
+    one, four = (_told(model="Llama-2-70B", n_devices=number)[0] for number in (1, 4))
+    assert four.engine.bandwidth == one.engine.bandwidth
+    assert _told(model="Llama-2-70B", n_devices=4)[1] == pytest.approx(_told(model="Llama-2-70B")[1])
+
+
+def test_weights_made_wide_before_each_product_cross_the_memory_five_times_as_often() -> None:
+    """Read as a byte, written as two, read as two; the bound is that of the byte."""
+    deep = {"software": "DeepSpeed-Inference 0.7.3 (PyTorch)", "model": "Llama-2-70B", "n_devices": 8}
+    narrow, half = (_told(precision=precision, **deep)[0] for precision in ("int8 weight-only", "fp16"))
+    moved = [float((case.work["moved"] * case.work["count"]).sum()) for case in (narrow, half)]
+    assert moved[0] == pytest.approx(2.5 * moved[1], rel=0.05)
+    least = [least_times([case], Stack.of([(case.engine, case.work, case.stays)]))[1][0] for case in (narrow, half)]
+    assert least[0] == pytest.approx(least[1] / 2, rel=0.05)
+    four = {"precision": "4-bit weights (bitsandbytes nf4), bf16", "software": "LitGPT (PyTorch 2.1.0 eager)"}
+    one, several = (_told(batch=batch, **four)[0].work["moved"].max() for batch in ("1", "4"))
+    assert several > 3 * one
+
+
+def test_a_desktop_calls_faster_than_a_server() -> None:
+    server, desktop = (
+        _told(device=device, device_class=f"{where} GPU", model="GPT-2")[0].at_least
+        for device, where in (("NVIDIA A100 80GB SXM", "datacenter"), ("NVIDIA RTX 4090", "consumer"))
+    )
+    assert 1.5 < server / desktop < 3
+
+
+def test_products_of_8_bits_that_quantise_on_the_way_take_more_calls() -> None:
+    """Published (huggingface.co/blog/hf-bitsandbytes-integration): several times slower where models are small."""
+    model = zoo.language_model("llama-2-7b")
+    for precision in ("int8 (bitsandbytes)", "bitsandbytes int8", "LLM.int8()"):
+        assert calls_of(_row(precision=precision), model) > 2 * calls_of(_row(), model)
+    assert calls_of(_row(precision="bitsandbytes nf4"), model) == calls_of(_row(), model)
