@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys.models.calibrated import MATMUL, VECTOR
+from mlsys.models.calibrated import MATMUL, VECTOR, Stack
 from mlsys.validation.cases import interpret
+from mlsys.validation.estimates import estimated
 from mlsys.validation.examination import examination_rows
 from mlsys.validation.rows import Row
 
@@ -17,9 +18,10 @@ def _row(software: str, model: str = "llama-2-7b", shape: str = "1024 prompt tok
     return replace(first, software=software, model=model, seq_or_shape=shape)
 
 
-def test_sums_in_half_precision_are_twice_as_fast_on_geforce_cards_alone() -> None:
+@pytest.mark.parametrize("program", ["TinyChat (AWQ kernels)", "ExLlama"])
+def test_sums_in_half_precision_are_twice_as_fast_on_geforce_cards_alone(program: str) -> None:
     """NVIDIA's Ada whitepaper, appendix A: 330.3 TFLOP/s with sums in FP16, 165.2 in FP32, on the RTX 4090."""
-    tiny = _row("TinyChat (AWQ kernels)")
+    tiny = _row(program)
     assert interpret(tiny).engine.matmul == pytest.approx(330.3e12, rel=2e-3)
     assert interpret(replace(tiny, software="llama.cpp")).engine.matmul == pytest.approx(165.2e12, rel=2e-3)
     for device in ("NVIDIA A100 80GB PCIe", "NVIDIA RTX A6000"):
@@ -46,3 +48,14 @@ def test_autoawq_adds_eight_partial_sums() -> None:
     apart = (split["moved"] * split["count"]).sum() - (plain["moved"] * plain["count"]).sum()
     assert apart == pytest.approx(2 * 8 * 2 * results)
     assert (split["count"] * (split["kind"] == VECTOR)).sum() > (plain["count"] * (plain["kind"] == VECTOR)).sum()
+
+
+def test_a_short_prompt_takes_the_calls_of_its_operators_and_a_long_one_its_products() -> None:
+    """Operators queue while those before run: what the host takes and what the card takes are not added up."""
+    eager = "PyTorch 2.1 eager (Hugging Face Transformers)"
+    cases = [interpret(replace(_row(eager, shape=f"{tokens} prompt tokens"), source="")) for tokens in (16, 4096)]
+    short, long = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    assert short == cases[0].at_least == cases[1].at_least
+    assert long > 10 * short
+    least = 2.0 * 6.6e9 * 4096 / cases[1].engine.matmul
+    assert least < long < 1.6 * least

@@ -9,6 +9,8 @@
   (awq/kernels/csrc/quantization_new/gemm/gemm_cuda.cu: mma m16n8k16 f16.f16.f16.f16), at which tensor cores of
   GeForce cards run twice as fast as with sums in FP32, those of other cards no faster (NVIDIA, Ada GPU
   architecture, appendix A).
+- turboderp/exllama, q4_matmul.cu, and turboderp-org/exllamav2, q_gemm.cu: prompts go through ``cublasHgemm``, which
+  sums in FP16, too.
 - casper-hansen/AutoAWQ, README: version 0.1.6; awq_cuda/quantization/gemm_cuda_gen.cu and awq/modules/linear.py of
   then: each product is written as eight partial sums in FP16, which another kernel adds; awq/modules/fused/attn.py:
   a prompt's scores are written out.
@@ -31,8 +33,8 @@ from mlsys.validation.rows import Row
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
     ("gpt-fast", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|Transformers$|LitGPT|AutoAWQ", "eager"), ("MLC", "MLC"),
-    ("Oct 2023", "early"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|Transformers(?! NeuronX)|LitGPT|AutoAWQ", "eager"),
+    ("MLC", "MLC"), ("Oct 2023", "early"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128
 # One lane of PCIe 3.0, byte/s in one direction, and bytes of a logit.
@@ -100,7 +102,7 @@ def sums_twice_as_fast(twin: str) -> bool:
 
 def summing(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
     """Return the engine with the rate of its tensor cores when they sum in FP16, where the program does so."""
-    if "TinyChat" in row.software and sums_twice_as_fast(twin.id):
+    if re.search(r"TinyChat|ExLlama", row.software) and sums_twice_as_fast(twin.id):
         return engine.changed(matmul=lambda: 2 * engine.matmul)
     return engine
 

@@ -159,7 +159,11 @@ def prefill(row: Row) -> Case:
         network = model.prefill(batch, prompt, "fp16", causal=not written, last_logits=last, fused=False)
         work = eager_kernels(network, fmt, written)
         work = joined(work, partial_sums(row, work))
-    return _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
+    aside = 0.0
+    if calls_one_by_one(row):
+        calls = calls_of(row, model, attention_of(row) == "written out")
+        work, aside = queued(work, calls), seconds_of_calls(row, calls)
+    return replace(_case(row, "llm prefill", [work], seconds, inverse, fmt, tensor), at_least=aside)
 
 
 def decode(row: Row) -> Case:
