@@ -30,9 +30,11 @@ _PRECISION = "fp16"
 
 
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option("--setting", help='Whose software: "compiled network on GPU" or another fitted setting.')(
-        command
-    )
+    command = click.option(
+        "--setting",
+        help='Whose software: "eager network on GPU" or another fitted setting; by default what usually runs such '
+        "work on such a device, or what a calibration of it measured.",
+    )(command)
     command = click.option(
         "--fusion/--no-fusion",
         default=True,
@@ -77,13 +79,12 @@ def analyze(
     of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
     model fitted to published measurements (`mlsys validate` shows how wrong it is). What a change would
     gain is an upper limit. Of microcontrollers, boards and GPUs the energy of a pass is told, too: time
-    multiplied by power at work. Where a calibration of this machine measured networks, the software that
-    ran them is taken unless --setting names another.
+    multiplied by power at work.
     """
     from mlsys.models.analysis import analyse
-    from mlsys.models.analysis.model import setting_of
     from mlsys.models.analysis.record import operator_rows
-    from mlsys.models.own import measured_setting, own_numbers
+    from mlsys.models.calibrated.usual import setting_of
+    from mlsys.models.own import own_numbers
 
     one_form(as_json, as_csv)
     if figure is not None:
@@ -92,9 +93,9 @@ def analyze(
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
     samples = work.sizes.get("batch", 1)
-    setting = setting or measured_setting(twin, setting_of(twin, None))
-    kernels = as_kernels_if(fusion, work, setting_of(twin, setting))
-    analysis = analyse(twin, kernels, precision=precision, setting=setting, samples=samples)
+    whose = setting_of(twin, setting, work.kind, precision)
+    kernels = as_kernels_if(fusion, work, whose)
+    analysis = analyse(twin, kernels, precision=precision, setting=whose, samples=samples)
     own = own_numbers([twin], estimates=True)
     with together() as files:
         if page_file is not None:
@@ -150,9 +151,9 @@ def compare(
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
-    from mlsys.models.analysis.model import setting_of
     from mlsys.models.analysis.record import analysis_summary
     from mlsys.models.calibrated.ranges import ALL_SOURCES
+    from mlsys.models.calibrated.usual import setting_of
     from mlsys.models.own import own_numbers
     from mlsys.tables import Table
 
@@ -165,12 +166,12 @@ def compare(
     precision = _PRECISION if options["precision"] is None else options["precision"]
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
-    kernels = [as_kernels_if(fusion, work, setting_of(twin, setting)) for twin in twins]
     samples = work.sizes.get("batch", 1)
-    analyses = [
-        analyse(twin, each, precision=precision, setting=setting, samples=samples, source=ALL_SOURCES)
-        for twin, each in zip(twins, kernels, strict=True)
-    ]
+    analyses = []
+    for twin in twins:
+        whose = setting_of(twin, setting, work.kind, precision)
+        kernels = as_kernels_if(fusion, work, whose)
+        analyses.append(analyse(twin, kernels, precision=precision, setting=whose, samples=samples, source=ALL_SOURCES))
     own = own_numbers(twins, estimates=True)
     if figure is not None:
         from mlsys.viz.analysis import comparison_figure

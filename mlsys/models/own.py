@@ -39,34 +39,6 @@ def own_numbers(twins: Iterable[Any] | None = None, *, estimates: bool = False) 
     return tuple(told)
 
 
-def measured_setting(twin: Any, usual: str) -> str | None:
-    """Return the software that the reader measured networks of a device with, where it is not the usual one; else None.
-
-    Of several the first in alphabetical order: those that were measured under the usual software need no other.
-
-    Parameters
-    ----------
-    twin
-        The device of an answer.
-    usual
-        The setting that it is asked in where none is named.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> measured_setting(Hardware.Cloud.A100, "compiled network on GPU") is None
-    True
-    """
-    from mlsys.models.calibrated.library import calibrated_device, fitted
-
-    device, settings = calibrated_device()
-    if device != twin.id or usual in settings:
-        return None
-    kind = usual.rpartition(" on ")[2]
-    networks = [name for name in settings if name.endswith(f" network on {kind}") and name in fitted()]
-    return min((name for name in networks if not name.startswith("energy")), default=None)
-
-
 def _of_calibration(file: str, ids: set[str] | None) -> str:
     """Return what a calibration file does for the devices of an answer, or why it does nothing."""
     from mlsys.errors import UnknownNameError, did_you_mean

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mlsys.provenance import Fact, recording, used_facts
 from mlsys.sweep.collector import no_collection
 from mlsys.sweep.spec import SweepSpec, Variant
+from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 
 if TYPE_CHECKING:
     from mlsys.models.analysis.changes import TimingModel
@@ -142,6 +143,20 @@ def _identity(variant: Variant) -> str:
     return _digest(variant.model, variant.source, sizes, content, framework, code_digest())
 
 
+def _kind(variant: Variant) -> str:
+    """Return what :attr:`mlsys.workloads.Network.kind` says of a network, without making it."""
+    from mlsys.workloads import zoo
+    from mlsys.workloads.hf import kind_of_file
+
+    path = Path(variant.reference)
+    if path.is_dir() or path.suffix == ".json":
+        return kind_of_file(path)
+    entry = None if ":" in variant.reference or path.suffix == ".onnx" else zoo.resolve(variant.reference)
+    if entry is None or entry.model is None:
+        return NETWORK
+    return DECODE if variant.phase == "decode" else PREFILL
+
+
 def _source_of(module: str) -> str:
     import sys
     from importlib.util import find_spec
@@ -163,10 +178,10 @@ def _version(package: str) -> str:
         return ""
 
 
-def targets(spec: SweepSpec, precision: str) -> list[TimedDevice]:
-    """Return every device and kind of software of a specification, in one precision."""
+def targets(spec: SweepSpec, precision: str, kind: str = NETWORK) -> list[TimedDevice]:
+    """Return every device and kind of software of a specification, in one precision, for networks of a kind."""
     settings = tuple(spec.settings) or (None,)
-    timed = [_with_facts(device, precision, setting) for device in spec.device_ids for setting in settings]
+    timed = [_with_facts(device, precision, setting, kind) for device in spec.device_ids for setting in settings]
     return list({target.digest: target for target in timed}.values())  # two spellings of one setting are one
 
 
@@ -178,23 +193,24 @@ def facts_by_device(points: list[Point]) -> dict[str, tuple[Fact, ...]]:
     return {device: tuple(facts) for device, facts in read.items()}
 
 
-def _with_facts(name: str, precision: str, setting: str | None) -> TimedDevice:
+def _with_facts(name: str, precision: str, setting: str | None, kind: str) -> TimedDevice:
     with recording() as seen:
-        target = _target(name, precision, setting)
+        target = _target(name, precision, setting, kind)
     return replace(target, facts=used_facts(*seen.values()))
 
 
-def _target(name: str, precision: str, setting: str | None) -> TimedDevice:
+def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedDevice:
     from mlsys.errors import UnknownNameError
     from mlsys.hardware import Hardware, view
-    from mlsys.models.analysis.model import setting_of, timing_of
+    from mlsys.models.analysis.model import timing_of
     from mlsys.models.calibrated.library import parameters_of
+    from mlsys.models.calibrated.usual import setting_of
 
     device = Hardware[name]
     who = (device.id, Hardware.class_of(device.id), device.kind, precision)
     try:
         device.peak(precision)  # which says best what the device has instead
-        whose = setting_of(device, setting)
+        whose = setting_of(device, setting, kind, precision)
         parameters, calibration = parameters_of(whose, device.id, precision=precision)
         timing = timing_of(device, precision, parameters)
         timing = replace(timing, engine=timing.engine.changed(link=0.0))  # one device alone sends nothing to another
@@ -218,14 +234,17 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
     from mlsys.precision import precision_name
 
     precisions = [precision_name(name) for name in spec.precisions]
-    machines = {name: targets(spec, name) for name in precisions}
+    kinds = {variant: _kind(variant) for variant in spec.variants}
+    machines = {
+        (kind, name): targets(spec, name, kind) for kind in dict.fromkeys(kinds.values()) for name in precisions
+    }
     points = []
-    for variant in spec.variants:
+    for variant, kind in kinds.items():
         what = _identity(variant)
         for precision, batch in itertools.product(precisions, spec.batches):
             case = SweepCase(variant, precision, int(batch))
             start = hashlib.sha256(f"{what}|{precision}|{batch}|".encode())
-            for target in machines[precision]:
+            for target in machines[kind, precision]:
                 own = start.copy()
                 own.update(target.digest.encode())
                 points.append(Point(own.hexdigest()[:20], case, target))

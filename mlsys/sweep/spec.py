@@ -68,7 +68,7 @@ class SweepSpec:
         ``"on"``, ``"off"`` or both.
     settings
         Kinds of software: ``"eager network"``, or with the class of machine, ``"eager network on GPU"``.
-        By default what is usual for each device, a compiled network. Eager settings of GPUs are fitted to operators
+        By default what usually runs such work on each device. Eager settings of GPUs are fitted to operators
         that run one by one: ask for them with ``fusion="off"``.
     folder
         Where relative paths of models start.

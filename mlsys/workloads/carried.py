@@ -69,6 +69,7 @@ def carried(network: Workload, *, whole: bool = True) -> Workload:
     return Workload(
         network.name,
         tuple(operators),
+        network.kind,
         held=network.held,
         views=network.views,
         source=network.source,

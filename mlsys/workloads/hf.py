@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
 from mlsys.inputs import read_json
 from mlsys.workloads.hf_faults import refuse_impossible_config
+from mlsys.workloads.operator import NETWORK, PREFILL
 
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
@@ -71,7 +73,29 @@ def from_hf_config(
 
     model, inputs = built_model(config, batch=batch, sequence=sequence, image=image, precision=precision)
     with _quietly(_transformers()):
-        return from_torch(model, inputs, dynamic=_free(inputs) if dynamic else None, name=type(model).__name__)
+        name = type(model).__name__
+        workload = from_torch(model, inputs, dynamic=_free(inputs) if dynamic else None, name=name)
+        return replace(workload, kind=kind_of_class(name))
+
+
+def kind_of_class(name: str) -> str:
+    """Return the kind of network that a class of transformers is, by its name.
+
+    Examples
+    --------
+    >>> kind_of_class("LlamaForCausalLM"), kind_of_class("BertModel")
+    ('llm prefill', 'network')
+    """
+    return PREFILL if name.endswith(("ForCausalLM", "LMHeadModel")) else NETWORK
+
+
+def kind_of_file(path: Path) -> str:
+    """Return the kind of network that a ``config.json`` or its folder describes; of one that cannot be read, any."""
+    try:
+        described = read_json(path / "config.json" if path.is_dir() else path, _MOST_BYTES)
+        return kind_of_class(str(described["architectures"][0]))
+    except (UnreadableError, LookupError, TypeError):
+        return NETWORK
 
 
 def built_model(

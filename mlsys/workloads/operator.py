@@ -11,6 +11,9 @@ from mlsys.frozen import FrozenDict
 from mlsys.units import Q_, Quantity, number_in, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 
+# What a network does: see ``Network.kind``.
+NETWORK, PREFILL, DECODE = "network", "llm prefill", "llm decode"
+
 _NO_BYTES = Q_(0, "byte")
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 
@@ -145,6 +148,16 @@ class Network:
 
     The blocks of a deep network may be the same operators, listed again and again.
 
+    Attributes
+    ----------
+    name
+        What the reader calls it.
+    operators
+        In the order in which they run.
+    kind
+        What it does, as far as software differs in it: ``"llm prefill"``, one pass of a decoder language model over a
+        prompt; ``"llm decode"``, one step of one; or any other ``"network"``.
+
     Examples
     --------
     >>> from mlsys.workloads import zoo
@@ -155,6 +168,7 @@ class Network:
 
     name: str
     operators: tuple[Operator, ...]
+    kind: str = NETWORK
 
     def __iter__(self) -> Iterator[Operator]:
         return iter(self.operators)

@@ -16,6 +16,7 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.frozen import FrozenDict
 from mlsys.precision import precision_name
+from mlsys.workloads.operator import NETWORK, PREFILL
 
 if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
@@ -288,6 +289,7 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
     short = replace(
         drawing.finished().at({}),
         name=entry.title,
+        kind=PREFILL if entry.model else NETWORK,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down layer by layer, with its edges",
         left_out=drawing.alike,

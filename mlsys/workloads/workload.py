@@ -128,7 +128,7 @@ class Workload(TracedNetwork):
             for operator in network
         )
         parameters, weights = network.parameters.m_as("param"), network.weights.m_as("byte")
-        return cls(network.name, operators, held=Held(int(parameters), int(weights)))
+        return cls(network.name, operators, network.kind, held=Held(int(parameters), int(weights)))
 
     def to_network(self) -> Network:
         """Return the plain network: the same operators, all work of each included.
@@ -145,6 +145,7 @@ class Workload(TracedNetwork):
                 Operator(op.name, op.kind, op.precision, op.operations, op.data, op.shape, op.weights, op.parameters)
                 for op in self.operators
             ),
+            self.kind,
         )
 
     def at(self, **sizes: int) -> Workload:
@@ -166,7 +167,7 @@ class Workload(TracedNetwork):
             raise ArgumentError(
                 f"at(): {self.name!r} has no free sizes. Capture it with dynamic={{'batch': 0}}, which frees axis 0"
             )
-        return self._again(sizes)
+        return replace(self._again(sizes), kind=self.kind)
 
     def stored_as(self, precision: str) -> Workload:
         """Return the same network with the values of its usual number format stored in another one.
@@ -192,7 +193,7 @@ class Workload(TracedNetwork):
                 f"stored_as(): the operators of {self.name!r} were made by hand, in their number format. "
                 "Make them in another, or use a captured network"
             )
-        return self._stored(precision_name(precision))
+        return replace(self._stored(precision_name(precision)), kind=self.kind)
 
     @property
     def has_graph(self) -> bool:

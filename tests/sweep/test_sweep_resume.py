@@ -129,8 +129,8 @@ def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
     before = sweep(small, tmp_path)
     original = points._target
 
-    def slower(name: str, precision: str, setting: str | None) -> points.TimedDevice:
-        target = original(name, precision, setting)
+    def slower(name: str, precision: str, setting: str | None, kind: str) -> points.TimedDevice:
+        target = original(name, precision, setting, kind)
         timing = target.timing
         assert timing is not None
         return replace(target, timing=replace(timing, bandwidth=timing.bandwidth / 2)) if name == "T4" else target

@@ -16,16 +16,19 @@ from mlsys.bench import ten, timing
 from mlsys.choices import Processor
 from mlsys.cli import main
 from mlsys.hardware import Hardware
+from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.library import CALIBRATION, calibrated, fitted, parameters_of
 from mlsys.models.calibrated.own import calibrated_network
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.sweep import SweepSpec, sweep
 from mlsys.units import Q_
 from mlsys.validation import Row, read_rows, validate
 from mlsys.validation.calibrate import calibrate, calibrate_file
 from mlsys.validation.cases import interpret
 from mlsys.validation.cases.reading import twin_of
 from mlsys.validation.rows import columns_of
+from mlsys.workloads import load
 from mlsys.workloads.torch_models import recipe
 from mlsys.workloads.zoo import network
 
@@ -288,8 +291,8 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
     assert ten.planned("cpu") == 10 or on == "cpu"
 
 
-def test_what_was_measured_is_what_is_asked(tmp_path: Path) -> None:
-    """Networks that PyTorch ran twice as slowly as usual: `analyze` takes PyTorch for that machine unless told."""
+def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks that PyTorch ran twice as slowly: it is what that machine is asked in unless another is named."""
     rows: list[tuple[str, ...]] = []
     for words in network_rows({"": 1.0}):
         told = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
@@ -310,6 +313,16 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path) -> None:
     mine, usual, other = answer("--calibration", str(out)), answer(*eager), answer()
     assert mine["setting"] == usual["setting"] == "eager network on CPU" != other["setting"]
     assert mine["estimate_seconds"] == pytest.approx(2 * usual["estimate_seconds"], rel=0.15)
+    monkeypatch.setenv("MLSYS_CALIBRATION", str(out))
+    asked = ["compare", "vgg16", "--devices", "Core_i7_12700H", "--precision", "fp32", "--json"]
+    (beside,) = json.loads(CliRunner().invoke(main, asked).stdout)
+    python = analyse(Hardware["Core_i7_12700H"], as_kernels(load("vgg16")), precision="fp32")
+    columns = sweep(
+        SweepSpec(models=["vgg16"], devices=["Core_i7_12700H"], precisions=["fp32"]), tmp_path / "s"
+    ).columns
+    assert {beside["setting"], python.setting, *columns["setting"]} == {mine["setting"]}
+    for seconds in (beside["estimate_seconds"], python.estimate.m_as("s"), *columns["estimate_seconds"]):
+        assert seconds == pytest.approx(mine["estimate_seconds"])
 
 
 def test_rows_that_stay_far_off_say_that_others_will(tmp_path: Path) -> None:
@@ -342,7 +355,7 @@ def test_what_contradicts_is_told_by_time_whatever_its_unit_and_only_of_the_same
     calibrate(read_rows(written(tmp_path / "same.csv", [*good[:5], same])))
     heads = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit", "n_devices")
     words = ("NVIDIA A100 80GB SXM", "datacenter GPU", "all-reduce", "fp16")
-    rows = [(*words, f"{size} MB", "time", value, "us", peers)
+    rows: list[tuple[str, ...]] = [(*words, f"{size} MB", "time", value, "us", peers)
             for size in (16, 64, 256) for peers, value in (("2", str(size * 8)), ("8", str(size * 30)))]  # fmt: skip
     assert calibrate(read_rows(written(tmp_path / "peers.csv", rows, heads))).rows == 6
 

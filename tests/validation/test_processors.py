@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from mlsys.hardware import Hardware, view
-from mlsys.models.analysis.model import analyse, setting_of
+from mlsys.models.analysis.model import analyse
 from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
 from mlsys.models.calibrated.effects import levels_of
 from mlsys.models.calibrated.library import fitted, machines
+from mlsys.models.calibrated.usual import setting_of
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.energy import AT_WORK

@@ -215,6 +215,7 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
     return FusedWorkload(
         workload.name,
         tuple(_kernel(graph, group) for group in groups),
+        workload.kind,
         held=workload.held,
         views=workload.views,
         source=workload.source,

@@ -6,17 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.door import checked_count, takes
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate
 from mlsys.models.calibrated.effects import effect_of
-from mlsys.models.calibrated.library import calibrated, fitted, parameters_of
+from mlsys.models.calibrated.library import calibrated, parameters_of
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.model import Parameters, Stack
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
@@ -25,8 +26,6 @@ from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorde
 from mlsys.units import computed, number_in, ureg
 from mlsys.workloads.operator import Network, Operator
 
-# Microcontrollers run kernels of their own; nothing else stands in for them.
-_USUAL = {"MCU": "microcontroller runtime on MCU"}
 _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
 
 
@@ -58,7 +57,8 @@ def analyse(
         network's work, with bytes as the network counts them.
     setting
         Kind of software on a class of machine, as in
-        :func:`mlsys.models.calibrated.library.fitted`; by default a compiled network.
+        :func:`mlsys.models.calibrated.library.fitted`; by default the usual one for a network of this kind, see
+        :func:`mlsys.models.calibrated.usual.setting_of`.
     samples
         Images, sequences or rows that one pass of the network answers: its batch. Only the
         rate of the answer divides by it, and on a processor threads share it out.
@@ -107,7 +107,7 @@ def analyse(
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
-    whose = setting_of(device, setting)
+    whose = setting_of(device, setting, network.kind, chosen)
     parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen)
     result = roofline(device, recounted)
     work = kernels_of(recounted, None)
@@ -197,39 +197,13 @@ def _in_precision(network: Network, precision: str | None) -> Network:
     for operator in network:
         if id(operator) not in changed:
             changed[id(operator)] = _recounted(operator, wanted, ratios[operator.precision])
-    return Network(network.name, tuple(changed[id(operator)] for operator in network))
+    return Network(network.name, tuple(changed[id(operator)] for operator in network), network.kind)
 
 
 def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
     if operator.precision == precision:
         return operator
     return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
-
-
-def setting_of(device: Device, setting: str | None) -> str:
-    """Return the setting by its whole name, or the usual one of a device: a compiled network.
-
-    A setting may be named without the kind of its device: "vLLM gemm" is "vLLM gemm on GPU" for a GPU.
-
-    Raises
-    ------
-    UnknownNameError
-        If the setting was never fitted.
-    """
-    # A board on record by the cores of its processor runs what processors run; other systems run what GPUs do.
-    kind = "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
-    if setting is None:
-        return _USUAL.get(kind, f"compiled network on {kind}")
-    if setting in fitted():
-        return setting
-    whole = f"{setting} on {kind}"
-    if whole not in fitted():
-        near = [name for name in fitted() if name.endswith(f"on {kind}")]
-        raise UnknownNameError(
-            f"analyse(): `setting` {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
-            f"For such a device: {', '.join(near) or 'none'}"
-        )
-    return whole
 
 
 def _divided(

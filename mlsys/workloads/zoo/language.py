@@ -6,7 +6,7 @@ from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import PRECISIONS, element_size
 from mlsys.units import Q_, Quantity
-from mlsys.workloads.operator import Network
+from mlsys.workloads.operator import DECODE, PREFILL, Network
 from mlsys.workloads.zoo.tape import Tape
 
 # Bits that one weight takes with the scales of its block. Block formats: 8 × bytes of the block over its weights
@@ -252,7 +252,7 @@ class LanguageModel:
         batch, prompt = _count("prefill", "batch", batch), _count("prefill", "prompt", prompt)
         tape = self._tape(precision, weight_format, None, fused, whole)
         self._write(tape, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
-        return Network(f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators))
+        return Network(f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators), PREFILL)
 
     def decode(
         self,
@@ -295,7 +295,7 @@ class LanguageModel:
         batch, context = _count("decode", "batch", batch), _count("decode", "context", context)
         tape = self._tape(precision, weight_format, cache_precision, fused, whole)
         self._write(tape, batch, 1, context, True, batch)
-        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators))
+        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators), DECODE)
 
     def write(self, tape: Tape, batch: int, prompt: int) -> None:
         """Append one pass over prompts that are all of one length, every score counted."""

@@ -1,0 +1,110 @@
+"""Which software an estimate is of where none is named: that of the question's kind on such a machine."""
+
+from __future__ import annotations
+
+import re
+
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.hardware.device import Device
+from mlsys.models.calibrated.library import calibrated_device, fitted
+from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
+
+# Software by kind of question; the first that was fitted to machines of the kind is the usual one.
+_PROGRAMS = {
+    NETWORK: ("compiled",),
+    PREFILL: ("compiled", "llama.cpp", "early llama.cpp"),
+    DECODE: ("compiled", "llama.cpp"),
+}
+# What machines run that have software of their own, by their architecture. Microcontrollers run kernels of their own,
+# and nothing else stands in for them.
+_MAKERS = (
+    (r"Hexagon", "NPU", {NETWORK: "AI Hub", DECODE: "npu runtime"}),
+    (r"Cloud AI", "NPU", {NETWORK: "Cloud AI"}),
+    (r"RKNN", "NPU", {NETWORK: "RKNN", PREFILL: "RKNN", DECODE: "npu runtime"}),
+    (r"Apple Neural Engine", "NPU", {NETWORK: "npu runtime"}),
+    (r"Habana", "NPU", {DECODE: "HPU graphs"}),
+    (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
+    (r"Ethos-U", "NPU", {NETWORK: "microcontroller runtime"}),
+    (r"", "MCU", {NETWORK: "microcontroller runtime"}),
+)
+
+
+def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precision: str = "") -> str:
+    """Return the setting by its whole name, or the usual one where none is named.
+
+    Parameters
+    ----------
+    device
+        A twin. Where the file that ``MLSYS_CALIBRATION`` names is of it and measured such work, the software that did
+        is the usual one.
+    setting
+        A fitted setting. It may be named without the kind of its device: "vLLM gemm" is "vLLM gemm on GPU" for a GPU.
+    kind
+        Of the question, as :attr:`mlsys.workloads.Network.kind` has it.
+    precision
+        Number format; runtimes of processors have kernels of their own for integers.
+
+    Raises
+    ------
+    UnknownNameError
+        If the setting was never fitted.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> setting_of(Hardware.Cloud.A100, None), setting_of(Hardware.Cloud.A100, None, "llm decode")
+    ('compiled network on GPU', 'compiled llm decode on GPU')
+    >>> setting_of(Hardware.Edge.Pi5, None, "llm decode"), setting_of(Hardware.Edge.Pi5, None, "llm prefill")
+    ('llama.cpp llm decode on CPU', 'compiled network on CPU')
+    """
+    machine = machine_kind(device)
+    if setting is None:
+        usual = _usual(device, machine, kind, precision)
+        return _measured(device, usual) or usual
+    if setting in fitted():
+        return setting
+    whole = f"{setting} on {machine}"
+    if whole not in fitted():
+        near = [name for name in fitted() if name.endswith(f"on {machine}")]
+        raise UnknownNameError(
+            f"analyse(): `setting` {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
+            f"For such a device: {', '.join(near) or 'none'}"
+        )
+    return whole
+
+
+def machine_kind(device: Device) -> str:
+    """Return the class of machines that a device is fitted with.
+
+    A board on record by the cores of its processor runs what processors run; other systems run what GPUs do.
+    """
+    return "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
+
+
+def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
+    own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, device.architecture))
+    makers = next(own, {})
+    narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
+    for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt goes all at once
+        programs = (makers[asked],) if asked in makers else _PROGRAMS[asked]
+        words = (f"{narrow} {asked}", f" {asked}", "")
+        wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
+        found = next((name for name in wanted if name in fitted()), "")
+        if found:
+            return found
+    return f"compiled {kind} on {machine}"
+
+
+def _measured(device: Device, usual: str) -> str:
+    """Return the software that the reader measured such work of a device with, where it is not the usual one.
+
+    Of several the first in alphabetical order.
+    """
+    whose, settings = calibrated_device()
+    if whose != device.id or usual in settings:
+        return ""
+    machine = machine_kind(device)
+    ends = (f" {kind} on {machine}" for kind in (DECODE, PREFILL, NETWORK, "runtime"))
+    end = next(end for end in ends if usual.endswith(end))
+    alike = (name for name in settings if name.endswith(end) and name in fitted())
+    return min((name for name in alike if not name.startswith("energy")), default="")

@@ -1,0 +1,92 @@
+"""Where no software is named, an estimate is of what runs such work on such a machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mlsys import Hardware
+from mlsys.cli.main import main
+from mlsys.mapping.fusion import as_kernels
+from mlsys.models.analysis import analyse
+from mlsys.models.calibrated.library import fitted, machines
+from mlsys.models.calibrated.usual import machine_kind, setting_of
+from mlsys.sweep import SweepSpec, sweep
+from mlsys.workloads import Network, Workload, load, zoo
+
+KINDS = ("network", "llm prefill", "llm decode")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_device_is_asked_in_software_of_the_question_that_was_fitted_to_such_machines(kind: str) -> None:
+    for device in Hardware:
+        name, machine = setting_of(device, None, kind, "int8"), machine_kind(device)
+        assert name.endswith(f" on {machine}") and not name.startswith("energy"), (device.id, name)
+        of_the_kind = [known for known in fitted() if known.endswith(f"llm {kind[4:]} on {machine}")]
+        if machine == "MCU" or not of_the_kind:
+            continue
+        if kind == "llm decode":  # tokens are never asked of what was fitted to pictures where tokens were measured
+            assert name in of_the_kind, device.id
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "precision", "setting"),
+    [
+        ("H100", "llm decode", "fp16", "compiled llm decode on GPU"),
+        ("Inferentia2", "llm decode", "bf16", "compiled llm decode on NPU"),
+        ("Gaudi2", "llm decode", "bf16", "HPU graphs llm decode on NPU"),
+        ("Snapdragon8Elite", "llm decode", "int8", "npu runtime llm decode on NPU"),
+        ("Apple_M2", "llm prefill", "fp16", "early llama.cpp llm prefill on SoC"),
+        ("Xeon_8380", "llm decode", "fp32", "llama.cpp llm decode on CPU"),
+        ("Xeon_8380", "llm prefill", "fp32", "compiled network on CPU"),
+        ("Xeon_8380", "network", "INT8", "compiled int8 network on CPU"),
+        ("A100", "network", "int8", "compiled network on GPU"),
+        ("RK3588_NPU", "network", "int8", "RKNN int8 network on NPU"),
+        ("EthosU55_128", "network", "int8", "microcontroller runtime on NPU"),
+        ("STM32H743", "network", "int8", "microcontroller runtime on MCU"),
+    ],
+)
+def test_the_usual_software(device: str, kind: str, precision: str, setting: str) -> None:
+    assert setting_of(Hardware[device], None, kind, precision) == setting
+
+
+def test_makers_have_software_of_their_own_where_it_was_measured() -> None:
+    """A neural processor that a runtime was measured on is asked in that runtime, not in another maker's compiler."""
+    for setting, twins in machines().items():
+        if setting in ("AI Hub network on NPU", "Cloud AI network on NPU", "RKNN network on NPU"):
+            assert {setting_of(Hardware[twin], None) for twin in twins} == {setting}
+
+
+def test_a_network_knows_its_kind_whichever_way_it_is_brought() -> None:
+    decode, prefill = (load("llama-3-8b", phase=phase, precision="fp16") for phase in ("decode", "prefill"))
+    assert (decode.kind, prefill.kind, load("resnet50").kind) == ("llm decode", "llm prefill", "network")
+    assert (as_kernels(decode).kind, as_kernels(prefill).kind) == ("llm decode", "llm prefill")
+    assert prefill.at(batch=2).kind == prefill.stored_as("fp32").kind == prefill.to_network().kind == "llm prefill"
+    plain = zoo.network("llama-3-8b", phase="decode")
+    assert Workload.from_network(plain).to_network() == plain
+    assert Network("mine", plain.operators).kind == "network"
+
+
+@pytest.mark.parametrize(
+    ("phase", "kind"), [("decode", "llm decode"), ("prefill", "llm prefill"), (None, "llm prefill")]
+)
+def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_path: Path) -> None:
+    asked = ["llama-3-8b", "--precision", "bf16", "--json", *(["--phase", phase] if phase else [])]
+
+    def told(*words: str) -> Any:
+        done = CliRunner().invoke(main, [*words, *asked])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    alone, (beside,) = told("analyze", "--device", "A100"), told("compare", "--devices", "A100")
+    given: dict[str, Any] = {} if phase is None else {"phase": phase}
+    network = load("llama-3-8b", precision="bf16", **given)
+    python = analyse(Hardware["A100"], as_kernels(network), precision="bf16")
+    spec = SweepSpec(models=[{"model": "llama-3-8b", **given}], devices=["A100"], precisions=["bf16"])
+    columns = sweep(spec, tmp_path).columns
+    settings = {alone["setting"], beside["setting"], python.setting, *columns["setting"]}
+    assert settings == {f"compiled {kind} on GPU"}
+    seconds = [alone["estimate_seconds"], beside["estimate_seconds"], *columns["estimate_seconds"]]
+    assert seconds == pytest.approx([python.estimate.m_as("s")] * 3, rel=1e-6)
