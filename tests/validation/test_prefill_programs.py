@@ -59,3 +59,12 @@ def test_a_short_prompt_takes_the_calls_of_its_operators_and_a_long_one_its_prod
     assert long > 10 * short
     least = 2.0 * 6.6e9 * 4096 / cases[1].engine.matmul
     assert least < long < 1.6 * least
+
+
+def test_exllama_writes_each_matrix_out() -> None:
+    """Its products of a prompt read 4 bits a weight, write 16 and read them: 2 bytes each way of 6.6 billion."""
+    plain, written = (interpret(_row(name)).work for name in ("llama.cpp", "ExLlama"))
+    apart = (written["moved"] * written["count"]).sum() - (plain["moved"] * plain["count"]).sum()
+    layers, width, inner, vocabulary = 32, 4096, 11008, 32000
+    weights = layers * (4 * width**2 + 3 * width * inner) + width * vocabulary
+    assert apart == pytest.approx(2 * 2 * weights)

@@ -1,14 +1,35 @@
 """Attention: one kernel over a prompt, or one new token against all that came before."""
 
 import re
+from dataclasses import replace
 
-from mlsys.models.calibrated import ATTENTION, Kernel, Work
+from mlsys.models.calibrated import ATTENTION, Kernel, Snapshot, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, product, vector
 from mlsys.validation.cases.reading import batch_of, number_format, whole_number
 from mlsys.validation.cases.software import attention_version, serving_stack
+from mlsys.validation.cases.stacks import as_ampere
 from mlsys.validation.rows import Row
 from mlsys.workloads import SOFTMAX_OPERATIONS
+
+# One kernel, whichever stack calls it. Its four warps take 32 rows of queries each and read every key and value from
+# shared memory for themselves (``Flash_fwd_kernel_traits<128, 128, 64, 4>`` in flash_fwd_launch_template.h of
+# Dao-AILab/flash-attention, seen): an operand of 2 bytes serves 32 multiply-adds. They wait for what they read.
+_FLASH_2 = "FlashAttention-2"
+FLOP_A_BYTE = 2 * 32 / 2
+# Bytes that shared memory gives a multiprocessor each cycle: 32 banks of 32 bits (CUDA C++ Programming Guide, compute
+# capability 5.0 and after).
+SHARED_BYTES = 128
+
+
+def _reading_each_warp(engine: Snapshot) -> Snapshot:
+    """Return the engine as warps use it that multiply after they have read, and read beside no one."""
+
+    def rate() -> float:
+        read = FLOP_A_BYTE * SHARED_BYTES * engine.units * engine.clock
+        return 1 / (1 / engine.matmul + 1 / read)
+
+    return engine.changed(matmul=rate).designed()
 
 
 def _heads(row: Row) -> tuple[int, int, int]:
@@ -24,6 +45,8 @@ def _heads(row: Row) -> tuple[int, int, int]:
 
 
 def _software(row: Row, prompt: bool = True) -> str:
+    if row.model == _FLASH_2:
+        return row.model
     stack = serving_stack(row.software)
     return f"{stack}{attention_version(row.software, prompt)}" if stack else row.model
 
@@ -52,7 +75,8 @@ def attention_kernel(row: Row) -> Case:
         kernels.append(vector(batch * (heads + 2 * kv_heads) * length * width, 4, fmt))
     narrow = " fp8" if fmt.computes == "fp8" else ""
     vision = " of pictures" if "vision" in row.workload else ""
-    return case_of(row, "attention", f"{stack}{vision}{narrow}", Work.of(kernels), fmt)
+    case = case_of(row, "attention", f"{stack}{vision}{narrow}", Work.of(kernels), fmt)
+    return replace(case, engine=_reading_each_warp(as_ampere(case))) if stack == _FLASH_2 else case
 
 
 def decode_attention(row: Row) -> Case:
@@ -68,7 +92,6 @@ def decode_attention(row: Row) -> Case:
     moved = 2.0 * batch * kv_heads * context * width * cached + 2.0 * batch * heads * width * fmt.value
     flops = 4.0 * batch * heads * context * width
     kernel = Kernel(ATTENTION, flops=flops, moved=moved, m=heads / kv_heads, n=context, k=width, batch=batch * kv_heads)
-    software = f"{serving_stack(row.software)} fp8" if cached < fmt.value else _software(row, prompt=False)
-    if row.model == "FlashAttention-2":  # one kernel, whichever stack calls it
-        software = row.model
+    narrow = cached < fmt.value and row.model != _FLASH_2
+    software = f"{serving_stack(row.software)} fp8" if narrow else _software(row, prompt=False)
     return case_of(row, "decode attention", software, Work.of([kernel]), fmt)

@@ -109,7 +109,8 @@ def queued(work: Work, calls: float) -> Work:
 def dequantises(row: Row, fmt: Format, rows: int) -> bool:
     """Return whether a program writes narrow weights as wide ones before each product of so many rows."""
     by_four = "bitsandbytes" in f"{row.software} {row.precision}" and fmt.weight < 1 and rows > 1
-    return fmt.weight < fmt.value and ("DeepSpeed" in row.software or by_four)
+    many = "ExLlama" in row.software and rows > (32 if "V2" in row.software else 8)
+    return fmt.weight < fmt.value and ("DeepSpeed" in row.software or by_four or many)
 
 
 def dequantised(work: Work, fmt: Format) -> Work:

@@ -14,6 +14,8 @@
 - casper-hansen/AutoAWQ, README: version 0.1.6; awq_cuda/quantization/gemm_cuda_gen.cu and awq/modules/linear.py of
   then: each product is written as eight partial sums in FP16, which another kernel adds; awq/modules/fused/attn.py:
   a prompt's scores are written out.
+- turboderp/exllama, exllama_ext/cuda_func/q4_matmul.cu, and exllamav2, exllamav2_ext/cuda/q_gemm.cu: products of more
+  than 8 rows, or of more than 32, write each matrix out in FP16 and call cublasHgemm, which sums in FP16.
 - huggingface/optimum-habana, models/mixtral/modeling_mixtral.py (sparse_moe_forward, under QUANT_CONFIG) and
   models/gpt_oss/modeling_gpt_oss.py (hidden states repeated for all experts): each token visits every expert.
 - The same, models/qwen3_moe and models/deepseek_v2: a step is cut (``htcore.mark_step()``) behind the experts of every

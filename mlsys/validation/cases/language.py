@@ -159,11 +159,15 @@ def prefill(row: Row) -> Case:
         network = model.prefill(batch, prompt, "fp16", causal=not written, last_logits=last, fused=False)
         work = eager_kernels(network, fmt, written)
         work = joined(work, partial_sums(row, work))
+    narrow = work.weights
+    if dequantises(row, fmt, batch * prompt):
+        work = dequantised(work, fmt)
     aside = 0.0
     if calls_one_by_one(row):
         calls = calls_of(row, model, attention_of(row) == "written out")
         work, aside = queued(work, calls), seconds_of_calls(row, calls)
-    return replace(_case(row, "llm prefill", [work], seconds, inverse, fmt, tensor), at_least=aside)
+    case = _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
+    return replace(case, at_least=aside, compulsory=narrow / work.weights)
 
 
 def decode(row: Row) -> Case:

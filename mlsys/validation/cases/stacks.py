@@ -6,7 +6,8 @@ import math
 import re
 from dataclasses import replace
 
-from mlsys.models.calibrated import OVERLAPPED, VECTOR, Kernel, Work
+from mlsys.hardware import Hardware
+from mlsys.models.calibrated import OVERLAPPED, VECTOR, Kernel, Snapshot, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of
 from mlsys.validation.cases.reading import Format, twin_of
@@ -38,10 +39,9 @@ def in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
     if setting == "serving" and twin_of(row.device)[0].architecture.startswith("Blackwell"):
         kernels = [replace(kernel, peers=OVERLAPPED)]  # cuBLAS's, alike in three stacks; kernels of their own do not
     case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
-    if _of_ampere(row, stack):
-        engine = case.engine
-        older = engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
-        case = replace(case, engine=older)
+    if stack == "TensorRT-LLM" and row.precision.startswith("w8a8"):
+        # Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for 80 to 90, and gives no sum to two blocks.
+        case = replace(case, engine=as_ampere(case))
     return replace(case, stays=_copies(row, stack, case))
 
 
@@ -69,13 +69,12 @@ def _in_an_engine(row: Row, stack: str) -> bool:
 AMPERE_ON_HOPPER = 0.63
 
 
-def _of_ampere(row: Row, stack: str) -> bool:
-    """Tell whether Hopper runs a kernel of Ampere's: TensorRT-LLM has SmoothQuant's for architectures 80 to 90 in one.
-
-    Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for all of them, and gives no sum to two blocks.
-    """
-    smooth = stack == "TensorRT-LLM" and row.precision.startswith("w8a8")
-    return smooth and twin_of(row.device)[0].architecture.startswith("Hopper")
+def as_ampere(case: Case) -> Snapshot:
+    """Return the engine of a case as a kernel written for Ampere uses it: slower on Hopper, else as it is."""
+    engine = case.engine
+    if not Hardware[case.twin].architecture.startswith("Hopper"):
+        return engine
+    return engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
 
 
 def _quantising(row: Row, stack: str, fmt: Format) -> float:
