@@ -18,12 +18,12 @@ from mlsys.models.calibrated.eager import (
 )
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import (
-    LARGER_WINOGRAD,
     WINOGRAD_SAVING,
     joined,
     kernels_of,
 )
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.programs import leaves_tiles_idle, starts_operators, tensorflow_on, winograd_on
 from mlsys.validation.cases.reading import (
     Format,
     batch_of,
@@ -38,7 +38,8 @@ from mlsys.validation.cases.threads import (
     NCNN_CLOCK,
     beside_gpu,
     clocked,
-    integer_winograd,
+    instance,
+    instances_of,
     on_threads,
     rented,
     threads_of,
@@ -143,7 +144,8 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     twin, share = twin_of(row.device, cpu=on_cpu)
     if "ANE)" in row.device and twin.kind != "NPU":
         raise Inexpressible(f"no twin of the Neural Engine of {row.device} in the catalogue")
-    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
+    by_vectors = fmt.vector_unit or (on_cpu and fmt.computes == "int8" and leaves_tiles_idle(row))
+    engine = engine_for(twin, fmt.computes, vector_unit=by_vectors)
     if twin.kind == "CPU" and share == 1:
         share = rented(row, engine.units)
     if "ncnn" in row.software and on_cpu and twin.id in NCNN_CLOCK:
@@ -154,7 +156,10 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
         engine = engine.share(share, share)
     kind = "CPU" if on_cpu else twin.kind
     threads = threads_of(row, engine.units) if kind == "CPU" else 0
-    if threads:
+    instances, cores = instances_of(row)
+    if instances > 1:
+        engine = instance(engine, instances, cores, _batch(row, kind) / instances)
+    elif threads:
         engine = on_threads(engine, twin, threads, _batch(row, kind))
     if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
@@ -193,12 +198,6 @@ def saving(software: str, engine: Snapshot) -> float:
     return WINOGRAD_SAVING if multiplies_alone and saves_multiplications(software) else 1.0
 
 
-# Runtimes whose floating-point convolutions of 3 × 3 and stride 1 are Winograd's on Arm, besides ncnn: Paddle-Lite
-# (lite/kernels/arm/conv_compute.cc: WinogradConv, tiles of 2, 4 or 6), TNN (SelectWinograd in arm_conv_layer_3x3.cc and
-# arm_conv_fp16_layer_3x3.cc@f0cb081), PPL.nn (conv2d_algo_selector.cc@76ed936; its tables ask for tiles of 4).
-TRANSFORMING = r"Paddle-Lite|\bTNN\b|PPL\.nn ARM"
-
-
 def inference(row: Row) -> Case:
     """Return the case of one forward pass of a network of the catalogue."""
     if "GNMT" in row.model:
@@ -220,21 +219,20 @@ def inference(row: Row) -> Case:
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))
     twin, kind, engine = engine_of(row, fmt)
-    batch = _batch(row, kind)
+    batch, (instances, _) = _batch(row, kind), instances_of(row)
     software = settled(row)
+    if software == "TensorFlow" and kind == "CPU":
+        software = tensorflow_on(Hardware[twin])
     winograd = saving(row.software, engine) if kind == "GPU" else 1.0
-    if "ncnn" in row.software:
-        # On processors its transforms are cheap beside the products, and it takes larger tiles.
+    if kind == "CPU":
+        winograd = winograd_on(Hardware[twin], engine, row.software, fmt.computes)
+    elif "ncnn" in row.software:
         winograd = WINOGRAD_SAVING
-        if kind == "CPU":
-            winograd = integer_winograd(engine, Hardware[twin]) if fmt.computes == "int8" else LARGER_WINOGRAD
-    elif kind == "CPU" and fmt.computes != "int8" and re.search(TRANSFORMING, row.software):
-        winograd = LARGER_WINOGRAD
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
     else:
-        work = batched(row.model, fmt, batch, winograd, shape_of(row), _run_as(row, setting))
+        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), _run_as(row, setting))
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     machines = max(1, row.n_devices)
@@ -336,7 +334,7 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
     words = ""
     alone = software in ("ncnn", "mobile runtime") and threads_of(row) == 1
     # Bytes of TensorFlow Lite were measured on two boards, once each: too few to tell them from FP32 on the others.
-    if kind != "GPU" and (software != "mobile runtime" or alone):
+    if kind != "GPU" and (software != "mobile runtime" or alone) and not starts_operators(row, software):
         words = {"int8": " int8", "int16": " int16"}.get(fmt.computes, "")
     elif software == "Paddle TensorRT" and fmt.value > 2:
         words = " fp32"

@@ -27,9 +27,10 @@ FAST_CORE = {"Core_i9_13900K": 5.4e9 * 32 / 2.483e12}
 
 
 # Programs whose pool has a thread for each core where nobody asks for fewer, and that share out the layers of one
-# sample: documentation of ONNX Runtime (intra-op threads: the physical cores), of PyTorch (torch.get_num_threads) and
-# of OpenVINO (a stream of all cores where latency is wanted). TensorFlow Lite takes one, or what its caller says.
-ON_ALL_CORES = ("processor runtime", "eager", "torch.compile")
+# sample: documentation of ONNX Runtime (intra-op threads: the physical cores), of PyTorch (torch.get_num_threads), of
+# TensorFlow (intra_op_parallelism_threads) and of OpenVINO (a stream of all cores where latency is wanted). TensorFlow
+# Lite takes one, or what its caller says.
+ON_ALL_CORES = ("processor runtime", "eager", "torch.compile", "TensorFlow")
 
 
 def threads_of(row: Row, cores: float = 0.0) -> int:
@@ -48,6 +49,33 @@ def threads_of(row: Row, cores: float = 0.0) -> int:
     if network_software(row.software) in ON_ALL_CORES:
         return max(1, round(cores)) if cores else 0
     return int(bool(re.search(ALONE, row.software)))
+
+
+def instances_of(row: Row) -> tuple[int, int]:
+    """Return how many programs of their own a row says share a processor, and the cores of each; (1, 0) for one of all.
+
+    Each has weights and samples of its own, and a published rate is that of all together.
+    """
+    stated = re.search(r"\b(\d+) instances? of (\d+) cores?\b", row.note)
+    return (int(stated[1]), int(stated[2])) if stated else (1, 0)
+
+
+def instance(engine: Snapshot, number: int, cores: int, samples: float = 1.0) -> Snapshot:
+    """Return what one of several equal programs has of a processor on which all of them are at work.
+
+    Parameters
+    ----------
+    engine
+        All cores, at the clock of all.
+    number
+        Of programs, which divide bandwidth and cache among them.
+    cores
+        Of each, with a thread on each.
+    samples
+        That one works on side by side.
+    """
+    part = engine.share(1 / number, 1 / number).changed(cache=lambda: engine.cache / number)
+    return sharing_layers(part, cores, samples)
 
 
 def beside_gpu(row: Row) -> Row:

@@ -1,0 +1,67 @@
+"""What programs do on a processor: their algorithms, the instructions they have kernels for, and what they fuse."""
+
+import re
+
+from mlsys.hardware import Device
+from mlsys.models.calibrated import Snapshot
+from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
+from mlsys.validation.cases.threads import integer_winograd
+from mlsys.validation.rows import Row
+
+# Runtimes whose floating-point convolutions of 3 × 3 and stride 1 are Winograd's on Arm, besides ncnn: Paddle-Lite
+# (lite/kernels/arm/conv_compute.cc: WinogradConv, tiles of 2, 4 or 6), TNN (SelectWinograd in arm_conv_layer_3x3.cc and
+# arm_conv_fp16_layer_3x3.cc@f0cb081), PPL.nn (conv2d_algo_selector.cc@76ed936; its tables ask for tiles of 4), Tengine
+# (op/conv/cortex-a/armv8: tran_inp_4.S, wino_sgemm_4x16_A72.S), MNN (cpu/compute/ConvolutionWinogradBridge.cpp).
+_TRANSFORMING = r"Paddle-Lite|\b(TNN|Tengine|MNN)\b|PPL\.nn ARM"
+
+
+def winograd_on(processor: Device, engine: Snapshot, software: str, computes: str) -> float:
+    """Return how many times fewer multiplications 3 × 3 convolutions of stride 1 take; 1 where none are saved.
+
+    On processors Winograd's transforms are cheap beside the products, and programs take larger tiles.
+
+    Parameters
+    ----------
+    processor, engine
+        As :func:`mlsys.validation.cases.threads.integer_winograd` wants them.
+    software
+        In the words of a row.
+    computes
+        The number format.
+    """
+    if "ncnn" in software:
+        return integer_winograd(engine, processor) if computes == "int8" else LARGER_WINOGRAD
+    return LARGER_WINOGRAD if computes != "int8" and re.search(_TRANSFORMING, software) else 1.0
+
+
+def tensorflow_on(processor: Device) -> str:
+    """Return the kind of software that TensorFlow is on a processor.
+
+    On x86 it hands oneDNN a convolution with what follows it (core/grappler/optimizers/remapper.cc), as runtimes do
+    that compile the graph; on Arm it runs one operator after the other.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> tensorflow_on(Hardware["Xeon_8480"]), tensorflow_on(Hardware["RaspberryPi4"])
+    ('compiled', 'eager')
+    """
+    return "compiled" if processor.vendor in ("Intel", "AMD") else "eager"
+
+
+def leaves_tiles_idle(row: Row) -> bool:
+    """Return whether a program multiplies bytes by VNNI where a processor has AMX as well.
+
+    ONNX Runtime does in convolutions (``MlasConvSymDispatchAvx512Vnni`` of mlas/lib/platform.cpp, which gives AMX to
+    plain products alone), and PyTorch in linear layers, which are FBGEMM's.
+    """
+    pictures = "image" in row.seq_or_shape
+    return re.match("ONNX Runtime" if pictures else r"PyTorch \d", row.software, re.IGNORECASE) is not None
+
+
+def starts_operators(row: Row, software: str) -> bool:
+    """Return whether networks in bytes are run as those in FP32 are, one operator after the other.
+
+    A version of PyTorch does. The rows of MLPerf that name none are of Intel's own kernels.
+    """
+    return software == "eager" and re.match(r"PyTorch \d", row.software) is not None

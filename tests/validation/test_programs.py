@@ -1,0 +1,84 @@
+"""Rows of programs on processors: several side by side, instructions that they leave idle, what they fuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsys.hardware import Hardware
+from mlsys.models.calibrated import MATMUL, Stack, Work, bound
+from mlsys.validation import shipped_rows
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.cases.reading import engine_for
+from mlsys.validation.rows import Row
+
+XEON = "Intel Xeon Platinum 8480+"
+
+
+def _row(software: str, model: str = "VGG-16", precision: str = "fp32", device: str = XEON, **more: str) -> Row:
+    any_row = next(row for row in shipped_rows() if "CNN inference on CPU" in row.workload)
+    plain = replace(
+        any_row, device=device, workload="CNN inference on CPU", note="", batch="1", unit="ms", metric="latency"
+    )
+    return replace(plain, software=software, model=model, precision=precision, **more)
+
+
+def _side_by_side(note: str) -> Case:
+    return interpret(_row("ONNX Runtime 1.18", batch="14", unit="images/s", metric="throughput", note=note))
+
+
+def test_programs_side_by_side_read_weights_of_their_own() -> None:
+    many, one = _side_by_side("14 instances of 4 cores"), _side_by_side("")
+    assert many.seconds == one.seconds  # both rates are of fourteen pictures
+    assert many.work["weights"].sum() == one.work["weights"].sum()  # one program's copy ...
+    assert 14 * many.engine.bandwidth == pytest.approx(one.engine.bandwidth)  # ... for its part of the memory
+    assert 14 * many.engine.cache == pytest.approx(one.engine.cache)
+    # Four threads share a picture either way, at the clock of all cores.
+    assert many.engine.waiting == pytest.approx(one.engine.waiting)
+    assert many.engine.clock == one.engine.clock
+    # 138.4 million parameters in FP32, fourteen times, at 307.2 GB/s: no round is faster.
+    _, moving = bound(Stack.of([(many.engine, many.work, many.stays)]))
+    assert moving[0] >= 14 * 138.3e6 * 4 / 307.2e9
+
+
+@pytest.mark.parametrize(
+    ("software", "pixels", "each_cycle"),
+    [("ONNX Runtime 1.18", True, 256), ("ONNX Runtime 1.18", False, 2048), ("OpenVINO 2024", True, 2048),
+     ("PyTorch 2.3.0 CPU", False, 256), ("PyTorch", False, 2048)],
+)  # fmt: skip
+def test_kernels_without_amx_multiply_at_the_rate_of_vnni(software: str, pixels: bool, each_cycle: int) -> None:
+    shape = "224x224 image" if pixels else "seq 128"
+    row = _row(software, "ResNet-50" if pixels else "BERT-base", "int8", seq_or_shape=shape, note="56 threads")
+    engine = interpret(row).engine
+    assert engine.matmul / (engine.units * engine.clock) == pytest.approx(each_cycle, rel=1e-3)
+
+
+def test_no_bytes_are_lost_where_there_are_no_tiles() -> None:
+    ice_lake = Hardware["Xeon_8380"]
+    assert engine_for(ice_lake, "int8", vector_unit=True).matmul == engine_for(ice_lake, "int8").matmul
+
+
+def test_a_version_of_pytorch_starts_its_operators_in_bytes_as_well() -> None:
+    settings = [interpret(_row(name, "ResNet-18", "int8")).setting for name in ("PyTorch 2.3.0 CPU", "PyTorch")]
+    assert settings == ["eager network on CPU", "eager int8 network on CPU"]
+
+
+def test_tensorflow_fuses_on_x86_and_not_on_arm() -> None:
+    boards = (XEON, "Raspberry Pi 4 (Cortex-A72, 4 cores)")
+    settings = [interpret(_row("TensorFlow 2.15 CPU", "MobileNet-v2", device=name)).setting for name in boards]
+    assert settings == ["compiled network on CPU", "eager network on CPU"]
+
+
+@pytest.mark.parametrize("software", ["Tengine Lite 1.0", "MNN 2.8 CPU", "TNN 0.3"])
+def test_runtimes_with_winograd_multiply_a_quarter_as_often(software: str) -> None:
+    board = "Raspberry Pi 4 (Cortex-A72, 4 cores)"
+    plain, fewer = (interpret(_row(name, device=board)).work for name in ("TFLite CPU (ruy)", software))
+    # VGG-16 multiplies 15.35 billion times in convolutions of 3 x 3, and 0.12 billion in its last layers, which stay.
+    assert _multiplications(plain) == pytest.approx(15.47e9, rel=0.01)
+    assert _multiplications(fewer) == pytest.approx(15.35e9 / 4 + 0.12e9, rel=0.01)
+
+
+def _multiplications(work: Work) -> float:
+    products = work["m"] * work["n"] * work["k"] * work["batch"] * work["count"]
+    return float(products[work["kind"] == MATMUL].sum())
