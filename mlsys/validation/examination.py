@@ -23,7 +23,7 @@ from mlsys.validation.report import Prediction, Score, score, validate
 from mlsys.validation.rows import DATA, Row, read_rows
 
 # Files of each examination: its rows, its sources, and what was first answered.
-EXAMINATIONS = FrozenDict({1: "examination", 2: "examination_2"})
+EXAMINATIONS = FrozenDict({1: "examination", 2: "examination_2", 3: "examination_3"})
 # Groups with fewer rows are counted in no table of their own.
 FEWEST_ROWS = 4
 
@@ -55,7 +55,7 @@ def held_examinations() -> tuple[int, ...]:
     return tuple(number for number in EXAMINATIONS if (DATA / _file(number, "_first.csv.gz")).exists())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=len(EXAMINATIONS))
 def examination_rows(number: int = 1) -> tuple[Row, ...]:
     """Return the measurements of an examination; of the first, unless another is named.
 
@@ -68,14 +68,14 @@ def examination_rows(number: int = 1) -> tuple[Row, ...]:
     return tuple(read_rows(DATA / _file(number, ".csv.gz")))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=len(EXAMINATIONS))
 def examination_sources(number: int) -> FrozenDict[str, FrozenDict[str, str]]:
     """Return title, version, licence and method of each source of an examination."""
     read = yaml_of(read_text(DATA / _file(number, ".yaml")))
     return FrozenDict({key: FrozenDict(entry) for key, entry in read.items()})
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=len(EXAMINATIONS))
 def first_answers(number: int) -> tuple[Prediction, ...]:
     """Return what the models first said of each row: the value, and the ends of its range, where they said any."""
     (_, heads), *lines = csv_records(DATA / _file(number, "_first.csv.gz"))

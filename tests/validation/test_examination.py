@@ -40,6 +40,7 @@ from mlsys.viz import examination_dots
 FROZEN = {
     1: (504, "98fc9366bedb239392b0eb2d8ed7d41811d668c333abe39b37c2d9d9d58c7481"),
     2: (531, "3de770a64cc150f3b5aba50f69f57999f9dd9207ef2fe8592bcc0c113145eb46"),
+    3: (553, "f48fcd1f8033b53ff73207eea8c660b9caba025a9f974cf90595261f5d75ecb0"),
 }
 # Lines of tables as their sources print them, and which of their numbers are rows.
 PUBLISHED = (
@@ -60,6 +61,12 @@ PUBLISHED = (
     ("Azure/AI-benchmarking-guide", "| 1024        | 1024      | 1024     | 119.4                   |", "119.4"),
     ("OAID/Tengine", "squeezenet_v1.1  min =  190.74 ms   max =  191.98 ms   avg =  191.15 ms", "191.15"),
     ("foundation-model-stack/fms-fsdp", "| 7b  | HSDP  | Y  | No AC   | 2     | 4550     | 9600     |", "4550 9600"),
+    ("siliconflow/onediff", "| PyTorch iteration speed | 21.25 it/s | 38.32 it/s | 36.11 it/s |", "21.25 38.32 36.11"),
+    ("huggingface/diffusers", "| SD - txt2img | 40.5 | 41.89 | 44.65 | 49.81 |", "40.5 41.89 44.65 49.81"),
+    ("freedomtan/glDelegateBench", "|Mobilenet | 117 | 37 | 20 |", "117 37 20"),
+    ("swdee/go-rknnlite", "| YOLOv5s      | 33.3ms    | 25.5ms    | 1.5ms    | 5.5ms     |", "25.5"),
+    ("ELS-RD/transformer-deploy", "[TensorRT (FP16)] mean=80.57ms, sd=1.00ms, min=76.23ms, max=83.16ms", "80.57"),
+    ("leimao/CUDA-GEMM-Optimization", "| cuBLAS GEMM Kernel                | 138.955  |", "138.955"),
     ("PaddlePaddle/PaddleSlim", "| MobileNetV1 | 88.4955 | 47.95 | 27.5189 |", "88.4955 27.5189"),
 )  # fmt: skip
 OPEN = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "Unlicense")
@@ -219,6 +226,9 @@ def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
         ("microsoft/onnxruntime", "PyTorch 1.5.1 TorchScript", "eager"),
         ("FlagOpen/FlagPerf", "PaddleNLP, FlashAttention", "eager"),
         ("li-plus/chatglm.cpp", "chatglm.cpp (ggml, CUDA)", "llama.cpp"),
+        ("opencv/opencv_zoo", "OpenCV DNN", "compiled"),
+        ("opencv/opencv_zoo", "OpenCV DNN (CUDA, cuDNN)", "eager"),
+        ("freedomtan/glDelegateBench", "TFLite GPU delegate (OpenGL ES)", "opencl"),
     ],
 )
 def test_programs_of_strangers_are_those_of_their_kind(source: str, software: str, setting: str) -> None:

@@ -5,7 +5,7 @@ import re
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
     (r"vulkan", "vulkan"),
-    (r"opencl", "opencl"),
+    (r"open(cl|gl)", "opencl"),
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
     (
@@ -21,9 +21,9 @@ _NETWORKS = (
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
     (r"torch\.compile", "torch.compile"),
-    # On a GPU its graph is asked of cuDNN layer by layer, as Caffe's and Torch7's.
-    (r"^mxnet.*cudnn", "eager"),
-    (r"mxnet|openvino|onnx ?runtime|^tf v", "processor runtime"),
+    # On a GPU their graphs are asked of cuDNN layer by layer, as Caffe's and Torch7's.
+    (r"^(mxnet|opencv).*cudnn", "eager"),
+    (r"mxnet|openvino|opencv|onnx ?runtime|^tf v", "processor runtime"),
     (r"tensorrt|fastertransformer|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
     (r"rocm", "eager ROCm"),
     (r"pytorch|torch|paddlenlp|^caffe", "eager"),
