@@ -232,7 +232,7 @@ def inference(row: Row) -> Case:
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
     else:
-        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), _run_as(row, setting))
+        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), run_as(row, setting))
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     machines = max(1, row.n_devices)
@@ -293,7 +293,7 @@ def attention_of(row: Row) -> str:
     return "written out" if "HF eager attention" in row.note or "PyTorch 2" not in row.software else "fused"
 
 
-def _run_as(row: Row, setting: str) -> str:
+def run_as(row: Row, setting: str) -> str:
     """Return how a framework runs what lies between products, or nothing where a compiler joins it to them."""
     between = "loops" if loops_between_products(setting) else "one by one" if one_by_one(setting) else ""
     return between and f"{between}, scores {attention_of(row)}"
