@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from mlsys.workloads.zoo.picture import Picture, Shape
 
-# Operations for each number of a group normalisation, and of the SiLU after it.
-_NORM, _SILU = 7, 5
+# Operations for each number of a group normalisation.
+_NORM = 7
 TEXT_TOKENS = 77
 
 
 @dataclass(frozen=True)
 class Denoiser:
-    """The shape of a U-Net of diffusers (unet_2d_condition.py); two residual blocks a level, heads of 64.
+    """The shape of a U-Net of diffusers (unet_2d_condition.py); two residual blocks a level.
 
     Attributes
     ----------
@@ -23,17 +23,21 @@ class Denoiser:
         Width of a token of the text that it attends to.
     added
         Width of what is told beside text and time, 0 for nothing.
+    heads
+        Of every attention; 0 for heads of 64, as many as fill a level's channels.
     """
 
     widths: tuple[int, ...]
     blocks: tuple[int, ...]
     text: int
     added: int = 0
+    heads: int = 0
 
 
-# The configurations that the makers publish beside the weights (unet/config.json).
+# The configurations that the makers publish beside the weights (unet/config.json). The first version's
+# ``attention_head_dim`` of 8 is the number of heads: unet_2d_condition.py says so of all such configurations.
 DENOISERS = {
-    "sd_v1": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 768),
+    "sd_v1": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 768, heads=8),
     "sd_v2": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 1024),
     "sdxl": Denoiser((320, 640, 1280), (0, 2, 10), 2048, 2816),
 }
@@ -46,35 +50,41 @@ def _conv(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -
 
 
 def _normed(net: Picture, name: str, act: bool = True) -> None:
-    net.ride_along(f"{name} norm", net.elements, _NORM + _SILU * act, parameters=2 * net.channels)
+    net.ride_along(f"{name} norm", net.elements, _NORM, parameters=2 * net.channels)
+    if act:
+        net.activation(f"{name} silu", net.elements, "silu")
 
 
 def _residual(net: Picture, name: str, out: int, timed: bool = True) -> None:
+    """Append a block as ``ResnetBlock2D`` of diffusers' resnet.py runs it; what it is told of the time it adds."""
     start = net.shape
     _normed(net, f"{name} a")
     _conv(net, f"{name} a", out)
     if timed:
+        net.activation(f"{name} time silu", net.batch * TIME, "silu")
         net.dense(f"{name} time", net.batch, TIME, out)
+        net.ride_along(f"{name} time add", net.elements, 1)
     _normed(net, f"{name} b")
     _conv(net, f"{name} b", out)
     if start[0] != out:
         net.shape = start
         _conv(net, f"{name} shortcut", out, 1)
     net.shortcut(name)
+    net.ride_along(f"{name} scale", net.elements, 1)
 
 
-def _attending(net: Picture, name: str, repeats: int, text: int) -> None:
+def _attending(net: Picture, name: str, repeats: int, shape: Denoiser) -> None:
     """Append transformer blocks: pixels attend to each other, then to the text, then a gated layer."""
     width, pixels = net.channels, net.shape[1] * net.shape[2]
-    rows, heads = net.batch * pixels, width // 64
+    rows, heads = net.batch * pixels, shape.heads or width // 64
     _normed(net, name, act=False)
     net.dense(f"{name} in", rows, width, width)
     for _ in net.repeated(repeats):
-        for kind, keys, told in (("self", pixels, width), ("text", TEXT_TOKENS, text)):
+        for kind, keys, told in (("self", pixels, width), ("text", TEXT_TOKENS, shape.text)):
             net.norm(f"{name} {kind} norm", rows, width)
             net.dense(f"{name} {kind} query", rows, width, width, bias=False, extra=2 * width)
             net.dense(f"{name} {kind} key and value", net.batch * keys, told, 2 * width, bias=False)
-            net.attention(f"{name} {kind} attention", net.batch, heads, pixels, keys, 64)
+            net.attention(f"{name} {kind} attention", net.batch, heads, pixels, keys, width // heads)
             net.dense(f"{name} {kind} output", rows, width, width)
             net.add(f"{name} {kind} add", rows * width)
         net.norm(f"{name} inner norm", rows, width)
@@ -99,13 +109,13 @@ def denoiser(net: Picture, name: str) -> None:
         for index in (0, 1):
             _residual(net, f"down {level}.{index}", width)
             if blocks:
-                _attending(net, f"down {level}.{index} transformer", blocks, shape.text)
+                _attending(net, f"down {level}.{index} transformer", blocks, shape)
             kept.append(net.shape)
         if level < len(shape.widths) - 1:
             _conv(net, f"down {level} smaller", width, 3, 2)
             kept.append(net.shape)
     _residual(net, "middle a", net.channels)
-    _attending(net, "middle transformer", shape.blocks[-1] or 1, shape.text)
+    _attending(net, "middle transformer", shape.blocks[-1] or 1, shape)
     _residual(net, "middle b", net.channels)
     for level in reversed(range(len(shape.widths))):
         width, blocks = shape.widths[level], shape.blocks[level]
@@ -113,7 +123,7 @@ def denoiser(net: Picture, name: str) -> None:
             net.shape = (net.channels + kept.pop()[0], *net.shape[1:])
             _residual(net, f"up {level}.{index}", width)
             if blocks:
-                _attending(net, f"up {level}.{index} transformer", blocks, shape.text)
+                _attending(net, f"up {level}.{index} transformer", blocks, shape)
         if level:
             net.shape = (net.channels, *kept[-1][1:])  # as large as what it meets there, twice as large or one less
             _conv(net, f"up {level} larger", width)
