@@ -10,13 +10,15 @@ inverse chi-squared prior is, and its interval is that of Student's t distributi
 Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: no class is told a bias by five rows).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.ranges import COVERAGE, setting_on
+from mlsys.models.calibrated.ranges import COVERAGE, UNKNOWN, setting_on
 from mlsys.validation.cases import Case
 
 Array = NDArray[np.float64]
@@ -27,6 +29,8 @@ FEW_ROWS = 15
 FEW_MACHINES = 3
 # Rows that what is known of the same work on other machines counts for.
 PRIOR_ROWS = 2.0
+# Rows that a source must have measured of a setting for its habits to be told.
+FEWEST_OF_SOURCE = 5
 # The narrowest interval reaches so far on either side, in logarithm over the expected error.
 NARROWEST = 0.02
 
@@ -44,17 +48,25 @@ class Left:
     plain
         In logarithm of time: without its sweep, and without all that its source measured of the setting; NaN where
         there is no other source.
+    sources
+        How many have measured what the setting's parameters are fitted to.
     """
 
     case: Case
     sweep: float
     device: float
     plain: tuple[float, float]
+    sources: int = 1
 
     @property
     def key(self) -> str:
         """The setting, told apart for consumer cards."""
         return setting_on(self.case.setting, self.case.twin)
+
+    @property
+    def unit(self) -> str:
+        """The kind of machine that a setting is on, such as ``"CPU"`` of a server or of a phone."""
+        return self.case.setting.rpartition(" on ")[2]
 
     @property
     def like(self) -> tuple[str, str]:
@@ -148,34 +160,43 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
             "rows": len(own),
             "sweeps": len(names),
             "of": of,
-            "apart": apart,
+            "apart": apart[own[0].unit] * math.sqrt(1 + 1 / own[0].sources),
             "sources": sorted({left_out.case.row.measured_by for left_out in own}),
         }
     return by_setting
 
 
-def sources_apart(left: Sequence[Left]) -> float:
-    """Return how far, in logarithm of time, four sources in five lie apart from the others.
+def sources_apart(left: Sequence[Left]) -> dict[str, float]:
+    """Return how far, in logarithm of time, four sources in five lie from what all of them have in common.
 
-    Of each setting that two sources or more measured, the error that four rows in five keep within is squared: with
-    a whole source left out, less with one sweep left out. What is more is the source's. The median over settings is
-    returned: a setting is one opinion, however many rows it has.
+    Of each setting that two sources or more measured, the mean square of errors with a whole source left out is more
+    than with one sweep left out. What is more is the source's and, as the parameters follow the habits of the n others,
+    an n-th of theirs. Every source of a setting is one opinion, however many rows it has, and none counts for more than
+    what nothing like it being measured leaves open; those of each kind of machine are drawn towards those of all.
 
     Parameters
     ----------
     left
         Every row of the fit.
     """
-    errors: dict[str, list[tuple[float, float]]] = {}
+    errors: dict[tuple[str, str], list[Left]] = {}
     for each in left:
         if all(np.isfinite(each.plain)):
-            errors.setdefault(each.case.setting, []).append(each.plain)
-    more = []
+            errors.setdefault((each.case.setting, each.case.row.measured_by), []).append(each)
+    more: dict[str, list[float]] = {}
+    most = math.log(UNKNOWN[1]) ** 2
+    quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)
     for own in errors.values():
-        if len(own) >= FEW_ROWS:
-            sweep, source = np.quantile(np.abs(np.array(own)), COVERAGE, axis=0)
-            more.append(source**2 - sweep**2)
-    return float(np.sqrt(max(np.median(more), 0.0))) if more else 0.0
+        if len(own) >= FEWEST_OF_SOURCE:
+            sweep, source = quantile**2 * np.mean(np.square([each.plain for each in own]), axis=0)
+            shared = 1 + 1 / (own[0].sources - 1)
+            more.setdefault(own[0].unit, []).append(float(np.clip(source - sweep, -most, most)) / shared)
+    usual = float(np.mean([opinion for group in more.values() for opinion in group])) if more else 0.0
+    opinions = {each.unit: more.get(each.unit, []) for each in left}
+    return {
+        unit: math.sqrt(max((PRIOR_ROWS * usual + sum(own)) / (PRIOR_ROWS + len(own)), 0.0))
+        for unit, own in opinions.items()
+    }
 
 
 def _speaks(own: Sequence[Left]) -> bool:

@@ -1,8 +1,9 @@
 """What a few measurements of one machine say beyond what is known of its like: a linear model with known variances.
 
-Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + f + e``: J says how
-each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own factor,
-s that of each kind of software, n that of each network, f that of networks in each number format, e what is left.
+Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + f + b + e``: J says
+how each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own factor, s
+that of each kind of software, n that of each network, f that of networks in each number format, b that of energies of
+each build, e what is left.
 Each of them is drawn towards none by a variance that is known beforehand: half a prior's width for a parameter, a
 seventh to a half for factors. How wide they are, and how far rows scatter, is not known of a machine that nobody has
 seen: a few answers are worked out, and averaged by how likely each makes the rows. A row far off counts less, as
@@ -55,6 +56,10 @@ class _Widths:
 # How far a machine's networks in one number format may lie from those in others: what is told of its peak in each, and
 # how well each is compiled, is not off alike. With 0.1 and with 0.2 the errors are the same within 0.4 points.
 OF_FORMATS = 0.15
+# How far the energies of one build of a software may lie from those of others: who builds it leaves more or less of a
+# board switched on. ResNet-8 at 4.4 and 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with
+# 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1, Krai's). Times learn nothing from it.
+OF_BUILDS = 0.2
 # A machine that is much like its kind, one that is not, and one whose parts are not.
 WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))
 
@@ -73,6 +78,8 @@ class Learned:
         Of the time of each network that was measured.
     formats
         Of the time in each number format that networks were measured in.
+    builds
+        Of the energy of each build of a software.
     spread
         How far a further row of the same settings is expected to be off, one standard deviation.
     """
@@ -81,6 +88,7 @@ class Learned:
     settings: dict[str, float]
     networks: dict[str, float]
     formats: dict[str, float]
+    builds: dict[str, float]
     spread: float
 
     def parameters(self, base: Array) -> Array:
@@ -92,12 +100,13 @@ class Learned:
         return np.asarray(moved, dtype=np.float64)
 
     def added(self, cases: Sequence[Case]) -> Array:
-        """Return what the settings, networks and formats of cases add to the logarithm of their time."""
+        """Return what the settings, networks, formats and builds of cases add to the logarithm of their time."""
         return np.array(
             [
                 self.settings.get(case.setting, 0.0)
                 + self.networks.get(case.network, 0.0)
                 + self.formats.get(case.engine.computes_in, 0.0)
+                + self.builds.get(_build(case), 0.0)
                 for case in cases
             ]
         )
@@ -174,6 +183,8 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     used = [case.engine.computes_in for case in cases]
     formats = list(dict.fromkeys(used)) if networks else []
     columns += [np.array([name == each for each in used], dtype=float) for name in formats]
+    builds = list(dict.fromkeys(_build(case) for case in cases if _build(case)))
+    columns += [np.array([_build(case) == name for case in cases], dtype=float) for name in builds]
     design = np.column_stack([follows, *columns])
     prior = np.log([PRIORS[name].factor for name in Parameters.names()])
     widths = [
@@ -185,6 +196,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
                     [each.software] * len(settings),
                     [each.network] * len(networks),
                     [OF_FORMATS] * len(formats),
+                    [OF_BUILDS] * len(builds),
                 ]
             ),
             each.network if networks else 0.0,
@@ -195,15 +207,21 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     means, variance = _averaged(design, y, widths, scatters)
     if not networks:  # a network's own factor is told by its own rows alone
         means = means * _heard(design, y, widths, scatters)
-    ends = np.cumsum([follows.shape[1], 1, len(settings), len(networks)])
+    ends = np.cumsum([follows.shape[1], 1, len(settings), len(networks), len(formats)])
     moves, machine, *factors = (part.tolist() for part in np.split(means, ends))
     return Learned(
         np.array(moves),
         {name: factor + machine[0] for name, factor in zip(settings, factors[0], strict=True)},
         dict(zip(networks, factors[1], strict=True)),
         dict(zip(formats, factors[2], strict=True)),
+        dict(zip(builds, factors[3], strict=True)),
         math.sqrt(variance),
     )
+
+
+def _build(case: Case) -> str:
+    """Return what an energy was built with; empty for a time."""
+    return case.version if case.power else ""
 
 
 def _averaged(

@@ -160,6 +160,9 @@ def pooled(
     for name, cases in chosen.items():
         pools.setdefault(pool_of(name), []).extend(cases)
     effects: dict[str, Any] = {}
+    sources: dict[str, set[str]] = {}
+    for name, cases in chosen.items():
+        sources.setdefault(fitted_with(name), set()).update(case.row.measured_by for case in cases)
     left: list[Left] = []
     text = []
     for name, cases in sorted(pools.items()):
@@ -182,7 +185,7 @@ def pooled(
         errors = apart - added
         scores = errors[:, :2] / spreads
         left += [
-            Left(case, float(sweep), float(device), tuple(error))
+            Left(case, float(sweep), float(device), tuple(error), len(sources[fitted_with(case.setting)]))
             for case, (device, sweep), error in zip(cases, scores, errors[:, 1:].tolist(), strict=True)
         ]
         both = np.hstack([(without * np.exp(added))[:, :2], without[:, :2], spreads, without[:, 2:]])

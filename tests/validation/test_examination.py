@@ -19,7 +19,7 @@ from mlsys.cli.main import main
 from mlsys.errors import ArgumentError
 from mlsys.models.calibrated import Stack, calibrated_times
 from mlsys.models.calibrated.library import fitted, nearest
-from mlsys.models.calibrated.ranges import UNKNOWN, range_of
+from mlsys.models.calibrated.ranges import ALL_SOURCES, UNKNOWN, range_of
 from mlsys.validation import (
     Prediction,
     cited_rows,
@@ -282,6 +282,8 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
         reached.setdefault(case.setting, []).append(UNKNOWN[0] < case.seconds / told < UNKNOWN[1])
     assert len(reached) > 60
     assert 0.72 < np.mean([np.mean(own) for own in reached.values()]) < 0.88
-    stranger = range_of("TensorFlow XLA transformer on GPU", "V100")
-    assert (stranger.low, stranger.high) == UNKNOWN
-    assert "stands in" in stranger.why
+    usual = range_of("TensorFlow XLA transformer on GPU", "V100", source=ALL_SOURCES)
+    assert (usual.low, usual.high) == pytest.approx(UNKNOWN)
+    stranger = range_of("TensorFlow XLA transformer on GPU", "V100", source="a reader")
+    assert stranger.low < usual.low < usual.high < stranger.high
+    assert "stands in" in stranger.why and "sources differ" in stranger.why

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mlsys.validation import learning
-from mlsys.validation.learning import _solved
+from mlsys.models.calibrated.library import plain_of
+from mlsys.validation import learning, shipped_rows
+from mlsys.validation.cases import interpret
+from mlsys.validation.learning import _solved, learn
 from mlsys.validation.ten import _shapes, spread_choice, ten_back
 
 
@@ -51,6 +55,19 @@ def test_ten_products_lead_no_consumer_card_astray() -> None:
     (group,) = ten_back("^consumer GPU: gemm")
     assert group.after < 1.4 * group.before
     assert group.after < group.scale
+
+
+def test_a_builds_energies_teach_each_other_and_no_time() -> None:
+    """Half of a machine's energies are of a build that leaves its board on: they draw 1.7 times as much."""
+    cases = [interpret(row) for row in shipped_rows() if "MLPerf Tiny" in row.workload and "STM32L4R5" in row.device]
+    cases = [case for case in cases if case.kind == "energy"][:12]
+    named = [replace(case.row, software=f"X-CUBE-AI {index % 2}") for index, case in enumerate(cases)]
+    ones = [replace(case, row=row, seconds=1.7 ** (i % 2)) for i, (case, row) in enumerate(zip(cases, named, strict=True))]
+    base = np.array([plain_of(case.setting)[0].vectorised() for case in ones])
+    learned = learn(ones, np.ones(len(ones)), base)
+    thrifty, spender = learned.builds["X-CUBE-AI 0"], learned.builds["X-CUBE-AI 1"]
+    assert 0.3 < spender - thrifty < np.log(1.7)
+    assert learn([replace(case, power=0.0) for case in ones], np.ones(len(ones)), base).builds == {}
 
 
 class _Case:

@@ -283,6 +283,35 @@ def test_an_interpreter_without_kernels_in_floating_point_runs_its_reference(mod
     assert interpret(replace(row, software="X-CUBE-AI v9.0")).setting == "tuned microcontroller runtime on MCU"
 
 
+@pytest.mark.parametrize(
+    ("software", "device", "precision", "setting"),
+    [
+        ("TinyMaix", "STM32L4R5 (Cortex-M4F 120 MHz)", "int8", "microcontroller runtime on MCU"),
+        ("TinyMaix", "ESP32-S3", "int8", "plain kernels on MCU"),
+        ("Renesas e-AI Translator", "Renesas RX65N", "int8", "microcontroller runtime on MCU"),
+        ("Renesas e-AI Translator", "Renesas RX65N", "fp32", "plain kernels on MCU"),
+        ("X-CUBE-AI v9.0", "STM32L4R5 (Cortex-M4F 120 MHz)", "fp32", "tuned microcontroller runtime on MCU"),
+    ],
+)
+def test_loops_are_written_for_integers_and_for_cores_with_pairs(
+    software: str, device: str, precision: str, setting: str
+) -> None:
+    """TinyMaix times 132 ms with pairs and 204 without on a Cortex-M7, CMSIS-NN 136 (its benchmark.md)."""
+    row = next(row for row in shipped_rows() if "MLPerf Tiny IC" in row.workload and row.unit == "ms")
+    asked = replace(row, device=device, software=software, precision=precision, note="", source="somebody/else")
+    assert interpret(asked).setting == setting
+
+
+def test_who_built_unnamed_software_is_its_version() -> None:
+    rows = [row for row in shipped_rows() if "MLPerf Tiny" in row.workload and not row.software]
+    found = {row.workload: interpret(row).version for row in rows if "NUCLEO" in row.workload.upper()}
+    assert found["MLPerf Tiny IC energy (NUCLEO-H7A3ZI-Q_X-CUBE-AI-7.3)"] == "X-CUBE-AI v7.3"
+    assert found["MLPerf Tiny AD (NUCLEO_L4R5ZI)"].startswith("STMicroelectronics, mlcommons/tiny_results_v")
+    named = next(row for row in shipped_rows() if row.software == "X-CUBE-AI v9.0")
+    assert interpret(named).version == interpret(replace(named, software="X-CUBE-AI v9.0.0")).version == "X-CUBE-AI v9"
+    assert interpret(replace(named, software="TensorRT 10.0.1, CUDA 12.0")).version == "TensorRT 10.0.1, CUDA 12"
+
+
 @pytest.mark.parametrize("name", ["STM32U575", "STM32L4R5", "RA6M4", "RX65N"])
 def test_a_running_core_draws_what_its_data_sheet_says_and_a_little_for_the_rest(name: str) -> None:
     """Power from data sheets beside what MLPerf Tiny metered, which is no part of it."""

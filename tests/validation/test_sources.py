@@ -7,32 +7,65 @@ import numpy as np
 import pytest
 
 from mlsys.models.calibrated.ranges import ALL_SOURCES, fitted_ranges, range_of
-from mlsys.validation.cases import interpret
-from mlsys.validation.intervals import Left, sources_apart
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.intervals import Left, intervals, sources_apart
 from mlsys.validation.report import validate
 from mlsys.validation.rows import shipped_rows
 
 SETTING, DEVICE = "compiled network on GPU", "A100_80GB"
 
 
-@pytest.mark.parametrize("apart", [0.0, 0.3, 0.6])
-def test_what_sources_differ_by_is_found_again(apart: float) -> None:
-    """Rows are drawn with a scatter of their own and a habit of their source; the habit's reach is told."""
+def _measured(case: Case, unit: str, habits: float, settings: int, sources: int) -> list[Left]:
+    """Return rows of settings on a kind of machine; without their source, others' habits have moved the estimate."""
     draw = np.random.default_rng(5)
-    cases = [interpret(row) for row in shipped_rows()[:400] if row.source == "baidu-research/DeepBench"][:1]
     left = []
-    for setting in range(40):
-        case = replace(cases[0], setting=f"setting {setting}")
-        for _ in range(12):
-            habit = draw.normal(0, apart)
-            for own in draw.normal(0, 0.15, 20):
-                left.append(Left(case, own / 0.25, own / 0.25, (own, own + habit)))
-    assert sources_apart(left) == pytest.approx(1.28 * apart, abs=0.05)
+    for setting in range(settings):
+        own = draw.normal(0, habits, sources)
+        for source in range(sources):
+            row = replace(case.row, source=f"somebody/{source}")
+            one = replace(case, row=row, setting=f"setting {setting} on {unit}")
+            without = own[source] - own[np.arange(sources) != source].sum() / max(sources - 1, 1)
+            left += [
+                Left(one, rest / 0.25, rest / 0.25, (rest, rest + without), sources)
+                for rest in draw.normal(0, 0.15, 20)
+            ]
+    return left
 
 
-def test_a_setting_of_one_source_says_nothing_of_sources() -> None:
-    case = next(interpret(row) for row in shipped_rows() if row.source == "baidu-research/DeepBench")
-    assert sources_apart([Left(case, 0.1, 0.1, (0.1, float("nan")))] * 40) == 0
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return next(interpret(row) for row in shipped_rows() if row.source == "baidu-research/DeepBench")
+
+
+@pytest.mark.parametrize("habits", [0.0, 0.15, 0.3])
+@pytest.mark.parametrize("sources", [2, 5])
+def test_what_sources_differ_by_is_found_again(case: Case, habits: float, sources: int) -> None:
+    """Rows scatter, and their source has a habit; the reach of habits is told, however many sources there are."""
+    left = _measured(case, "GPU", habits, 240 // sources, sources)
+    assert sources_apart(left)["GPU"] == pytest.approx(1.28 * habits, abs=0.05)
+
+
+def test_each_kind_of_machine_has_habits_of_its_own_drawn_towards_all(case: Case) -> None:
+    many = [*_measured(case, "GPU", 0.1, 40, 2), *_measured(case, "CPU", 0.4, 40, 2)]
+    few = [*many, *_measured(case, "MCU", 0.0, 1, 2)]
+    apart = sources_apart(few)
+    assert apart["GPU"] < 0.2 < 0.4 < apart["CPU"]
+    assert apart["GPU"] < apart["MCU"] < apart["CPU"], "two opinions leave much to what is known of all"
+    assert sources_apart(many)["GPU"] == pytest.approx(apart["GPU"], rel=0.05)
+
+
+def test_a_setting_of_one_source_says_nothing_of_sources(case: Case) -> None:
+    assert set(sources_apart([Left(case, 0.1, 0.1, (0.1, float("nan")))] * 40).values()) == {0.0}
+
+
+def test_few_sources_leave_more_open_than_many(case: Case) -> None:
+    """The estimate follows the habits of the only source, and is that far from the middle of all."""
+    ones, fives = _measured(case, "GPU", 0.3, 30, 5), _measured(case, "GPU", 0.3, 1, 1)
+    alone = [replace(each, plain=(each.plain[0], float("nan"))) for each in fives]
+    renamed = [replace(each, case=replace(each.case, setting="lone on GPU")) for each in alone]
+    found = intervals([*ones, *renamed])
+    lone, five = (float(str(found[name]["apart"])) for name in ("lone on GPU", "setting 0 on GPU"))
+    assert lone / five == pytest.approx(math.sqrt(2 / 1.2))
 
 
 def test_the_range_is_wider_for_who_never_measured_the_setting() -> None:

@@ -175,15 +175,16 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool, source: st
     known = fitted_ranges()
     key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
     if not key:
-        other = nearest(setting, known)
-        if other:
-            return Range(*UNKNOWN, f"this software was never measured here; {other} stands in")
-        return Range(*UNKNOWN, "nothing like it was measured")
-    entry = known[key]
-    reach = [float(part) * spread for part in entry["seen" if seen else "unseen"]]
-    why = (
-        f"{entry['rows']} rows in {entry['sweeps']} sweeps, {'sweeps' if seen else 'machines'} left out: {entry['of']}"
-    )
+        key = nearest(setting, known)
+        if not key:
+            return Range(*UNKNOWN, "nothing like it was measured")
+        entry, reach = known[key], [math.log(end) for end in UNKNOWN]
+        why = f"this software was never measured here; {key} stands in"
+    else:
+        entry = known[key]
+        reach = [float(part) * spread for part in entry["seen" if seen else "unseen"]]
+        left_out = "sweeps" if seen else "machines"
+        why = f"{entry['rows']} rows in {entry['sweeps']} sweeps, {left_out} left out: {entry['of']}"
     if source not in (ALL_SOURCES, *entry["sources"]):
         apart = float(entry["apart"])
         reach = [math.copysign(math.hypot(part, apart), part) for part in reach]

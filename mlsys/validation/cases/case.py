@@ -1,10 +1,16 @@
 """A measurement in the terms of the models, or the reason why it is not."""
 
+import re
 from dataclasses import dataclass
 
 from mlsys.models.calibrated import Snapshot, Work
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.rows import Row
+
+# 9.0 and 9.0.0 are one version. A submitter may name the software with the board, or nowhere: a round of theirs is one.
+_TRAILING_ZEROS = re.compile(r"(\d)(\.0)+(?![.\d])")
+_NAMED_IN_BOARD = re.compile(r"_(X-CUBE-AI)-(\d[\d.]*)")
+_SUBMITTER = re.compile(r"submitter ([^;]+)")
 
 
 class Inexpressible(Exception):
@@ -59,8 +65,13 @@ class Case:
 
     @property
     def version(self) -> str:
-        """The software as the row names it: its version, and how it was built and run."""
-        return self.row.software
+        """The software as the row names it: its version, and how it was built and run; else who built it, and when."""
+        row = self.row
+        if row.software:
+            return _TRAILING_ZEROS.sub(r"\1", row.software)
+        built = _NAMED_IN_BOARD.search(row.workload)
+        maker = _SUBMITTER.search(row.note)
+        return f"{built[1]} v{built[2]}" if built else f"{maker[1]}, {row.source}" if maker else ""
 
     @property
     def network(self) -> str:

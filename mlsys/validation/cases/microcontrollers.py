@@ -31,7 +31,7 @@ def tiny(row: Row) -> Case:
         shape["image"] = int(side.group(1))
     work = kernels_of(built(row.model, batch=1, **shape), fmt)
     seconds, inverse = seconds_each(row)
-    setting = f"{_without_kernels(row, twin, fmt, work) or _library(row)} on {twin.kind}"
+    setting = f"{_without_kernels(row, twin, fmt, work) or _library(row, twin, fmt)} on {twin.kind}"
     return Case(row, "mcu inference", setting, twin.id, engine, work, seconds, inverse)
 
 
@@ -78,24 +78,33 @@ def tiny_layers(row: Row) -> Case:
     return Case(row, "mcu inference", setting, twin.id, engine, Work.of(kernels), seconds, inverse)
 
 
-def _library(row: Row) -> str:
+# Cores whose instructions multiply pairs of 16 bits, TM_ARCH_ARM_SIMD of TinyMaix; its authors list the fastest way of
+# each core, and time it like CMSIS-NN (sipeed/TinyMaix, benchmark.md: 132 and 136 ms on a Cortex-M7).
+PAIRED = r"Cortex-M(4F?|7|33)\b"
+
+
+def _library(row: Row, twin: Device, fmt: Format) -> str:
     # TinyEngine's authors measured TensorFlow Lite Micro with its own kernels, and with CMSIS-NN's beside them.
     words = f"{row.software} {row.workload}"
     own = "tinyengine" in row.source and "TFLite Micro" in row.software
     if own or "TFLite Micro reference" in words:
         return "reference kernels"
-    if re.search("reference|ANSI C|TinyMaix", words, re.IGNORECASE):
+    paired = "TinyMaix" in words and re.search(PAIRED, twin.architecture) and fmt.computes != "fp32"
+    if re.search("reference|ANSI C|TinyMaix", words, re.IGNORECASE) and not paired:
         return "plain kernels"
     # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
     tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI|TinyEngine|ESP-DL", row.software)
-    return "tuned microcontroller runtime" if tuned else "microcontroller runtime"
+    if tuned:
+        return "tuned microcontroller runtime"
+    # The others' kernels are CMSIS-NN's, ESP-NN's and the like, of integers alone: floats run in what C compiles to.
+    return "plain kernels" if fmt.computes == "fp32" else "microcontroller runtime"
 
 
 def _engine(row: Row, twin: Device, fmt: Format) -> Snapshot:
     """Return the part of a microcontroller that a row's program uses: Espressif's kernels, too, run on one core."""
     engine = _at_clock(row, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
     engine = engine.on_one_core()
-    if not engine.controller or "kernels" not in _library(row):
+    if not engine.controller or "kernels" not in _library(row, twin, fmt):
         return engine
     # No compiler makes pairs or vectors of plain C: one multiply-accumulate in a cycle at most.
     return engine.changed(matmul=lambda: min(engine.matmul, 2 * engine.clock)).designed()
@@ -129,4 +138,4 @@ def tiny_kernel(row: Row) -> Case:
     kind = VECTOR if depthwise else MATMUL
     work = Work.of([Kernel(kind, flops=2.0 * pixels * filters * depth, moved=moved, **shape)])
     seconds = row.value / engine.clock if row.unit == "CPU ticks" else seconds_each(row)[0]
-    return Case(row, "mcu inference", f"{_library(row)} on {twin.kind}", twin.id, engine, work, seconds, False)
+    return Case(row, "mcu inference", f"{_library(row, twin, fmt)} on {twin.kind}", twin.id, engine, work, seconds, False)
