@@ -57,8 +57,8 @@ class _Widths:
 # how well each is compiled, is not off alike. With 0.1 and with 0.2 the errors are the same within 0.4 points.
 OF_FORMATS = 0.15
 # How far the energies of one build of a software may lie from those of others: who builds it leaves more or less of a
-# board switched on. ResNet-8 at 4.4 and 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with
-# 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1, Krai's). Times learn nothing from it.
+# board switched on. ResNet-8 at 4.4 and 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied
+# with 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1, Krai's). Times learn nothing from it.
 OF_BUILDS = 0.2
 # A machine that is much like its kind, one that is not, and one whose parts are not.
 WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))

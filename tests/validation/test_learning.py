@@ -62,7 +62,8 @@ def test_a_builds_energies_teach_each_other_and_no_time() -> None:
     cases = [interpret(row) for row in shipped_rows() if "MLPerf Tiny" in row.workload and "STM32L4R5" in row.device]
     cases = [case for case in cases if case.kind == "energy"][:12]
     named = [replace(case.row, software=f"X-CUBE-AI {index % 2}") for index, case in enumerate(cases)]
-    ones = [replace(case, row=row, seconds=1.7 ** (i % 2)) for i, (case, row) in enumerate(zip(cases, named, strict=True))]
+    drawn = [1.7 ** (index % 2) for index in range(len(cases))]
+    ones = [replace(case, row=row, seconds=s) for case, row, s in zip(cases, named, drawn, strict=True)]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in ones])
     learned = learn(ones, np.ones(len(ones)), base)
     thrifty, spender = learned.builds["X-CUBE-AI 0"], learned.builds["X-CUBE-AI 1"]

@@ -138,4 +138,6 @@ def tiny_kernel(row: Row) -> Case:
     kind = VECTOR if depthwise else MATMUL
     work = Work.of([Kernel(kind, flops=2.0 * pixels * filters * depth, moved=moved, **shape)])
     seconds = row.value / engine.clock if row.unit == "CPU ticks" else seconds_each(row)[0]
-    return Case(row, "mcu inference", f"{_library(row, twin, fmt)} on {twin.kind}", twin.id, engine, work, seconds, False)
+    return Case(
+        row, "mcu inference", f"{_library(row, twin, fmt)} on {twin.kind}", twin.id, engine, work, seconds, False
+    )
