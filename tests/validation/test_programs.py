@@ -82,3 +82,22 @@ def test_runtimes_with_winograd_multiply_a_quarter_as_often(software: str) -> No
 def _multiplications(work: Work) -> float:
     products = work["m"] * work["n"] * work["k"] * work["batch"] * work["count"]
     return float(products[work["kind"] == MATMUL].sum())
+
+
+@pytest.mark.parametrize(
+    ("note", "gigahertz"),
+    [("Raspberry Pi 3B  (Cortex-A53 1.2GHZ x 4)", 1.2), ("", 1.4), ("two of them (1.2 GHz x 2)", 1.4),
+     ("(1.0GHz x 2 + 1.2GHz x 4)", 1.4)],
+)  # fmt: skip
+def test_cores_run_at_the_clock_that_a_row_states_of_all_of_them(note: str, gigahertz: float) -> None:
+    engine = interpret(_row("Tengine Lite 1.0", device="Raspberry Pi 3 (4x Cortex-A53)", note=note)).engine
+    assert engine.clock == pytest.approx(gigahertz * 1e9)
+    assert engine.matmul == pytest.approx(4 * 4 * 2 * gigahertz * 1e9)  # four cores of four lanes, 2 FLOP in each
+
+
+def test_what_a_row_states_of_x86_is_the_boost_of_one_core() -> None:
+    stated, not_stated = (
+        interpret(_row("OpenVINO 2024", device="AMD Ryzen 7 5700G", note=note)).engine.clock
+        for note in ("(4.6 GHz x 8)", "")
+    )
+    assert stated == not_stated

@@ -35,13 +35,13 @@ from mlsys.validation.cases.reading import (
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.threads import (
-    NCNN_CLOCK,
     beside_gpu,
     clocked,
     instance,
     instances_of,
     on_threads,
     rented,
+    stated_clock,
     threads_of,
     widened,
 )
@@ -148,8 +148,9 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     engine = engine_for(twin, fmt.computes, vector_unit=by_vectors)
     if twin.kind == "CPU" and share == 1:
         share = rented(row, engine.units)
-    if "ncnn" in row.software and on_cpu and twin.id in NCNN_CLOCK:
-        engine = clocked(engine, NCNN_CLOCK[twin.id])
+    clock = stated_clock(row, twin, engine.units) if on_cpu else 0.0
+    if clock:
+        engine = clocked(engine, clock)
     if re.search("ncnn|TFLite", row.software) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
     if share < 1:

@@ -108,6 +108,26 @@ def rented(row: Row, cores: float) -> float:
 NCNN_CLOCK = {"RaspberryPi4": 1.8e9, "FT2000_4": 2.2e9}
 
 
+def stated_clock(row: Row, twin: Device, cores: float) -> float:
+    """Return the clock of all cores, Hz, at which a row says that it ran, 0 where it says none or that of some cores.
+
+    Of Arm's cores alone, which all reach it: what is told of the cores of x86 is the boost of one.
+
+    Parameters
+    ----------
+    row
+        Whose note may have it, such as ``Cortex-A53 1.2GHZ x 4``.
+    twin, cores
+        Of the whole processor.
+    """
+    if twin.vendor in ("Intel", "AMD"):
+        return 0.0
+    told = re.findall(r"(\d+(?:\.\d+)?) ?GHz\)? x ?(\d+)", row.note, re.IGNORECASE)
+    if len(told) == 1 and int(told[0][1]) == cores:
+        return float(told[0][0]) * 1e9
+    return NCNN_CLOCK.get(twin.id, 0.0) if "ncnn" in row.software else 0.0
+
+
 def clocked(engine: Snapshot, clock: float, *, memory: bool = False) -> Snapshot:
     """Return a machine at another clock than the one on record.
 
