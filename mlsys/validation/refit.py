@@ -57,13 +57,19 @@ def fitted_with(setting: str) -> str:
     """Return the setting whose parameters one has.
 
     A microcontroller draws one power while it works, so that energy and time of a network are told by the same ones.
+    ncnn's kernels are the same on one thread as on many, of which :mod:`mlsys.models.calibrated.teams` says what they
+    lose; what is left of either is an effect.
 
     Examples
     --------
     >>> fitted_with("energy of tuned microcontroller runtime on MCU"), fitted_with("energy of ncnn network on CPU")
     ('tuned microcontroller runtime on MCU', 'energy of ncnn network on CPU')
+    >>> fitted_with("ncnn int8 1 thread network on CPU"), fitted_with("mobile runtime 1 thread network on CPU")
+    ('ncnn int8 network on CPU', 'mobile runtime 1 thread network on CPU')
     """
-    return setting.removeprefix("energy of ") if setting.endswith(" on MCU") else setting
+    if setting.endswith(" on MCU"):
+        return setting.removeprefix("energy of ")
+    return setting.replace(" 1 thread", "") if setting.startswith("ncnn ") else setting
 
 
 def jobs_of(chosen: dict[str, list[Case]]) -> dict[str, list[Case]]:

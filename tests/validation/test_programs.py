@@ -11,6 +11,7 @@ from mlsys.models.calibrated import MATMUL, Stack, Work, bound
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.reading import engine_for
+from mlsys.validation.refit import jobs_of
 from mlsys.validation.rows import Row
 
 XEON = "Intel Xeon Platinum 8480+"
@@ -101,3 +102,13 @@ def test_what_a_row_states_of_x86_is_the_boost_of_one_core() -> None:
         for note in ("(4.6 GHz x 8)", "")
     )
     assert stated == not_stated
+
+
+def test_one_thread_of_ncnn_is_fitted_together_with_many() -> None:
+    threads = [
+        interpret(_row("ncnn benchncnn", workload=f"CNN inference on CPU {n}")) for n in ("1 thread", "8 threads")
+    ]
+    assert len({case.setting for case in threads}) == 2  # what is left of either is an effect of its own
+    (together,) = jobs_of({case.setting: [case] for case in threads}).values()
+    assert together == threads
+    assert threads[0].engine.waiting == threads[0].engine.joining == 1 < threads[1].engine.waiting
