@@ -4,7 +4,6 @@ import gc
 import os
 import random
 import tempfile
-import uuid
 
 import pytest
 from hypothesis import settings
@@ -22,6 +21,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 # Thousands of tests and all their modules stay. What looks for garbage must not look at them again and again: neither
 # the collector, which goes seldom and may leave a few hundred megabytes, nor code that is timed, which collects before.
 gc.set_threshold(20_000, 10, 10)
+
+# Threads of PyTorch that wait for a core which another process holds would burn it meanwhile: they sleep.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,25 +73,12 @@ def pytest_configure(config) -> None:
 
         config.pluginmanager.register(Resumed(config), "resumed")
     if config.getoption("nbval", False) and os.name == "posix":
+        import kernels
+
         folder = tempfile.TemporaryDirectory(prefix="kernels-")
         config.add_cleanup(folder.cleanup)
-        _talk_through_files(folder.name)
-
-
-def _talk_through_files(folder: str) -> None:
-    """Let nbval's kernels have sockets that are files.
-
-    A kernel's TCP ports are found free, let go, and bound by the kernel a moment later: another process may take one
-    meanwhile, and the kernel dies before its first reply. No other process has the name of a file.
-    """
-    import nbval.kernel
-    from jupyter_client.manager import KernelManager
-
-    class FileSockets(KernelManager):
-        def __init__(self, **settings) -> None:
-            super().__init__(**settings, transport="ipc", ip=f"{folder}/{uuid.uuid4().hex[:8]}")
-
-    nbval.kernel.KernelManager = FileSockets
+        config.add_cleanup(kernels.end)
+        kernels.prepare(folder.name)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -7,6 +7,7 @@ only what a later kernel or the caller asks for, and counts the distinct address
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -263,10 +264,12 @@ def fuzz() -> Any:
     return module
 
 
+@pytest.mark.exhaustive
 def test_random_networks_on_the_machine() -> None:
     """What is read in overlapping slices may be counted up to twice; nothing is counted short."""
     make, exact, kernels = fuzz(), 0, 0
-    for seed in range(30):
+    networks = 30 if os.environ.get("MLSYS_ALL") else 12
+    for seed in range(networks):
         dice = random.Random(10_000 + seed)
         steps, shape = (make.picture_network if dice.random() < 0.5 else make.token_network)(dice)
         module, given = make.Steps(steps).eval(), torch.randn(shape)
@@ -286,5 +289,5 @@ def test_random_networks_on_the_machine() -> None:
                 assert kernel.counts.read >= read, (seed, kernel)
                 assert kernel.counts.written == written, (seed, kernel)
                 exact += kernel.counts.read == read
-    assert kernels >= 20
+    assert kernels >= 0.6 * networks
     assert exact >= 0.95 * kernels

@@ -56,7 +56,7 @@ def test_the_record_holds_counters_that_miss_the_reference() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", drawn(NETWORKS, 5, "torch's own counter"))
+@pytest.mark.parametrize("name", drawn(NETWORKS, 3, "torch's own counter"))
 def test_torchs_counter_on_whole_networks(name: str) -> None:
     module, inputs = recipe(name).ready(2, dtype=torch.float32)
     captured = Workload.from_torch(module, inputs)
