@@ -12,7 +12,9 @@ from mlsys.errors import ArgumentError
 from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
+from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.teams import on_all_cores
 from mlsys.sweep.collector import no_collection
@@ -97,7 +99,7 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
     peaks, bandwidths = (np.array([getattr(timing, name) for *_, timing in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
     times = kernel_times(
-        stack, np.array([_parameters(point.target, timing, network.name) for network, point, timing in able])
+        stack, np.array([_parameters(point.target, timing, network) for network, point, timing in able])
     )
     times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
     seconds = times.seconds
@@ -139,15 +141,18 @@ def _engine(point: Point, timing: TimingModel) -> Snapshot:
     return on_all_cores(timing.engine, point.target.setting or "", point.case.batch)
 
 
-def _parameters(target: TimedDevice, timing: TimingModel, network: str) -> Array:
+def _parameters(target: TimedDevice, timing: TimingModel, network: CaseWork) -> Array:
     """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
     assert target.setting is not None
-    return _of_network(target.setting, target.device, network, target.precision, timing.parameters)
+    shape = shape_if_calibrated(target.device, network.work)
+    return _of_network(target.setting, target.device, network.name, target.precision, shape, timing.parameters)
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_network(setting: str, device: str, network: str, precision: str, _own: Parameters) -> Array:
-    return parameters_of(setting, device, network, precision=precision)[0].vectorised()
+def _of_network(
+    setting: str, device: str, network: str, precision: str, shape: Shape | None, _own: Parameters
+) -> Array:
+    return parameters_of(setting, device, network, precision=precision, shape=shape)[0].vectorised()
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack
 from mlsys.models.calibrated.library import parameters_of, scaled
+from mlsys.models.calibrated.likeness import Told, shape_of
 from mlsys.models.calibrated.own import save_calibration, uncalibrated
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
@@ -53,6 +54,8 @@ class Calibration:
     networks, formats
         How many times as long each network that was measured takes as these parameters say, and networks in each
         number format.
+    shapes
+        What networks of like shape are off alike, by setting.
     spread
         How far a further measurement is expected to be off, in logarithm of time.
     before, after
@@ -66,6 +69,7 @@ class Calibration:
     settings: dict[str, Parameters]
     networks: dict[str, float]
     formats: dict[str, float]
+    shapes: dict[str, Told]
     spread: float
     before: float
     after: float
@@ -167,10 +171,18 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         settings,
         factors,
         formats,
+        learned.shapes,
         max(learned.spread, apart),
         errors[0],
         errors[1],
-        tuple(words for name in names for words in _words(name, settings[name], usual[name], _felt(cases, base, name))),
+        tuple(
+            words
+            for name in names
+            for words in (
+                *_words(name, settings[name], usual[name], _felt(cases, base, name)),
+                *_words_of_shapes(name, cases, learned.shapes.get(name)),
+            )
+        ),
         _untold(cases, base),
     )
 
@@ -196,6 +208,17 @@ def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> 
             scale = 1e6 if field == "launch" else 1.0
             told.append(f"{setting}: {words.format(value * scale)}; usual is {_short(field, was)}")
     return told
+
+
+def _words_of_shapes(setting: str, cases: Sequence[Case], told: Told | None) -> list[str]:
+    """Return what was learned of networks by their products, in words: the two that are furthest apart."""
+    here = [case for case in cases if case.setting == setting]
+    factors = np.exp(told.of([shape_of(case.work) for case in here])) if told is not None else np.ones(len(here))
+    low, high = int(factors.argmin()), int(factors.argmax())
+    if factors[high] < 1.02 * factors[low]:
+        return []
+    ends = (f"like those of {here[index].network} {factors[index]:.2f} times" for index in (low, high))
+    return [f"{setting}: networks take, where their products are {' and '.join(ends)} as long"]
 
 
 def _untold(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
@@ -233,6 +256,7 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
         calibration.rows,
         calibration.networks,
         calibration.formats,
+        calibration.shapes,
         calibration.spread,
     )
     return calibration

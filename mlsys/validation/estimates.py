@@ -9,6 +9,7 @@ from mlsys.models.calibrated import Parameters, Stack, calibrated_times, kernel_
 from mlsys.models.calibrated.effects import curves_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases import Case
 
@@ -58,4 +59,5 @@ def tuned(cases: Sequence[Case]) -> Array:
 
 
 def _known(case: Case) -> Parameters:
-    return parameters_of(case.setting, case.twin, case.network, case.version, case.engine.computes_in)[0]
+    shape = shape_if_calibrated(case.twin, case.work)
+    return parameters_of(case.setting, case.twin, case.network, case.version, case.engine.computes_in, shape)[0]

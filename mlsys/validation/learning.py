@@ -1,9 +1,10 @@
 """What a few measurements of one machine say beyond what is known of its like: a linear model with known variances.
 
-Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + f + b + e``: J says
-how each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own factor, s
-that of each kind of software, n that of each network, f that of networks in each number format, b that of energies of
-each build, e what is left.
+Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + f + b + g + e``: J
+says how each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own
+factor, s that of each kind of software, n that of each network, f that of networks in each number format, b that of
+energies of each build, g what networks of like shape are off alike (:mod:`mlsys.models.calibrated.likeness`), e what is
+left.
 Each of them is drawn towards none by a variance that is known beforehand: half a prior's width for a parameter, a
 seventh to a half for factors. How wide they are, and how far rows scatter, is not known of a machine that nobody has
 seen: a few answers are worked out, and averaged by how likely each makes the rows. A row far off counts less, as
@@ -22,11 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times
+from mlsys.models.calibrated.likeness import Shape, Told, likeness, shape_of
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS
 
 Array = NDArray[np.float64]
 TAILS, ROUNDS = 4.0, 6
+# Shapes that are the same are told apart by this part of a variance, or no number could say which is which.
+LITTLE = 1e-3
 # A parameter is moved by so much, in logarithm, to see what follows it.
 STEP = 0.1
 # What a row can be off by that no other row tells, in logarithm of time; single kernels, which no network averages,
@@ -60,6 +64,8 @@ OF_FORMATS = 0.15
 # board switched on. ResNet-8 at 4.4 and 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied
 # with 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1, Krai's). Times learn nothing from it.
 OF_BUILDS = 0.2
+# How far networks of like shape may be off alike under one software of a machine: not at all, or by so much.
+OF_SHAPES = (0.0, 0.3, 0.6)
 # A machine that is much like its kind, one that is not, and one whose parts are not.
 WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))
 
@@ -80,6 +86,8 @@ class Learned:
         Of the time in each number format that networks were measured in.
     builds
         Of the energy of each build of a software.
+    shapes
+        Of networks by the shape of their products, of each setting.
     spread
         How far a further row of the same settings is expected to be off, one standard deviation.
     """
@@ -89,6 +97,7 @@ class Learned:
     networks: dict[str, float]
     formats: dict[str, float]
     builds: dict[str, float]
+    shapes: dict[str, Told]
     spread: float
 
     def parameters(self, base: Array) -> Array:
@@ -100,8 +109,8 @@ class Learned:
         return np.asarray(moved, dtype=np.float64)
 
     def added(self, cases: Sequence[Case]) -> Array:
-        """Return what the settings, networks, formats and builds of cases add to the logarithm of their time."""
-        return np.array(
+        """Return what settings, networks, formats, builds and shapes of cases add to the logarithm of their time."""
+        added = np.array(
             [
                 self.settings.get(case.setting, 0.0)
                 + self.networks.get(case.network, 0.0)
@@ -110,6 +119,10 @@ class Learned:
                 for case in cases
             ]
         )
+        for setting, told in self.shapes.items():
+            here = [index for index, case in enumerate(cases) if case.setting == setting]
+            added[here] += told.of([shape_of(cases[index].work) for index in here])
+        return added
 
     def seconds(self, cases: Sequence[Case], before: Array, base: Array) -> Array:
         """Return the times of cases of this machine, where ``before`` is what was predicted of them.
@@ -185,7 +198,9 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     columns += [np.array([name == each for each in used], dtype=float) for name in formats]
     builds = list(dict.fromkeys(_build(case) for case in cases if _build(case)))
     columns += [np.array([_build(case) == name for case in cases], dtype=float) for name in builds]
-    design = np.column_stack([follows, *columns])
+    shapes = [shape_of(case.work) for case in cases] if networks else []
+    roots = {name: _root(shapes, [case.setting == name for case in cases]) for name in settings if networks}
+    design = np.column_stack([follows, *columns, *roots.values()])
     prior = np.log([PRIORS[name].factor for name in Parameters.names()])
     widths = [
         (
@@ -197,24 +212,27 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
                     [each.network] * len(networks),
                     [OF_FORMATS] * len(formats),
                     [OF_BUILDS] * len(builds),
+                    [alike] * len(shapes),
                 ]
             ),
             each.network if networks else 0.0,
         )
         for each in WIDTHS
+        for alike in (OF_SHAPES if networks else (0.0,))
     ]
     scatters = SCATTER if networks else OF_KERNELS
     means, variance = _averaged(design, y, widths, scatters)
     if not networks:  # a network's own factor is told by its own rows alone
         means = means * _heard(design, y, widths, scatters)
-    ends = np.cumsum([follows.shape[1], 1, len(settings), len(networks), len(formats)])
-    moves, machine, *factors = (part.tolist() for part in np.split(means, ends))
+    ends = np.cumsum([follows.shape[1], 1, len(settings), len(networks), len(formats), len(builds)])
+    moves, machine, *factors, local = (part.tolist() for part in np.split(means, ends))
     return Learned(
         np.array(moves),
         {name: factor + machine[0] for name, factor in zip(settings, factors[0], strict=True)},
         dict(zip(networks, factors[1], strict=True)),
         dict(zip(formats, factors[2], strict=True)),
         dict(zip(builds, factors[3], strict=True)),
+        _told(shapes, cases, roots, local),
         math.sqrt(variance),
     )
 
@@ -222,6 +240,28 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
 def _build(case: Case) -> str:
     """Return what an energy was built with; empty for a time."""
     return case.version if case.power else ""
+
+
+def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
+    """Return columns whose squares sum to how alike the errors of shapes are, of those of one setting."""
+    own = np.flatnonzero(here).tolist()
+    alike = likeness([shapes[index] for index in own], [shapes[index] for index in own])
+    root = np.zeros((len(shapes), len(own)))
+    root[own] = np.linalg.cholesky(alike + LITTLE * np.eye(len(own)))
+    return root
+
+
+def _told(
+    shapes: Sequence[Shape], cases: Sequence[Case], roots: dict[str, Array], effects: Sequence[float]
+) -> dict[str, Told]:
+    """Return what shapes tell, from the effects of the columns that their roots were."""
+    told, first = {}, 0
+    for setting, root in roots.items():
+        own = [index for index, case in enumerate(cases) if case.setting == setting]
+        weights = np.linalg.solve(root[own].T, np.array(effects[first : first + len(own)]))
+        told[setting] = Told(tuple(shapes[index] for index in own), tuple(weights.tolist()))
+        first += len(own)
+    return told
 
 
 def _averaged(

@@ -16,6 +16,7 @@ from mlsys.models.calibrated.library import calibrated, parameters_of
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.model import Parameters, Stack
+from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -108,9 +109,10 @@ def analyse(
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting, network.kind, chosen)
-    parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen)
-    result = roofline(device, recounted)
     work = kernels_of(recounted, None)
+    shape = shape_if_calibrated(device.id, work)
+    parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen, shape=shape)
+    result = roofline(device, recounted)
     with comparing():
         with recording() as read:
             timing = timing_of(device, chosen, parameters, stays).on_all_cores(whose, samples)

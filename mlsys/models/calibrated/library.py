@@ -10,6 +10,7 @@ from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import effect_of
+from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.model import Parameters
 from mlsys.models.calibrated.own import (
     CALIBRATION,
@@ -17,6 +18,7 @@ from mlsys.models.calibrated.own import (
     calibrated_device,
     calibrated_format,
     calibrated_network,
+    calibrated_shape,
     decimal,
 )
 
@@ -54,12 +56,18 @@ def fitted() -> FrozenDict[str, Parameters]:
 
 
 def parameters_of(
-    setting: str, device: str = "", network: str = "", version: str = "", precision: str = ""
+    setting: str,
+    device: str = "",
+    network: str = "",
+    version: str = "",
+    precision: str = "",
+    shape: Shape | None = None,
 ) -> tuple[Parameters, str]:
     """Return the parameters of a setting, and whose they are.
 
     Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
-    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own, in ``precision``. What measurements of the
+    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own, in ``precision`` and for networks whose
+    products have such a ``shape`` (:func:`mlsys.models.calibrated.own.shape_if_calibrated`). What measurements of the
     machine, of its family, of the ``network`` in other settings and of the ``version`` of the software
     say, is counted in as :func:`mlsys.models.calibrated.effects.effect_of` has it.
 
@@ -77,6 +85,7 @@ def parameters_of(
     factor = effect.factor
     if own:
         factor *= calibrated_network(device, network) * calibrated_format(device, precision)
+        factor *= calibrated_shape(setting, device, shape)
     return scaled(plain, factor, effect.starting), whose
 
 

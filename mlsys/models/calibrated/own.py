@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +14,9 @@ from mlsys.files import write_text
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import levels_of
+from mlsys.models.calibrated.likeness import Shape, Told, shape_of
 from mlsys.models.calibrated.model import Parameters
+from mlsys.models.calibrated.work import Work
 
 CALIBRATION = "MLSYS_CALIBRATION"
 _MAY_BE_ZERO = ("launch", "ramp", "hop")
@@ -25,12 +27,13 @@ _MOST_SPREAD = 5.0
 
 @dataclass(frozen=True)
 class _Own:
-    """What the file says: whose it is, parameters by setting, factors of networks and formats, what it is off by."""
+    """What the file says: whose it is, parameters by setting, factors of networks, formats, shapes, its spread."""
 
     device: str = ""
     settings: FrozenDict[str, Parameters] = field(default_factory=lambda: FrozenDict({}))
     networks: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
     formats: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
+    shapes: FrozenDict[str, Told] = field(default_factory=lambda: FrozenDict({}))
     spread: float | None = None
 
 
@@ -55,6 +58,7 @@ def _calibration(name: str, _written: float) -> _Own:
         read = yaml_of(read_text(name, _MOST_BYTES))
         device, settings, networks = str(read["device"]), read["settings"], read.get("networks") or {}
         formats = read.get("formats") or {}
+        shapes = {setting: _told(lines) for setting, lines in (read.get("shapes") or {}).items()}
         parameters = {setting: Parameters(**values) for setting, values in settings.items()}
         numbers = {setting: dict(values) for setting, values in settings.items()}
         numbers |= {"networks": dict(networks), "formats": dict(formats), "": {"spread": read.get("spread", 1.0)}}
@@ -64,7 +68,16 @@ def _calibration(name: str, _written: float) -> _Own:
         raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
     for part, values in numbers.items():
         _check(name, part, values)
-    return _Own(device, FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), read.get("spread"))
+    told = FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), FrozenDict(shapes)
+    return _Own(device, *told, read.get("spread"))
+
+
+def _told(lines: Sequence[Sequence[float]]) -> Told:
+    """Return what shapes tell, of lines of three features and a weight."""
+    numbers = [(float(rows), float(columns), float(depth), float(weight)) for rows, columns, depth, weight in lines]
+    if not all(math.isfinite(number) for line in numbers for number in line):
+        raise ValueError("features and weights are finite")
+    return Told(tuple(line[:3] for line in numbers), tuple(line[3] for line in numbers))
 
 
 def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
@@ -100,6 +113,19 @@ def calibrated_format(device: str, precision: str) -> float:
     return own.formats.get(precision, 1.0) if own.device == device else 1.0
 
 
+def calibrated_shape(setting: str, device: str, shape: Shape | None) -> float:
+    """Return how many times as long a calibrated machine takes for networks of such a shape; else 1."""
+    own = _calibration(*chosen_calibration())
+    if own.device != device or shape is None or setting not in own.shapes:
+        return 1.0
+    return math.exp(float(own.shapes[setting].of([shape])[0]))
+
+
+def shape_if_calibrated(device: str, work: Work) -> Shape | None:
+    """Return the shape of some work where a calibrated machine answers by it; else None."""
+    return shape_of(work) if _calibration(*chosen_calibration()).device == device else None
+
+
 def calibrated_spread(device: str) -> float | None:
     """Return how far estimates of a calibrated machine are expected to be off, in logarithm of time; None if unsaid."""
     own = _calibration(*chosen_calibration())
@@ -130,6 +156,7 @@ def save_calibration(
     rows: int,
     networks: Mapping[str, float],
     formats: Mapping[str, float],
+    shapes: Mapping[str, Told],
     spread: float,
 ) -> None:
     """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind.
@@ -148,6 +175,8 @@ def save_calibration(
         How many times as long each network takes as the parameters say.
     formats
         How many times as long it takes in each number format.
+    shapes
+        What the shapes of measured networks tell of others, by setting.
     spread
         How far a further measurement is expected to be off, in logarithm of time.
     """
@@ -163,6 +192,14 @@ def save_calibration(
     if formats:
         lines.append("formats:  # the same, of networks in each number format")
         lines += [f"  {name}: {factor:.4g}" for name, factor in sorted(formats.items())]
+    if shapes:
+        lines.append("shapes:  # networks by their products: rows, columns, depth (binary logarithms) and a weight")
+        for setting, told in sorted(shapes.items()):
+            points = (
+                ", ".join(f"{number:.4g}" for number in (*shape, weight))
+                for shape, weight in zip(told.shapes, told.weights, strict=True)
+            )
+            lines.append(f"  {_quoted(setting)}: [{', '.join(f'[{point}]' for point in points)}]")
     write_text(path, "\n".join(lines) + "\n")
 
 
