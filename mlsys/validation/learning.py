@@ -64,7 +64,8 @@ OF_FORMATS = 0.15
 # board switched on. ResNet-8 at 4.4 and 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied
 # with 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1, Krai's). Times learn nothing from it.
 OF_BUILDS = 0.2
-# How far networks of like shape may be off alike under one software of a machine: not at all, or by so much.
+# How far the times of networks of like shape may be off alike under one software of a machine: not at all, or by so
+# much. Energies are off by what a board draws beside, which no shape tells.
 OF_SHAPES = (0.0, 0.3, 0.6)
 # A machine that is much like its kind, one that is not, and one whose parts are not.
 WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))
@@ -198,8 +199,9 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     columns += [np.array([name == each for each in used], dtype=float) for name in formats]
     builds = list(dict.fromkeys(_build(case) for case in cases if _build(case)))
     columns += [np.array([_build(case) == name for case in cases], dtype=float) for name in builds]
-    shapes = [shape_of(case.work) for case in cases] if networks else []
-    roots = {name: _root(shapes, [case.setting == name for case in cases]) for name in settings if networks}
+    timed = bool(networks) and not any(case.power for case in cases)
+    shapes = [shape_of(case.work) for case in cases] if timed else []
+    roots = {name: _root(shapes, [case.setting == name for case in cases]) for name in settings if timed}
     design = np.column_stack([follows, *columns, *roots.values()])
     prior = np.log([PRIORS[name].factor for name in Parameters.names()])
     widths = [
@@ -218,7 +220,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
             each.network if networks else 0.0,
         )
         for each in WIDTHS
-        for alike in (OF_SHAPES if networks else (0.0,))
+        for alike in (OF_SHAPES if timed else (0.0,))
     ]
     scatters = SCATTER if networks else OF_KERNELS
     means, variance = _averaged(design, y, widths, scatters)
