@@ -11,12 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
 from mlsys.validation.cases.decoding import sums_twice_as_fast
+from mlsys.validation.cases.threads import clock_ratio
 
-# Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this.
+# Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this, or, on processors,
+# up to the boost that is on record.
 ROUNDING, BOOST = 1.005, 1.15
 # A kernel that runs again finds what the cache holds of its inputs, and overwrites outputs before they are evicted.
 BOTH_ENDS = 2.0
@@ -103,7 +106,7 @@ def _arithmetic(case: Case, factor: float) -> str:
         return "sums in FP16, at twice the rate that such a card has for sums in FP32"
     if "fft" in words:
         return "FFT: a convolution with fewer multiplications"
-    if factor <= BOOST:
+    if factor <= max(BOOST, clock_ratio(Hardware[case.twin], 1)):
         return "boost clock: above the clock that the peak is stated at"
     named = case.row.precision.lower()
     if (named in ("fp32", "fp32/fp16") and factor <= 8) or ("pseudo-fp16" in named and factor <= 2):
