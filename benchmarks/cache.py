@@ -1,7 +1,5 @@
 """How many accesses a second the cache simulator takes, beside two others on the same trace."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from typing import Any
 

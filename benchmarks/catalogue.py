@@ -6,8 +6,6 @@ There is no cache on disk, and so none that could be stale: what makes it quick 
 events of each file, each spelling of a unit parsed once, and files opened only when they are asked for.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

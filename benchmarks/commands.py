@@ -6,8 +6,6 @@ User and system seconds, children included, with machine code and bytecode alrea
 ``mlsys validate`` of three. Writes ``commands.json``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

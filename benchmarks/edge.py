@@ -7,8 +7,6 @@ the training of the network is in it. The promises are 5 s and 2 s on a quiet co
 is no test.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import time

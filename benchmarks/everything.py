@@ -8,8 +8,6 @@
 so is one that fell by more than a tenth; the exit status is 1 if one misses its aim.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -8,8 +8,6 @@ is one call of its API without the import, in processor time as ours. Ours is th
 several calls after one that warms up. With ``--ours``, the times recorded of the tool are kept.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -9,8 +9,6 @@ without imports and without compiling. The tool runs in an environment of its ow
 first run makes. With ``--ours``, what is recorded of the tool is kept.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

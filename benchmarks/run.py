@@ -5,8 +5,6 @@
 The first run makes ``.venv-bench`` beside this package and needs a package index.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

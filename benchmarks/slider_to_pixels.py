@@ -3,8 +3,6 @@
 Each slider of a lab takes 20 steps in JupyterLab in a headless Chromium; times are printed as percentiles.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -15,8 +15,6 @@ call of its ``Engine.solve``, a network taken as one operator. It has no sweep o
 faster than calling it; its points are its eight networks of the same names on all its devices.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -11,8 +11,6 @@ sweep it is one of a million cases in the physical convention, cycles and access
 Times are processor time. Both must agree on the cycles before anything is timed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

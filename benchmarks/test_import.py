@@ -1,7 +1,5 @@
 """How long a fresh interpreter works before the first line of a page can run (CPU time)."""
 
-from __future__ import annotations
-
 import importlib.util
 import resource
 import subprocess

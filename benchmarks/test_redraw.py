@@ -7,8 +7,6 @@ Both ways compute the same numbers and end with a PNG of the same size. The naiv
 what a notebook does without help: ``plt.subplots``, draw, save, close.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import statistics

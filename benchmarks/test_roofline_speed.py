@@ -1,7 +1,5 @@
 """How long one answer takes, and how many points a second a sweep makes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

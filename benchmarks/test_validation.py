@@ -3,8 +3,6 @@
 pytest benchmarks/test_validation.py --benchmark-only
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlsys.hardware import Hardware

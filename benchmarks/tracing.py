@@ -13,8 +13,6 @@ A count is "exact" if it is the multiply-accumulates of products, convolutions a
 definition, not a mistake; those that are further off miss whole operators.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

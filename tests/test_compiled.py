@@ -1,7 +1,5 @@
 """Compiled loops work where nothing can be written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

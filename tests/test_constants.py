@@ -1,7 +1,5 @@
 """Constants against opinions that do not come from this package."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

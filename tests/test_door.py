@@ -1,7 +1,5 @@
 """What gets past the door, and what is told to those who do not."""
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Decimal

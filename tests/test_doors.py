@@ -1,7 +1,5 @@
 """Whoever prints, writes CSV or Markdown, or reads a file of somebody's goes through the doors of the package."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Names are shown and not obeyed: on a terminal, in a spreadsheet, in Markdown; and no other code writes those."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

@@ -1,7 +1,5 @@
 """One door for files: whole or not at all, and no other code writes."""
 
-from __future__ import annotations
-
 import ast
 import os
 import stat

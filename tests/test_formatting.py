@@ -1,7 +1,5 @@
 """Numbers as a page prints them: right, and never zero by accident."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A mapping that cannot be changed."""
 
-from __future__ import annotations
-
 import copy
 import operator
 import pickle

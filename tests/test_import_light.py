@@ -1,7 +1,5 @@
 """What a reader imports first must not drag in what a reader may never need."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A public name means one thing in the whole package."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A number remembers where it came from, whatever is done to it."""
 
-from __future__ import annotations
-
 import contextvars
 import dataclasses
 import operator

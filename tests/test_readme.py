@@ -1,7 +1,5 @@
 """The README's example runs and prints what its comments say."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -8,8 +8,6 @@ further, down to a thousandth and up to ten thousand times: once it wins, someth
 A run of the tests draws a few pages and facts (tools/sampled.py); `make mutants` tries every fact of every page.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """The vocabulary: what adds, what converts, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import operator

@@ -4,8 +4,6 @@
 cells of the page glued, as they were run for this build.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -6,8 +6,6 @@ python tools/book.py pdf             the same as one PDF, through xelatex
 python tools/book.py page roofline   one page, quickly
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Capture every network of the catalogue that has PyTorch code, and store what was captured: ``make captures``."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 The text says [Amdahl, 1967]; the styles that come with pybtex would label the same entry [Amd67].
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The claims of the pages, their facts and the sources of these, as small print in TeX."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

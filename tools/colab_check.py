@@ -6,8 +6,6 @@
 The environment is kept in _build/colab and made anew when the pins change.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

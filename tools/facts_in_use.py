@@ -11,8 +11,6 @@ Lists of the whole catalogue, as on its own page, note no use, and tests that wa
     python tools/facts_in_use.py --tests    with tests: runs those of formulas, published values, views and labs
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

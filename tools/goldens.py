@@ -13,8 +13,6 @@ measurements  rows and digest of each file of measurements
 A value that moves is one line of the review; `mlsys claims diff` says by how much.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import difflib

@@ -4,8 +4,6 @@ Each is a process of its own, and imports `mlsys` itself; what it is spared are 
 a second of processor time for each of forty notebooks.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -9,8 +9,6 @@ Choose a quiet moment, and one core:
 A network whose samples are noisy is timed again, twice at most; the quietest run is kept.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ their sentences, citations, figures and equations become text and links, admonit
 What this file has no rule for is an error, never a raw role in front of a reader.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

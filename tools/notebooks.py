@@ -8,8 +8,6 @@ The text (.md) is the source; the notebook (.ipynb) beside it is derived from it
     python tools/notebooks.py --check             compare, run nothing
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

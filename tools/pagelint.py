@@ -5,8 +5,6 @@ python tools/pagelint.py book/roofline.md   only this one
 python tools/pagelint.py --explain P001     why a rule is there, and what to write instead
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import functools

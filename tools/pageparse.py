@@ -1,7 +1,5 @@
 """Split a MyST page into what the page linter looks at: prose, code cells and directives, with line numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

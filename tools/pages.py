@@ -1,7 +1,5 @@
 """The pages of the book and the labs: where they are, how they are read and how they are run."""
 
-from __future__ import annotations
-
 import copy
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 Folded cells lose their code, a table keeps its caption, solutions and claims move to the end.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What printing needs: programs and fonts, looked for before the pages are set, and the settings of an edition."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable

@@ -5,8 +5,6 @@ prose with its values put in (tools/myst.py), a caption under each figure, solut
 that installs the package where it is missing.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from pathlib import Path

@@ -9,8 +9,6 @@ Stepwise and ``--last-failed`` of pytest itself know what failed and nothing of 
 replay a run from a list run what the list names, not what it leaves out, and draw a bar without the time left.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

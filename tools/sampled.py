@@ -4,8 +4,6 @@
 many, and ``MLSYS_ALL=1``, as ``make mutants`` sets it, takes every case.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import random

@@ -8,8 +8,6 @@ so they end last. All parts run to their end, and any failure is the failure of 
 Processor time is that of the processes somebody waited for: a browser's own helpers, about 50 s, are not in it.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -6,8 +6,6 @@ Not looked at: headings and titles, captions, alternative texts, code, mathemati
 links, for a link says already where to read more.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a page claims outside its solutions, for the printed edition that has none."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

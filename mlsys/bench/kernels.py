@@ -1,7 +1,5 @@
 """Count kernels: what eager PyTorch dispatches, and what the code that Inductor wrote launches."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

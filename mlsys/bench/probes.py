@@ -1,7 +1,5 @@
 """What this machine attains: small measurements, taken before and apart from whatever they explain."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

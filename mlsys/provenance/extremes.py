@@ -1,7 +1,5 @@
 """The least and the most of several results, with the facts of those that lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

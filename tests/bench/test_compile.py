@@ -1,7 +1,5 @@
 """Eager against compiled: one real compilation, every way it can fail, and predictions summed by hand."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Timing: intervals by counting, trends by construction, order of the calls by a clock of our own."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """A headless Chromium that sees only this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """The built book in a browser: nothing breaks, nothing is fetched from elsewhere, every link leads somewhere."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import dataclass, field

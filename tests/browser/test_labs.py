@@ -1,7 +1,5 @@
 """Each lab in JupyterLab, as a reader uses it: predict, lock in, move a slider, answer a question."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

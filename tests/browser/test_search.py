@@ -1,7 +1,5 @@
 """Who searches the book for a term finds the page that teaches it first."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import BrowserContext
 

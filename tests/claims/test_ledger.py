@@ -1,7 +1,5 @@
 """The ledger of made-up notebooks, on disk and in a repository made for the test."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

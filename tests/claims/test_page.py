@@ -1,7 +1,5 @@
 """A claim is stated once, formatted once, and filed with its sum and its sources."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The records in the committed notebooks: what a page says it leans on hangs together."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

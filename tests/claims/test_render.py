@@ -1,7 +1,5 @@
 """A page of many facts stays small: nothing is listed twice, and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

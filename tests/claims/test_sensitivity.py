@@ -1,7 +1,5 @@
 """Elasticities that are known beforehand, on pages made up for the test."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """A claim says what it was made of: the model, its arguments and the facts, or that the page chose it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``mlsys analyze`` and ``mlsys compare``: text, JSON, CSV, one HTML file, one line for every mistake."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

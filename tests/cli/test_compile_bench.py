@@ -1,7 +1,5 @@
 """``mlsys compile-bench`` with a measurer that takes no time: what is asked, what is printed, how it ends."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

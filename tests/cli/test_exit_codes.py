@@ -1,7 +1,5 @@
 """The table of exit codes in the README is that of the package, and the commands keep to it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``mlsys explain`` from the shell: what it prints, what it writes, and how it refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``mlsys flops``: one object, one line for every mistake."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line answers in words, and its errors are one line without a traceback."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """``mlsys mapper``: rows of a file, one layer, a network, and errors of one line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

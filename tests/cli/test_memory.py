@@ -1,7 +1,5 @@
 """``mlsys memory``: text, JSON, CSV, a picture, one line for every mistake."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

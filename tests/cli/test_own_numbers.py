@@ -1,7 +1,5 @@
 """Every output of an answer that rests on numbers of the reader says so, in every form."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`mlsys plan` and `mlsys memory --buffers` from the shell."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

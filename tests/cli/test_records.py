@@ -1,7 +1,5 @@
 """What ``--json`` prints of a model's result has one form: its version, and a unit for each number that has one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whatever reads our output, and whatever a name holds: one line or a clean file, never a traceback."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

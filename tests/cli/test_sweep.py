@@ -1,7 +1,5 @@
 """``mlsys sweep``: a folder of results, its summary, and one line for every mistake."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

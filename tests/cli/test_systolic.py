@@ -1,7 +1,5 @@
 """``mlsys systolic``: one case as a table, many as CSV, and errors in one line."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``mlsys tiles``: text, rows and JSON of a tiled network, and errors in one line."""
 
-from __future__ import annotations
-
 import csv
 import json
 

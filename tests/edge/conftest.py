@@ -1,7 +1,5 @@
 """One thread, as the tests of a busy machine want it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Configurations: every fault in one pass, and 500 broken files that end in one clean error."""
 
-from __future__ import annotations
-
 import copy
 import random
 from pathlib import Path

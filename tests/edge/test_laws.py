@@ -1,7 +1,5 @@
 """Laws of the clock, of fronts, of budgets and of percentiles, each against an opinion of its own."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

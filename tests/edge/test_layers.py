@@ -1,7 +1,5 @@
 """Layers of networks, against sums by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs: what is made, what the files say, and that a killed run goes on."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

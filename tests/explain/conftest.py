@@ -1,7 +1,5 @@
 """Logs that tests read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

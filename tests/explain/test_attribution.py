@@ -1,7 +1,5 @@
 """Shares sum to the whole, none is negative, no promise beats Amdahl: on what nobody chose."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Guides, verdicts and predictions: against all that could have been answered, and against what was measured."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

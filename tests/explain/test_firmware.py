@@ -1,7 +1,5 @@
 """Real firmware, built by the real compiler, in a simulated board, over its serial line."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

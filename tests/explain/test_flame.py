@@ -1,7 +1,5 @@
 """Flame graphs: a process that spins is seen where it spins, and nothing is left where it cannot be looked at."""
 
-from __future__ import annotations
-
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs come back as they were written, and every wrong line is told with its number."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Meters against their data sheets, a trace against integrals, counters that wrap."""
 
-from __future__ import annotations
-
 import mmap
 from pathlib import Path
 

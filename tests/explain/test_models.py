@@ -1,7 +1,5 @@
 """Laws fitted and ratios computed, against numbers that were put in, printed or worked out elsewhere."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """One network in five forms: each form answers the same, by code that others wrote."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Captures of a serial line: every malformed line is told by its number, and noise never becomes a number."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

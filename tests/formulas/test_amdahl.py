@@ -1,7 +1,5 @@
 """Speedup formulas at the places where somebody can check them by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Counts of operators that can be written out on paper; loops and torch are in ``tests/oracles``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

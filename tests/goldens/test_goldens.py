@@ -3,8 +3,6 @@
 A lock has no opinion; what a number should be is asked by the tests of laws, published values and oracles.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 What a note multiplies out must be the value beside it; what a rate leans on cannot be less known than the rate.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from math import isclose, prod

@@ -1,7 +1,5 @@
 """Laws that every shipped device obeys, and how devices are found."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

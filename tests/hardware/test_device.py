@@ -1,7 +1,5 @@
 """A twin says what it is asked, refuses what it lacks, and cannot be changed."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import operator

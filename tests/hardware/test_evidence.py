@@ -1,7 +1,5 @@
 """What the values in use rest on: the share that is verified, and a floor that it must not fall below."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

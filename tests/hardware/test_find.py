@@ -1,7 +1,5 @@
 """Devices are found by what they can do, and readers bring their own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Teaching profiles can be given another on-chip memory; nothing else of them, or of a real device, can."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

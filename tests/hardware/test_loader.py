@@ -1,7 +1,5 @@
 """A device file is accepted whole or refused with every fault, by file and line."""
 
-from __future__ import annotations
-
 import random
 import re
 import signal

@@ -1,7 +1,5 @@
 """Clocks with their voltages, power, prices and links: what must hold of them on any chip."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 import pytest

@@ -1,7 +1,5 @@
 """What must hold of every tiled machine, whatever operator it runs."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

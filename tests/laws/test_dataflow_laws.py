@@ -1,7 +1,5 @@
 """Laws of moving words: nothing below what must move, more room never hurts, orders compute the same."""
 
-from __future__ import annotations
-
 import itertools
 
 from hypothesis import given, settings

@@ -4,8 +4,6 @@ Energy by process node is that of :mod:`mlsys.models.energy`, at the low end of 
 most frugal multipliers of the node would draw must fit the rated power.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """One price list over all models: what an operation or a word costs on a device does not depend on who asks."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

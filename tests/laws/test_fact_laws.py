@@ -3,8 +3,6 @@
 Drawn over devices, workloads and facts, with the seed that the run prints.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import os

@@ -1,7 +1,5 @@
 """Fusion on random graphs, by brute force: disjoint, convex, in an order that runs, never more bytes, no favourites."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One network, one answer: the estimate of a network does not depend on the way it was asked for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What holds for every plan of memory, every choice of layouts and every schedule on streams."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A slower rate never shortens the estimate of a measured case: over drawn machines, rates and factors."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

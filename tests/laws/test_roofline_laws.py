@@ -1,7 +1,5 @@
 """What must hold of roofs, times and intensities, whatever the numbers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What must hold of systolic arrays, whatever the sizes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What must hold of tiles, caches and sectors, whatever the sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

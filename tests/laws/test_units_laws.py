@@ -1,7 +1,5 @@
 """What must hold of units and of the door, whatever the numbers."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batch normalisation folded into the layer before it: the same numbers, and nothing left to compute."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Patterns over edges: what is fused, what is not and why; counts of whole networks; errors."""
 
-from __future__ import annotations
-
 import pickle
 from functools import cache
 

@@ -4,8 +4,6 @@ The machine knows nothing of the graph's edges: it follows torch's own program, 
 only what a later kernel or the caller asks for, and counts the distinct addresses each kernel touches.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import random

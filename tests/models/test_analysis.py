@@ -1,7 +1,5 @@
 """An analysis: its parts sum to the whole, and no change gains more than it can."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tiling by kind of machine: tiles against brute force, bytes against an executor, cycles against a simulator."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Energy of an inference on microcontrollers and boards, against what MLPerf Tiny submissions metered."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys import Hardware

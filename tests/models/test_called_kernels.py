@@ -1,7 +1,5 @@
 """One kernel called from Python and timed alone: what passes beside it, and what its host and its memory each slow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

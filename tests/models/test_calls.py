@@ -1,7 +1,5 @@
 """A token of a program that Python drives: how many operators it calls, and what its host takes for them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a card draws: between rest and its limit, more for more work, as cards that were metered did."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """NCCL's rings: steps decide small messages, the link large ones, and no message beats its link."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Dataflows against the formulas of the chapter, costs that add up, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

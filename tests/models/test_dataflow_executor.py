@@ -1,7 +1,5 @@
 """Closed counts equal those of a machine that walks the nest with explicit buffers, and products are right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

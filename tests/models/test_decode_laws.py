@@ -1,7 +1,5 @@
 """Laws of whole things: narrow weights, links and hosts of tokens decoded one by one, recurrent layers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

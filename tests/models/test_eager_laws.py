@@ -1,7 +1,5 @@
 """Laws of networks whose operators run one by one, counted here by hand from what PyTorch code does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The price list: both published columns to the digit, and laws for everything between and beyond them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """What fusion buys, and the traffic of attention, against a machine that counts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws of single kernels: chains of instructions, blocks of attention, experts, wide results."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace

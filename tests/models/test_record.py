@@ -1,7 +1,5 @@
 """Results as plain data, and the facts that they lean on."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

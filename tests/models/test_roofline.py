@@ -1,7 +1,5 @@
 """The roofline model on a machine of round numbers, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

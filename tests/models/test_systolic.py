@@ -1,7 +1,5 @@
 """Systolic arrays by hand, by the numbers that are published, and what the model refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

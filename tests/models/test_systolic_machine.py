@@ -1,7 +1,5 @@
 """The machine that moves values: against numpy, against its compiled twin, and the closed forms against it."""
 
-from __future__ import annotations
-
 import itertools
 from collections import OrderedDict
 

@@ -1,7 +1,5 @@
 """Blocked products and convolutions: hand counts, published tile sizes, and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 from pathlib import Path

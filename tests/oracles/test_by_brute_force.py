@@ -1,7 +1,5 @@
 """Our formulas against loops that do the work and keep count, and against a stopwatch on a simulated machine."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 

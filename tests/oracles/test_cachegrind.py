@@ -6,8 +6,6 @@ lie where :func:`gemm_trace` puts them, each in a function of its own, on memory
 before; cachegrind's counts are read for each function.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Captured networks against hand-derived references, torch's own counter and published sizes, exactly."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The mapper against recorded exhaustive searches (tests/oracles/data/gemm_two_level.csv)."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whole networks, summed from our formulas, against recorded counts (``data/README.md`` says whose)."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

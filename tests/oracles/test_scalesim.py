@@ -1,7 +1,5 @@
 """Our SCALE-Sim convention against recorded runs of SCALE-Sim 3.0.0 (``data/README.md``), every column of every row."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arena, flash, and cycles and SRAM of an NPU, against TFLM's and Vela's records (``data/README.md``)."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our counts against torch's own FlopCounterMode, exactly; nothing is computed (meta device)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -7,8 +7,6 @@ layer does not fill the array, as everywhere on 14 by 12 elements, the tool lets
 fraction of a row on average (128 channels take 12.8 rows); here a row is used or not.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import re

@@ -1,7 +1,5 @@
 """The catalogue against what other libraries count, exactly: work and parameters of whole networks."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path

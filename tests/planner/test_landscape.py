@@ -1,7 +1,5 @@
 """Random mappings fit and cost what the nest says; the front is what brute force leaves."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

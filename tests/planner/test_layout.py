@@ -1,7 +1,5 @@
 """Layouts: offsets against torch's strides, choices against all choices."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

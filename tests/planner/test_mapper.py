@@ -1,7 +1,5 @@
 """The mapper as it is called: objectives, the cache, interruption, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import tracemalloc

@@ -1,7 +1,5 @@
 """The mapper's optimum equals the best of every tile and every order, tried one by one."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterator

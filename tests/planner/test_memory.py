@@ -1,7 +1,5 @@
 """Memory plans: real networks, published sizes, a solver, and a replay in one flat block of memory."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Buffers below a capacity: published instances, packings known by construction, all offsets of small ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A gap must be left now and then: partial packings of which only those with a gap can be completed."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The shortest path equals the best of every loop order and every place of every memory, counted by the nest model."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Placement of chains, against enumeration of every placement in exact decimals."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Placement of graphs, against every order of starting of every choice; heat, against Euler's method."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from fractions import Fraction

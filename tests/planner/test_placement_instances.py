@@ -1,7 +1,5 @@
 """Published instances, with values that other programs reached; the evaluator by hand on a case of three."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,7 +1,5 @@
 """Schedules on streams: against the best of all schedules, by hand, and on real networks."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable

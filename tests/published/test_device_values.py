@@ -1,7 +1,5 @@
 """Values of single devices against what their makers, or who measured them, printed."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys import constants

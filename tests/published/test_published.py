@@ -1,7 +1,5 @@
 """Numbers that other people printed. Each test says who, and why the tolerance is what it is."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys import formulas

@@ -1,7 +1,5 @@
 """A network at many batches is what it is when it is made at each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sweeps: what may be asked, and numbers that are those of ``analyse`` for every single point."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

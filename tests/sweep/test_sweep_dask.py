@@ -1,7 +1,5 @@
 """The same sweep on a Dask cluster of processes on this machine, which are killed one after another."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import socket

@@ -1,7 +1,5 @@
 """A sweep that is stopped, however roughly, goes on without losing or repeating a point."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import random

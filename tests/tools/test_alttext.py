@@ -1,7 +1,5 @@
 """Alternative texts take their numbers from claims: in the book, and in the edition for readers."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Every numbered chapter opens, closes and practises in the same way."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

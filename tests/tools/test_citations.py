@@ -1,7 +1,5 @@
 """The list of references is labelled as the text cites."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

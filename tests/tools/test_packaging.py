@@ -1,7 +1,5 @@
 """What others get: a source distribution with its papers, and names that a type checker knows (see tests/typing)."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What the printed book does with folded code, tables, claims and their facts."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Printing looks for its programs and fonts first, and makes an edition without solutions."""
 
-from __future__ import annotations
-
 import yaml
 
 from pages import ROOT

@@ -1,7 +1,5 @@
 """The reader's edition needs Markdown and LaTeX alone, and says what the page says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Draws are repeated by their seed, differ between seeds, and leave nothing out when all is asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from sampled import drawn, over_all

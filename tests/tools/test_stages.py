@@ -1,7 +1,5 @@
 """The parts of `make test` run side by side, each to its end, and one failure is the failure of all."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

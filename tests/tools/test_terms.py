@@ -1,7 +1,5 @@
 """The glossary is read whole, its words are recognised, and notebooks print a term as a link to it."""
 
-from __future__ import annotations
-
 import pytest
 
 import terms

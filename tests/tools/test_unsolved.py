@@ -1,7 +1,5 @@
 """The edition without solutions lists no claim that only a solution states, and no fact of such a claim alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from pageparse import parse

@@ -1,7 +1,5 @@
 """Hypothesis looks for inputs that the grammars do not have: numbers with units, files of every kind, pieces of sweeps."""
 
-from __future__ import annotations
-
 import json
 import locale
 import os

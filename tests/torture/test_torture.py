@@ -1,7 +1,5 @@
 """A few of the corpus of bad inputs, drawn by the seed of the run, and the tools that judge them; `make torture` runs all."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

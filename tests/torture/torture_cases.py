@@ -1,7 +1,5 @@
 """The corpus of bad inputs: from the grammars beside this file to cases, each with what must become of it."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

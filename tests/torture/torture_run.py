@@ -6,8 +6,6 @@ The process is killed when a case computes for more than 10 s, takes more than 2
 are those of the processor, so that a busy machine changes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -7,8 +7,6 @@ of files stands for it), after a time drawn by the seed. Compared are the bytes 
 results.parquet; nothing half-written may stay, and no process.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

@@ -4,8 +4,6 @@ What is added to the command line later is in the corpus at once: an option gets
 added to a question that is wrong otherwise, and every option once stands without its value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

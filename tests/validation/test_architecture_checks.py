@@ -1,7 +1,5 @@
 """Published times beside the architecture models, which know no fitted number and should lie below."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys.errors import ArgumentError

@@ -1,7 +1,5 @@
 """Attention kernels attain what was published of each, on cards whose shared memory and matrix units differ."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What beats a bound is explained by numbers, and only as far as the numbers go."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Ten measurements of a machine teach the model what it attains, and files that cannot teach are refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import time

@@ -1,7 +1,5 @@
 """Examinations are frozen, of sources that the fit does not know, read as published, and answered without them."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Predictions are kept by machine and by what-if: what is kept is what would be predicted anew."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What rows teach is what Bayes' theorem says, and ten rows bring unseen machines nearer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

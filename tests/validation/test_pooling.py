@@ -1,7 +1,5 @@
 """Effects come out as they were put in, leave out what they say they leave out, and never break a bound."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What programs that answer prompts do beside their products: sums in FP16, partial sums, scores written out or not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

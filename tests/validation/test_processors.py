@@ -1,7 +1,5 @@
 """Rows of processors: parts of a machine at work, and cases that travel to the processes of a fit."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """Matrix products of libraries, as their published times show which kernels ran."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Rows of programs on processors: several side by side, instructions that they leave idle, what they fuse."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

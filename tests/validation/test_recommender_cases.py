@@ -1,7 +1,5 @@
 """Recommenders of MLPerf: pairs of a sample, rows looked up, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys.models.calibrated import MATMUL

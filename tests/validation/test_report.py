@@ -1,7 +1,5 @@
 """Every row is counted once, the roofline bounds the model, and the report adds up."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

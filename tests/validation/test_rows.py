@@ -1,7 +1,5 @@
 """Measurements are read whole or refused with every fault; what ships names its source and licence."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

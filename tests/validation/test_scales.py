@@ -1,7 +1,5 @@
 """What a sweep's own scale explains, and what the shapes of its rows leave."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

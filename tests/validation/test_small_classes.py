@@ -1,7 +1,5 @@
 """Intervals of samples of a few rows, held against fresh draws: what is promised is what the next row does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

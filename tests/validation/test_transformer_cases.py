@@ -1,7 +1,5 @@
 """What sources say that FasterTransformer and PyTorch do, counted by hand from rows that ship."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

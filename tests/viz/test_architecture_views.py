@@ -1,7 +1,5 @@
 """Pictures of the architecture models show what the models say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

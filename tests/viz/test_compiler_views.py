@@ -1,7 +1,5 @@
 """Pictures of compilation: what is drawn equals what is stored."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import matplotlib.pyplot as plt

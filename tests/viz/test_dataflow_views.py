@@ -1,7 +1,5 @@
 """Pictures of mappings and dataflows: what is drawn equals what is counted, and words match."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Pictures of a network made smaller: what is drawn equals what was stored."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

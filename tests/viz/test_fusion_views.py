@@ -1,7 +1,5 @@
 """Pictures of fusion: what is drawn equals the models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Pictures of a network layer by layer hold what the network and the model say."""
 
-from __future__ import annotations
-
 import matplotlib as mpl
 import pytest
 

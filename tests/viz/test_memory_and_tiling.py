@@ -1,7 +1,5 @@
 """Pictures and views of memory and tiles: what is drawn equals the models, and the words match it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure

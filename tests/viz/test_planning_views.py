@@ -1,7 +1,5 @@
 """Pictures of plans: what is drawn is what was planned."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

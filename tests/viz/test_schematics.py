@@ -1,7 +1,5 @@
 """Schematics show what the models count: sectors, opened rows, idle time, shared rows, words moved."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """A picture says what it leans on, wherever the function that draws it is imported from."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """The palette can be read: on white, and in the dark book and reports, where the style turns lightness round."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

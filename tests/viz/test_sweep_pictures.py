@@ -1,7 +1,5 @@
 """Pictures of a sweep say what its table says."""
 
-from __future__ import annotations
-
 import matplotlib
 
 matplotlib.use("Agg")

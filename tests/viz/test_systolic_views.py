@@ -1,7 +1,5 @@
 """Pictures of systolic arrays: what is drawn is what the machine did, and the exports stand alone."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

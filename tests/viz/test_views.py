@@ -1,7 +1,5 @@
 """The views of the labs: what is drawn equals the formulas, and the words match what is drawn."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

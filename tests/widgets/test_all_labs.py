@@ -1,7 +1,5 @@
 """What holds for every lab: nothing is given away, each wrong answer has its own hint, each check can be set."""
 
-from __future__ import annotations
-
 import functools
 import html
 import json

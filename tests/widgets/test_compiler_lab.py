@@ -1,7 +1,5 @@
 """The compiler lab: one right answer to each question, the stored one; and a measurement that can be stopped."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """The dataflow lab: one right answer to each question, and it is the counted one."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("ipywidgets")

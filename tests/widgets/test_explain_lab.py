@@ -1,7 +1,5 @@
 """The lab on explaining a measurement: answers follow from the stored samples, the picture from the shares."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The labs: closed before the prediction, honest feedback, state that comes back whole or not at all."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import functools

@@ -1,7 +1,5 @@
 """The labs on memory and tiling: their answers follow the models, and give nothing away."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("ipywidgets")

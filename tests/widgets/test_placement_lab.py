@@ -1,7 +1,5 @@
 """The placement lab: what it shows and says is what trying every placement gives."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Work in a lab keeps itself, comes back, and is never put over somebody else's."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

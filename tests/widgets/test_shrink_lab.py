@@ -1,7 +1,5 @@
 """The lab on shrinking: right answers from arithmetic, not from the lab."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Lab 4: closed before the prediction, honest answers, a picture that follows, a state that comes back."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What cannot be a network: one clear line each, in bounded time, whatever the file or the factory does."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable

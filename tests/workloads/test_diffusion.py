@@ -1,7 +1,5 @@
 """U-Nets of Stable Diffusion, and its decoder, have the parameters and the work that others counted."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys.validation import shipped_rows

@@ -1,7 +1,5 @@
 """Who makes which tensor and who reads it: edges of captured networks, checked against the networks themselves."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

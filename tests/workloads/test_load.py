@@ -1,7 +1,5 @@
 """One door, one recipe: the same network whoever asks and however it was stored."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

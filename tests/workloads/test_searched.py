@@ -1,7 +1,5 @@
 """Networks found by search, for microcontrollers and phones, have the work and the parameters that are published."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys.workloads import zoo

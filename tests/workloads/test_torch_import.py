@@ -1,7 +1,5 @@
 """Any torch module becomes a workload: real shapes, honest bytes, nothing dropped, errors in one line."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Fused, each does the same work and moves no more bytes.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

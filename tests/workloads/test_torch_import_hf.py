@@ -1,7 +1,5 @@
 """Transformers models from their configurations, against the recorded references; nothing is downloaded."""
 
-from __future__ import annotations
-
 import csv
 import json
 import socket

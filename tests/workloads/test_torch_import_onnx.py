@@ -1,7 +1,5 @@
 """ONNX models, made here node by node, are counted like the same layers in torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

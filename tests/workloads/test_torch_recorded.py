@@ -1,7 +1,5 @@
 """A picture network that is recorded without torch.export is the one that torch.export gives, operator by operator."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Operators carry the counts of the book's formulas and nothing of a machine."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys.errors import ArgumentError, ArgumentUnitError, UnknownNameError

@@ -1,7 +1,5 @@
 """YOLO networks have the parameters and the work that their makers publish."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsys.errors import ArgumentError

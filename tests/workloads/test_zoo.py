@@ -1,7 +1,5 @@
 """The catalogue of networks: names, errors, laws of counting, language models."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 

@@ -9,8 +9,6 @@ never measured has none. An estimate is the product of the setting's and of thes
 never lets it fall below its bound.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ Each takes the columns of the kernels, the rates of the engines that run them an
 value for each kernel, and ``here``, which of them are meant. :mod:`mlsys.models.calibrated.model` puts them together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

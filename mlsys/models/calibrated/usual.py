@@ -1,7 +1,5 @@
 """Which software an estimate is of where none is named: that of the question's kind on such a machine."""
 
-from __future__ import annotations
-
 import re
 
 from mlsys.errors import UnknownNameError, did_you_mean

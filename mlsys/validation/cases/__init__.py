@@ -1,7 +1,5 @@
 """From the words of a published row to an engine, its work and the time it took."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

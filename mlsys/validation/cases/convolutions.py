@@ -1,7 +1,5 @@
 """Rows of single convolutions: which algorithm ran, in which software."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work

@@ -1,7 +1,5 @@
 """Layers of experts: each token goes through a few of many products, so that each product is small."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Single kernels: reductions, element-wise work, attention, recurrences."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

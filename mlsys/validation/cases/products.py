@@ -1,7 +1,5 @@
 """Matrix products by libraries, called one by one or from PyTorch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Matrix products in stacks that serve language models: what each quantises in the time, and which kernels it runs."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Layers over rows, drawn: where a drawing is, dense layers, normalisations, activations, additions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
