@@ -64,14 +64,14 @@ class Left:
         return setting_on(self.case.setting, self.case.twin)
 
     @property
-    def unit(self) -> str:
-        """The kind of machine that a setting is on, such as ``"CPU"`` of a server or of a phone."""
-        return self.case.setting.rpartition(" on ")[2]
-
-    @property
     def like(self) -> tuple[str, str]:
         """Its kind of work and class of machine."""
         return self.case.kind, self.case.row.device_class
+
+    @property
+    def habits(self) -> tuple[str, str]:
+        """The kind of machine that a setting is on, such as ``"CPU"`` of a server or of a phone, and of work."""
+        return self.case.setting.rpartition(" on ")[2], self.case.kind
 
 
 def quantiles(apart: Array) -> tuple[float, float]:
@@ -160,43 +160,56 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
             "rows": len(own),
             "sweeps": len(names),
             "of": of,
-            "apart": apart[own[0].unit] * math.sqrt(1 + 1 / own[0].sources),
+            "apart": math.sqrt((1 + 1 / own[0].sources) * np.mean([apart[each.habits] ** 2 for each in own])),
             "sources": sorted({left_out.case.row.measured_by for left_out in own}),
         }
     return by_setting
 
 
-def sources_apart(left: Sequence[Left]) -> dict[str, float]:
+def sources_apart(left: Sequence[Left]) -> dict[tuple[str, str], float]:
     """Return how far, in logarithm of time, four sources in five lie from what all of them have in common.
 
     Of each setting that two sources or more measured, the mean square of errors with a whole source left out is more
     than with one sweep left out. What is more is the source's and, as the parameters follow the habits of the n others,
     an n-th of theirs. Every source of a setting is one opinion, however many rows it has, and none counts for more than
-    what nothing like it being measured leaves open; those of each kind of machine are drawn towards those of all.
+    what nothing like it being measured leaves open. Those of each kind of work on a kind of machine are drawn towards
+    those of all work on it, and these towards those of all machines.
 
     Parameters
     ----------
     left
         Every row of the fit.
+
+    Returns
+    -------
+    dict
+        By kind of machine and of work, as :attr:`Left.habits` names them.
     """
     errors: dict[tuple[str, str], list[Left]] = {}
     for each in left:
         if all(np.isfinite(each.plain)):
             errors.setdefault((each.case.setting, each.case.row.measured_by), []).append(each)
-    more: dict[str, list[float]] = {}
+    more: dict[tuple[str, str], list[float]] = {each.habits: [] for each in left}
+    on: dict[str, list[float]] = {unit: [] for unit, _ in more}
     most = math.log(UNKNOWN[1]) ** 2
     quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)
     for own in errors.values():
         if len(own) >= FEWEST_OF_SOURCE:
             sweep, source = quantile**2 * np.mean(np.square([each.plain for each in own]), axis=0)
             shared = 1 + 1 / (own[0].sources - 1)
-            more.setdefault(own[0].unit, []).append(float(np.clip(source - sweep, -most, most)) / shared)
-    usual = float(np.mean([opinion for group in more.values() for opinion in group])) if more else 0.0
-    opinions = {each.unit: more.get(each.unit, []) for each in left}
-    return {
-        unit: math.sqrt(max((PRIOR_ROWS * usual + sum(own)) / (PRIOR_ROWS + len(own)), 0.0))
-        for unit, own in opinions.items()
-    }
+            opinion = float(np.clip(source - sweep, -most, most)) / shared
+            on[own[0].habits[0]].append(opinion)
+            for key in {each.habits for each in own}:
+                more[key].append(opinion)
+    everything = [opinion for group in on.values() for opinion in group]
+    usual = float(np.mean(everything)) if everything else 0.0
+    apart = {key: _drawn(opinions, _drawn(on[key[0]], usual)) for key, opinions in more.items()}
+    return {key: math.sqrt(max(square, 0.0)) for key, square in apart.items()}
+
+
+def _drawn(opinions: Sequence[float], towards: float) -> float:
+    """Return the mean of some opinions, with what is known of others like them counted as ``PRIOR_ROWS`` more."""
+    return (PRIOR_ROWS * towards + sum(opinions)) / (PRIOR_ROWS + len(opinions))
 
 
 def _speaks(own: Sequence[Left]) -> bool:

@@ -42,16 +42,24 @@ def case() -> Case:
 def test_what_sources_differ_by_is_found_again(case: Case, habits: float, sources: int) -> None:
     """Rows scatter, and their source has a habit; the reach of habits is told, however many sources there are."""
     left = _measured(case, "GPU", habits, 240 // sources, sources)
-    assert sources_apart(left)["GPU"] == pytest.approx(1.28 * habits, abs=0.05)
+    assert sources_apart(left)["GPU", case.kind] == pytest.approx(1.28 * habits, abs=0.05)
 
 
 def test_each_kind_of_machine_has_habits_of_its_own_drawn_towards_all(case: Case) -> None:
     many = [*_measured(case, "GPU", 0.1, 40, 2), *_measured(case, "CPU", 0.4, 40, 2)]
     few = [*many, *_measured(case, "MCU", 0.0, 1, 2)]
     apart = sources_apart(few)
-    assert apart["GPU"] < 0.2 < 0.4 < apart["CPU"]
-    assert apart["GPU"] < apart["MCU"] < apart["CPU"], "two opinions leave much to what is known of all"
-    assert sources_apart(many)["GPU"] == pytest.approx(apart["GPU"], rel=0.05)
+    gpu, cpu, mcu = (apart[unit, case.kind] for unit in ("GPU", "CPU", "MCU"))
+    assert gpu < 0.2 < 0.4 < cpu
+    assert gpu < mcu < cpu, "two opinions leave much to what is known of all"
+    assert sources_apart(many)["GPU", case.kind] == pytest.approx(gpu, rel=0.05)
+
+
+def test_a_kind_of_work_that_one_source_measured_has_the_habits_of_its_machine(case: Case) -> None:
+    told = [*_measured(case, "GPU", 0.1, 40, 2), *_measured(case, "CPU", 0.4, 40, 2)]
+    lone = replace(case, kind="attention", setting="lone on CPU")
+    apart = sources_apart([*told, Left(lone, 0.1, 0.1, (0.1, float("nan")))])
+    assert apart["CPU", "attention"] == pytest.approx(apart["CPU", case.kind], rel=0.05)
 
 
 def test_a_setting_of_one_source_says_nothing_of_sources(case: Case) -> None:
