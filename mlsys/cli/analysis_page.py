@@ -7,6 +7,7 @@ from mlsys.cli.page import whole_page, wide_table
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis import Analysis
+from mlsys.models.analysis.answer import SAMPLES
 
 
 def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -> str:
@@ -17,7 +18,10 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
     causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
     totals = (
         ("Number format", analysis.precision),
-        ("Batch", f"{analysis.samples}; {natural(analysis.rate.m_as('1/s'))} samples/s at the estimate"),
+        (
+            "Batch",
+            f"{analysis.samples}; {natural(analysis.rate.m_as('1/s'))} {SAMPLES[analysis.kind]}/s at the estimate",
+        ),
         ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
         ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),
         (

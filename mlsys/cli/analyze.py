@@ -96,7 +96,7 @@ def analyze(
     whose = setting_of(twin, setting, work.kind, precision)
     kernels = as_kernels_if(fusion, work, whose)
     analysis = analyse(twin, kernels, precision=precision, setting=whose, samples=samples)
-    own = own_numbers([twin], estimates=True)
+    own = own_numbers([twin], estimates=True, asked=[whose])
     with together() as files:
         if page_file is not None:
             from mlsys.cli.analysis_page import analysis_page
@@ -151,6 +151,7 @@ def compare(
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
+    from mlsys.models.analysis.answer import SAMPLES
     from mlsys.models.analysis.record import analysis_summary
     from mlsys.models.calibrated.ranges import ALL_SOURCES
     from mlsys.models.calibrated.usual import setting_of
@@ -172,7 +173,7 @@ def compare(
         whose = setting_of(twin, setting, work.kind, precision)
         kernels = as_kernels_if(fusion, work, whose)
         analyses.append(analyse(twin, kernels, precision=precision, setting=whose, samples=samples, source=ALL_SOURCES))
-    own = own_numbers(twins, estimates=True)
+    own = own_numbers(twins, estimates=True, asked=[analysis.setting for analysis in analyses])
     if figure is not None:
         from mlsys.viz.analysis import comparison_figure
         from mlsys.viz.style import save_figure
@@ -192,7 +193,7 @@ def compare(
         "at least",
         "estimate",
         "80 % range",
-        "samples/s",
+        f"{SAMPLES[work.kind]}/s",
         "energy",
         "speed",
         "of peak",
@@ -219,6 +220,8 @@ def compare(
     ]
     first = analyses[0]
     say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
+    software = dict.fromkeys(analysis.setting for analysis in analyses)
+    say(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
     say("ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone")
     say(sizes_in_words(work))
     say_own(own)

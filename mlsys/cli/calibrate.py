@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from mlsys.choices import Processor, TimedFormat
-from mlsys.cli.common import FILE, Output, complete_devices, say, speak_plainly
+from mlsys.cli.common import FILE, Output, asked_device, complete_devices, say, speak_plainly
 from mlsys.files import csv_text, write_text
 
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
@@ -81,11 +81,18 @@ def calibrate(data: Path, out: Path) -> None:
     say(f"  a further measurement should lie within {math.exp(1.28 * calibration.spread):.2f} times, four in five")
     for sentence in calibration.untold:
         say(f"  {sentence}")
-    say(f"written: {out}", err=True)
+    ask = f"mlsys analyze resnet50 --device {calibration.device} --precision {next(iter(calibration.formats), 'fp16')}"
+    say(f"written: {out}. Next: {ask} --calibration {out}", err=True)
 
 
 @click.command()
-@click.option("--device", "name", required=True, help="The twin of this machine.", shell_complete=complete_devices)
+@click.option(
+    "--device",
+    "name",
+    required=True,
+    help="The twin of this machine, of those that `mlsys devices` lists.",
+    shell_complete=complete_devices,
+)
 @click.option(
     "--on", type=click.Choice(get_args(Processor)), default="cpu", show_default=True, help="What PyTorch runs on."
 )
@@ -105,9 +112,8 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     more are there; on a GPU also additions of arrays, which its memory holds. Stop what else runs before.
     """
     from mlsys.bench.ten import COLUMNS, planned, ten_measurements
-    from mlsys.hardware import Hardware
 
-    twin = Hardware[name]
+    twin = asked_device(name)
     if (on == "cuda") != (twin.kind == "GPU"):
         raise ValueError(f"--device {twin.name} is a {twin.kind}, and --on {on} runs on another kind of machine")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)

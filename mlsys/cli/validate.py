@@ -224,7 +224,9 @@ def _print(validation: Validation, exams: Exams, shipped: bool, own: bool) -> No
             for reason, count in counts.items():
                 where = _lines(validation, reason) if own and key == "not_expressible" else ""
                 say(f"{count:>5}  {reason}{where}")
-    say("\nFurthest off")
-    for each in validation.worst(5):
+    worst = validation.worst(5)
+    if worst:
+        say("\nFurthest off")
+    for each in worst:
         what = each.row.model or each.row.seq_or_shape
         say(f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {what}")

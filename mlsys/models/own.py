@@ -1,13 +1,15 @@
 """Whose numbers an answer rests on: devices, changed facts and calibrations that the reader brought."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 _KEY = "own_numbers"
 
 
-def own_numbers(twins: Iterable[Any] | None = None, *, estimates: bool = False) -> tuple[str, ...]:
+def own_numbers(
+    twins: Iterable[Any] | None = None, *, estimates: bool = False, asked: Collection[str] = ()
+) -> tuple[str, ...]:
     """Return a sentence for everything that stands in for a number of the catalogue.
 
     Parameters
@@ -16,6 +18,8 @@ def own_numbers(twins: Iterable[Any] | None = None, *, estimates: bool = False) 
         The devices of the answer; None for all.
     estimates
         Whether the answer has estimates, which a calibration changes.
+    asked
+        The settings that they were asked in; none where that is not known.
 
     Examples
     --------
@@ -35,11 +39,11 @@ def own_numbers(twins: Iterable[Any] | None = None, *, estimates: bool = False) 
     told += [f"{fact} is multiplied by {factor:g} (MLSYS_PERTURB)" for fact, factor in active_whatifs()]
     file = os.environ.get(CALIBRATION, "")
     if estimates and file:
-        told.append(_of_calibration(file, ids))
+        told.append(_of_calibration(file, ids, asked))
     return tuple(told)
 
 
-def _of_calibration(file: str, ids: set[str] | None) -> str:
+def _of_calibration(file: str, ids: set[str] | None, asked: Collection[str]) -> str:
     """Return what a calibration file does for the devices of an answer, or why it does nothing."""
     from mlsys.errors import UnknownNameError, did_you_mean
     from mlsys.hardware import Hardware
@@ -58,6 +62,8 @@ def _of_calibration(file: str, ids: set[str] | None) -> str:
     strange = [setting for setting in settings if setting not in fitted()]
     if strange:
         return f"{file} is used in part: no estimate knows the settings {', '.join(map(repr, strange))[:200]}"
+    if asked and not set(settings) & set(asked):
+        return f"{file} is not used: it measured {', '.join(settings)}, and this is {', '.join(dict.fromkeys(asked))}"
     return f"estimates of {device} are calibrated by {file}, of what it measured: {', '.join(settings)}"
 
 

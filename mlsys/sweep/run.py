@@ -233,5 +233,7 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
         "specification": spec.digest,
         "asked": json.dumps(spec.as_data(), ensure_ascii=False),
     }
-    own = own_numbers([Hardware[name] for name in sorted({point.target.device for point in points})], estimates=True)
+    twins = [Hardware[name] for name in sorted({point.target.device for point in points})]
+    asked = dict.fromkeys(point.target.setting for point in points if point.target.setting)
+    own = own_numbers(twins, estimates=True, asked=list(asked))
     return {**provenance, "own_numbers": "; ".join(own)} if own else provenance

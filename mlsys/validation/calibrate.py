@@ -91,7 +91,9 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
         try:
             case = interpret(row)
         except Inexpressible as reason:
-            raise ValueError(f"{where}: line {line}: {reason}") from reason
+            hint = ". `mlsys devices` lists the twins; one of your own goes into a folder that MLSYS_DEVICES names"
+            more = hint if str(reason).startswith("no twin") else ""
+            raise ValueError(f"{where}: line {line}: {reason}{more}") from reason
         top = lines_of(rows)[0][0]
         if cases and case.twin != cases[0].twin:
             same = row.device == rows[0].device

@@ -190,7 +190,7 @@ def test_the_figure_is_written(tmp_path: Path, suffix: str, start: bytes) -> Non
 def test_compare_sets_devices_side_by_side() -> None:
     code, output = run("compare", "resnet50", "--devices", "A100, H100,T4,A100", "--batch", 32)
     assert code == 0
-    assert [line.split()[1] for line in output.splitlines()[-5:-2]] == ["A100", "H100", "T4"]
+    assert [line.split()[1] for line in output.splitlines()[-6:-3]] == ["A100", "H100", "T4"]
     code, output = run("compare", "resnet50", "--devices", "A100,H100", "--batch", 32, "--json")
     rows = json.loads(output)
     assert all(set(row) == SUMMARY | {"record", "units"} for row in rows)

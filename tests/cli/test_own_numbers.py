@@ -125,6 +125,7 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
         ("A100", "compiled network on GPU", "is not used: it is of 'A100'. Write the twin's own name into it"),
         ("T4", "compiled network on GPU", "is not used: it is of T4, which is no device of this answer"),
         ("A100_80GB", "abacus", "is used in part: no estimate knows the settings 'abacus'"),
+        ("A100_80GB", "stream on GPU", "is not used: it measured stream on GPU, and this is compiled network on GPU"),
         ("A100_80GB", "compiled network on GPU", "estimates of A100_80GB are calibrated by"),
     ],
 )

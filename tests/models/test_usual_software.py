@@ -90,3 +90,14 @@ def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_
     assert settings == {f"compiled {kind} on GPU"}
     seconds = [alone["estimate_seconds"], beside["estimate_seconds"], *columns["estimate_seconds"]]
     assert seconds == pytest.approx([python.estimate.m_as("s")] * 3, rel=1e-6)
+
+
+def test_software_and_what_is_counted_are_told() -> None:
+    asked = ["llama-3-8b", "--phase", "decode"]
+    beside = CliRunner().invoke(main, ["compare", *asked, "--devices", "A100,Apple_M2"]).output
+    assert "software: compiled llm decode on GPU, llama.cpp llm decode on SoC; --setting names another" in beside
+    assert "tokens/s" in beside and "samples/s" not in beside
+    alone = CliRunner().invoke(main, ["analyze", *asked, "--device", "A100"]).output
+    rate = next(line.split() for line in alone.splitlines() if line.startswith("  rate"))
+    assert rate[-1] == "tokens/s" and "no measurements of" not in alone
+    assert "prompts/s" in CliRunner().invoke(main, ["analyze", "gpt2", "--device", "A100"]).output

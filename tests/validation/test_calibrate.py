@@ -324,6 +324,7 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
 
     eager = ("--setting", "eager network")
     mine, usual, other = answer("--calibration", str(out)), answer(*eager), answer()
+    assert not any("no measurements" in words for words in mine["assumptions"])
     assert mine["setting"] == usual["setting"] == "eager network on CPU" != other["setting"]
     assert mine["estimate_seconds"] == pytest.approx(2 * usual["estimate_seconds"], rel=0.15)
     monkeypatch.setenv("MLSYS_CALIBRATION", str(out))

@@ -13,9 +13,12 @@ from mlsys.models.energy.cards import card_power
 from mlsys.models.result import Result
 from mlsys.provenance import Fact, origin_of, used_facts
 from mlsys.units import Quantity, total
+from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 
 NO_TIME = "they took no time"
 AT_PEAK = "they ran at the compute peak"
+# What a sample is: of a step, the one token that each sequence gets.
+SAMPLES = {NETWORK: "samples", PREFILL: "prompts", DECODE: "tokens"}
 _CHANGES_SHOWN, _WORTH_SHOWING = 9, 1.005
 
 
@@ -166,6 +169,8 @@ class Analysis:
         How far the estimate may be off, and what that rests on.
     twin
         The device itself.
+    kind
+        Of the network, as :attr:`mlsys.workloads.Network.kind` has it.
     """
 
     device: str
@@ -184,6 +189,7 @@ class Analysis:
     assumptions: tuple[str, ...] = field(repr=False)
     interval: Range = field(repr=False)
     twin: Device = field(repr=False)
+    kind: str = NETWORK
 
     @property
     def energy(self) -> InferenceEnergy | None:
@@ -318,7 +324,7 @@ class Analysis:
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
             f"  range         {' to '.join(f'{time.to_compact():.3g}' for time in self.range)}  "
             f"(80 % interval: {self.interval.why})",
-            f"  rate          {natural(self.rate.m_as('1/s'))} samples/s",
+            f"  rate          {natural(self.rate.m_as('1/s'))} {SAMPLES[self.kind]}/s",
             *_energy_lines(self.energy),
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",

@@ -144,6 +144,7 @@ def analyse(
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=range_of(whose, device.id, network.name, source=source),
         twin=device,
+        kind=network.kind,
     )
     object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
     return analysis
@@ -301,6 +302,6 @@ def _assumptions(
         assumptions.append("recurrent layers are timed on the vector units: their products are not told apart")
     if precision is not None:
         assumptions.append(f"every value is stored in {precision_name(precision)}")
-    if setting != calibration:
+    if not calibration.startswith(setting):
         assumptions.append(f"no measurements of {setting}: the parameters are those of {calibration}")
     return tuple(assumptions)
