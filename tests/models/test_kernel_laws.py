@@ -117,8 +117,8 @@ def test_a_lone_prompt_takes_as_long_as_one_block_takes_to_start() -> None:
     assert few == pytest.approx(BLOCK_LATENCY, rel=0.1) and many == pytest.approx(few)
 
 
-def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: int) -> tuple[int, int]:
-    """Return experts reached and rows of the busiest machine, one draw, expert by expert."""
+def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: int) -> tuple[int, int, int]:
+    """Return experts reached, rows and blocks of 16 rows of the busiest machine, one draw, expert by expert."""
     source = random.Random(seed)
     low, high = (1.0, 0.8 * tokens) if tokens * top > count else (0.01, 2.0)
     loads = []
@@ -131,7 +131,7 @@ def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: 
     share = count // parallel
     machines = [whole[start : start + share] for start in range(0, count, share)]
     busiest = max(machines, key=sum)
-    return sum(load > 0 for load in busiest), sum(busiest)
+    return sum(load > 0 for load in busiest), sum(busiest), sum(-(-load // 16) for load in busiest)
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,31 @@ def _drawn(tokens: int, count: int, top: int, parallel: int, skew: float, seed: 
 )
 def test_experts_are_reached_as_drawn_one_by_one(tokens: int, count: int, top: int, parallel: int) -> None:
     brute = np.mean([_drawn(tokens, count, top, parallel, 1.2, seed) for seed in range(60)], axis=0)
-    assert _busiest(tokens, count, top, parallel, 1.2) == pytest.approx(brute, rel=0.12)
+    assert _busiest(tokens, count, top, parallel, 1.2, 16) == pytest.approx(brute, rel=0.12)
 
 
 def test_a_token_alone_reaches_as_many_experts_as_it_goes_to() -> None:
-    assert _busiest(1, 128, 8, 1, 0.0) == pytest.approx((8, 8))
-    reached, rows = _busiest(1, 128, 8, 1, 1.2)  # a popular expert may take two of the rows that are rounded up
+    assert _busiest(1, 128, 8, 1, 0.0, 64) == pytest.approx((8, 8, 8))
+    reached, rows, _ = _busiest(1, 128, 8, 1, 1.2, 1)  # a popular expert may take two of the rows that are rounded up
     assert 7 < reached <= 8 and rows == pytest.approx(8)
-    reached, rows = _busiest(10_000, 128, 8, 4, 0.0)
-    assert reached == pytest.approx(32) and rows == 20_000
+    reached, rows, blocks = _busiest(10_000, 128, 8, 4, 0.0, 64)
+    assert reached == pytest.approx(32) and rows == 20_000 and blocks == pytest.approx(32 * 10)
+
+
+@pytest.mark.parametrize("stack", ["vLLM", "SGLang"])
+def test_each_expert_fills_up_its_last_block_of_rows(stack: str) -> None:
+    """Published defaults of both stacks in 16 bits: 16 by 32 where tokens are no more than experts, else 64 by 64."""
+    first = next(row for row in shipped_rows() if row.workload.startswith("MoE") and row.precision == "bf16")
+    shape = "tokens {}, hidden 4096, expert ffn 1536, experts 128, top 8, tensor parallel 1, expert parallel 1"
+    for tokens, rows, blocks in ((128, 16, 128), (256, 64, 128), (16384, 64, 128 * 16)):
+        row = replace(
+            first, software=f"{stack} 1, CUDA graph", seq_or_shape=f"{shape.format(tokens)}, routing balanced"
+        )
+        work = interpret(row).work
+        products = work["kind"] == MATMUL
+        assert work["m"][products].tolist() == [rows, rows]
+        assert work["batch"][products] == pytest.approx(blocks, rel=0.01)
+        assert work["flops"][products].sum() == pytest.approx(6.0 * tokens * 8 * 4096 * 1536)
 
 
 def test_products_of_the_first_int8_of_fastertransformer_write_four_bytes_a_value() -> None:
