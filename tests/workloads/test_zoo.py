@@ -12,7 +12,7 @@ from mlsys.units import Q_
 from mlsys.workloads import Network, attention, conv2d, dense, elementwise, gemm, relu, zoo
 from mlsys.workloads.arrays import KINDS
 from mlsys.workloads.zoo.catalogue import CATALOGUE
-from mlsys.workloads.zoo.language import _pairs
+from mlsys.workloads.zoo.decoder_pass import scores_computed
 from mlsys.workloads.zoo.names import _key
 from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.tape import Tape
@@ -255,8 +255,8 @@ def test_scores_under_a_mask_are_counted_one_by_one() -> None:
         seen = 0
         for query in range(keys - queries, keys):
             seen += sum(key <= query and (not window or query - key < window) for key in range(keys))
-        assert _pairs(queries, keys, window, causal=True) == seen
-        assert _pairs(queries, keys, 0, causal=False) == queries * keys
+        assert scores_computed(queries, keys, window, causal=True) == seen
+        assert scores_computed(queries, keys, 0, causal=False) == queries * keys
 
 
 # mosaicml/llm-foundry, scripts/train/benchmarking/README.md: model, sequence, parameters.
