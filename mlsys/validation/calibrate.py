@@ -219,8 +219,10 @@ def _words_of_shapes(setting: str, cases: Sequence[Case], told: Told | None) -> 
     low, high = int(factors.argmin()), int(factors.argmax())
     if factors[high] < 1.02 * factors[low]:
         return []
-    ends = (f"like those of {here[index].network} {factors[index]:.2f} times" for index in (low, high))
-    return [f"{setting}: networks take, where their products are {' and '.join(ends)} as long"]
+    fast, slow = (
+        f"{here[index].network} {verb}{factors[index]:.2f} times" for index, verb in ((low, "take "), (high, ""))
+    )
+    return [f"{setting}: networks with products like those of {fast} as long as the rest, like those of {slow}"]
 
 
 def _untold(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
