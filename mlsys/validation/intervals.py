@@ -11,7 +11,7 @@ Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -115,13 +115,15 @@ def pooled_interval(own: Array, like: Array) -> tuple[float, float]:
     return -reach, reach
 
 
-def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
+def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict[str, object]]:
     """Return the interval of each setting, for machines that were measured in it and for others.
 
     Parameters
     ----------
     left
         Every row of the fit; NaN where leaving out left too little to fit.
+    lent
+        How far off a setting's nearest is, by kind of work, as :func:`mlsys.validation.standins.stand_ins` says.
     """
     by_key: dict[str, list[Left]] = {}
     for left_out in left:
@@ -161,6 +163,7 @@ def intervals(left: Sequence[Left]) -> dict[str, dict[str, object]]:
             "sweeps": len(names),
             "of": of,
             "apart": math.sqrt((1 + 1 / own[0].sources) * np.mean([apart[each.habits] ** 2 for each in own])),
+            "lent": lent.get(kind, math.log(UNKNOWN[1])),
             "sources": sorted({left_out.case.row.measured_by for left_out in own}),
         }
     return by_setting

@@ -29,6 +29,7 @@ from mlsys.validation.intervals import Left, intervals
 from mlsys.validation.pooling import fit_pool
 from mlsys.validation.report import Prediction, Score, by_machine, score
 from mlsys.validation.rows import cited_rows, shipped_rows
+from mlsys.validation.standins import stand_ins
 
 _PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
 _HEADS = (
@@ -197,7 +198,7 @@ def pooled(
         both = np.hstack([(without * np.exp(added))[:, :2], without[:, :2], spreads, without[:, 2:]])
         text += [(case.row.id, *values) for case, values in zip(cases, both.tolist(), strict=True)]
     save_effects(effects, files)
-    save_ranges(intervals(left), files)
+    save_ranges(intervals(left, stand_ins(chosen, parameters)), files)
     lined = "".join(
         ",".join((name, *("" if np.isnan(value) else f"{value:.5g}" for value in values))) + "\n"
         for name, *values in sorted(text)

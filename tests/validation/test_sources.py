@@ -71,7 +71,7 @@ def test_few_sources_leave_more_open_than_many(case: Case) -> None:
     ones, fives = _measured(case, "GPU", 0.3, 30, 5), _measured(case, "GPU", 0.3, 1, 1)
     alone = [replace(each, plain=(each.plain[0], float("nan"))) for each in fives]
     renamed = [replace(each, case=replace(each.case, setting="lone on GPU")) for each in alone]
-    found = intervals([*ones, *renamed])
+    found = intervals([*ones, *renamed], {})
     lone, five = (float(str(found[name]["apart"])) for name in ("lone on GPU", "setting 0 on GPU"))
     assert lone / five == pytest.approx(math.sqrt(2 / 1.2))
 

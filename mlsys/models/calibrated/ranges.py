@@ -21,8 +21,7 @@ from mlsys.models.calibrated.own import calibrated_spread
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
-# Where nothing like the question was measured: the estimate is good for its order of magnitude. So far, too, reach
-# four in five measurements of a setting for which its nearest stands in, each of 141 in turn: 0.41 to 2.46.
+# Where nothing like the question was measured: the estimate is good for its order of magnitude.
 UNKNOWN = (0.4, 2.5)
 # Of whoever measured: no width for the habits of sources.
 ALL_SOURCES = "*"
@@ -178,7 +177,8 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool, source: st
         key = nearest(setting, known)
         if not key:
             return Range(*UNKNOWN, "nothing like it was measured")
-        entry, reach = known[key], [math.log(end) for end in UNKNOWN]
+        entry = known[key]
+        reach = [-float(entry["lent"]), float(entry["lent"])]
         why = f"this software was never measured here; {key} stands in"
     else:
         entry = known[key]
@@ -197,7 +197,8 @@ def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _
     """Draft the intervals of every setting."""
     lines = [
         "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
-        "# expected to be off; and how far, in that logarithm, sources other than those named may lie apart.",
+        "# expected to be off; how far, in that logarithm, sources other than those named may lie apart; and how far",
+        "# off its estimates are of software that was never measured, and that it stands in for.",
         "# Fitted by `mlsys validate --refit`, not edited by hand.",
     ]
     for setting in sorted(ranges):
@@ -209,6 +210,10 @@ def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _
                 raise AssertionError(f"{setting}: {low} to {high}")
             parts.append(f"{name}: [{low:.4g}, {high:.4g}]")
         parts += [f"rows: {entry['rows']}", f"sweeps: {entry['sweeps']}", f'of: "{entry["of"]}"']
-        parts += [f"apart: {entry['apart']:.4g}", f"sources: {json.dumps(entry['sources'])}"]
+        parts += [
+            f"apart: {entry['apart']:.4g}",
+            f"lent: {entry['lent']:.4g}",
+            f"sources: {json.dumps(entry['sources'])}",
+        ]
         lines.append(f"{setting}: {{{', '.join(parts)}}}")
     files.text(path, "\n".join(lines) + "\n")
