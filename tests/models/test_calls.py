@@ -120,3 +120,17 @@ def test_products_of_8_bits_that_quantise_on_the_way_take_more_calls() -> None:
     for precision in ("int8 (bitsandbytes)", "bitsandbytes int8", "LLM.int8()"):
         assert calls_of(_row(precision=precision), model) > 2 * calls_of(_row(), model)
     assert calls_of(_row(precision="bitsandbytes nf4"), model) == calls_of(_row(), model)
+
+
+def test_a_generation_takes_its_calls_once_for_each_token_and_several_gpus_take_turns() -> None:
+    first = next(
+        row for row in shipped_rows() if "FasterTransformer C++" in row.software and "input" in row.seq_or_shape
+    )
+    asked: dict[str, Any] = {"software": HUGGING_FACE, "model": "Llama-2-7B", "note": "", "batch": "2"}
+    cases = []
+    for number, tokens in ((1, 8), (1, 32), (4, 32)):
+        row = replace(first, n_devices=number, seq_or_shape=f"input 128, output {tokens}", **asked)
+        cases.append(interpret(row))
+    few, many, split = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    assert many == pytest.approx(4 * few, rel=0.1)
+    assert split == many

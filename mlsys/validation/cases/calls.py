@@ -92,18 +92,34 @@ def _beside_a_product(row: Row) -> int:
     return 1 if re.search("AutoAWQ.*GEMM", row.software) else 0  # its partial sums are added up, see partial_sums
 
 
-def seconds_of_calls(row: Row, calls: float) -> float:
-    """Return the seconds in which a host calls so many operators."""
-    return calls * A_CALL / (DESKTOP if row.device_class == "consumer GPU" else 1.0)
+def called(
+    row: Row, model: LanguageModel, work: Work, passes: float = 1.0, written_out: bool = False
+) -> tuple[Work, float]:
+    """Return passes over a model as a program runs them, and the seconds in which its host calls their operators.
 
+    Parameters
+    ----------
+    row, model, written_out
+        As of :func:`calls_of`.
+    work
+        Kernels of the passes: they wait in a queue before the machine, and operators beside them move next to nothing.
+    passes
+        How many.
 
-def queued(work: Work, calls: float) -> Work:
-    """Return a pass whose kernels wait in a queue before the machine; those not in ``work`` move next to nothing."""
+    Returns
+    -------
+    tuple
+        The same kernels and no time where nothing is called one by one.
+    """
+    if not calls_one_by_one(row):
+        return work, 0.0
+    calls = passes * calls_of(row, model, written_out)
     columns = work.columns.copy()
     local = work["kind"] != COLLECTIVE
     columns[Work.FIELDS.index("peers")] = np.where(local, QUEUED, work["peers"])
     small = max(0.0, calls - float(work["count"][local].sum()))
-    return joined(Work(columns), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)]))
+    seconds = calls * A_CALL / (DESKTOP if row.device_class == "consumer GPU" else 1.0)
+    return joined(Work(columns), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
 
 
 def dequantises(row: Row, fmt: Format, rows: int) -> bool:

@@ -11,15 +11,7 @@ from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
-from mlsys.validation.cases.calls import (
-    calls_of,
-    calls_one_by_one,
-    dequantised,
-    dequantises,
-    layer_by_layer,
-    queued,
-    seconds_of_calls,
-)
+from mlsys.validation.cases.calls import called, dequantised, dequantises, layer_by_layer
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.decoding import (
     LLAMA_BENCH_TOKENS,
@@ -162,10 +154,7 @@ def prefill(row: Row) -> Case:
     narrow = work.weights
     if dequantises(row, fmt, batch * prompt):
         work = dequantised(work, fmt)
-    aside = 0.0
-    if calls_one_by_one(row):
-        calls = calls_of(row, model, attention_of(row) == "written out")
-        work, aside = queued(work, calls), seconds_of_calls(row, calls)
+    work, aside = called(row, model, work, written_out=attention_of(row) == "written out")
     case = _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
     return replace(case, at_least=aside, compulsory=narrow / work.weights)
 
@@ -195,13 +184,10 @@ def decode(row: Row) -> Case:
     narrow = step.weights
     if dequantises(row, fmt, batch):
         step = dequantised(step, fmt)
-    aside = cut_graphs(row, model.layers)
-    if calls_one_by_one(row):
-        calls = calls_of(row, model, attention_of(row) == "written out")
-        step = queued(joined(step, partial_sums(row, step)), calls)
-        aside = seconds_of_calls(row, calls)
+    step = joined(step, partial_sums(row, step))
+    step, aside = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
-    return replace(case, at_least=aside, compulsory=narrow / step.weights)
+    return replace(case, at_least=aside + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
 
 
 def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
@@ -224,7 +210,7 @@ def generation(row: Row) -> Case:
     batch = batch_of(row)
 
     def whole_passes(tokens: int, context: int, count: int) -> Work:
-        piece, turns = down_a_pipeline(batch, tokens, stages)
+        piece, turns = down_a_pipeline(batch, tokens, 1 if layer_by_layer(row) else stages)
         # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes.
         return _pass(model, fmt, tokens, piece, context, tensor, turns * count, RING_REDUCE)
 
@@ -232,7 +218,8 @@ def generation(row: Row) -> Case:
     if output > 1:
         works.append(whole_passes(1, prompt + output // 2, output - 1))
     seconds, inverse = seconds_each(row)
-    return _case(row, "llm generation", works, seconds, inverse, fmt, tensor)
+    work, aside = called(row, model, joined(*works), output, attention_of(row) == "written out")
+    return replace(_case(row, "llm generation", [work], seconds, inverse, fmt, tensor), at_least=aside)
 
 
 def serving(row: Row) -> Case:
