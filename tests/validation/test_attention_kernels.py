@@ -6,6 +6,7 @@ import pytest
 
 from mlsys.validation import validate
 from mlsys.validation.cases import interpret
+from mlsys.validation.cases.attention import library_of
 from mlsys.validation.rows import Row, cited_rows, shipped_rows
 
 
@@ -49,3 +50,20 @@ def test_one_kernel_has_one_setting_whichever_stack_calls_it() -> None:
         "FlashAttention-2 attention",
         "FlashAttention-2 decode attention",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("flash_attn v2.5.6", "FlashAttention-2"),
+        ("FlashAttention 2, CUDA 12.2", "FlashAttention-2"),
+        ("Flash Attention v3", "FlashAttention-3"),
+        ("Triton flash attention v2", ""),
+        ("FlashAttention (FA2 or FA3, as the framework picks)", ""),
+        ("scaled_dot_product_attention", ""),
+    ],
+)
+def test_a_library_is_known_however_it_is_spelled(name: str, library: str) -> None:
+    row = _flash_2("NVIDIA RTX 4090")
+    assert library_of(replace(row, model=name, software="")) == library
+    assert library_of(replace(row, model="", software=name)) == library

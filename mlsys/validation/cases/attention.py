@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from mlsys.hardware import Hardware
 from mlsys.models.calibrated import ATTENTION, Kernel, Snapshot, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, product, vector
@@ -44,11 +45,18 @@ def _heads(row: Row) -> tuple[int, int, int]:
     )
 
 
+def library_of(row: Row) -> str:
+    """Return the library of attention kernels and its generation, where a row names one; Triton's are its own."""
+    named = f"{row.model}; {row.software}"
+    found = re.search(r"\bflash[-_ ]?att(?:n|ention)[-_ ]?v?(?:ersion )?([1-4])", named, re.IGNORECASE)
+    return f"FlashAttention-{found.group(1)}" if found and not re.search(r"\btriton\b", named, re.IGNORECASE) else ""
+
+
 def _software(row: Row, prompt: bool = True) -> str:
-    if row.model == _FLASH_2:
-        return row.model
-    stack = serving_stack(row.software)
-    return f"{stack}{attention_version(row.software, prompt)}" if stack else row.model
+    library, stack = library_of(row), serving_stack(row.software)
+    if library == _FLASH_2:
+        return library
+    return f"{stack}{attention_version(row.software, prompt)}" if stack else library or row.model
 
 
 def attention_kernel(row: Row) -> Case:
@@ -76,7 +84,8 @@ def attention_kernel(row: Row) -> Case:
     narrow = " fp8" if fmt.computes == "fp8" else ""
     vision = " of pictures" if "vision" in row.workload else ""
     case = case_of(row, "attention", f"{stack}{vision}{narrow}", Work.of(kernels), fmt)
-    return replace(case, engine=_reading_each_warp(as_ampere(case))) if stack == _FLASH_2 else case
+    nvidia = Hardware[case.twin].vendor == "NVIDIA"
+    return replace(case, engine=_reading_each_warp(as_ampere(case))) if stack == _FLASH_2 and nvidia else case
 
 
 def decode_attention(row: Row) -> Case:
@@ -92,6 +101,6 @@ def decode_attention(row: Row) -> Case:
     moved = 2.0 * batch * kv_heads * context * width * cached + 2.0 * batch * heads * width * fmt.value
     flops = 4.0 * batch * heads * context * width
     kernel = Kernel(ATTENTION, flops=flops, moved=moved, m=heads / kv_heads, n=context, k=width, batch=batch * kv_heads)
-    narrow = cached < fmt.value and row.model != _FLASH_2
+    narrow = cached < fmt.value and library_of(row) != _FLASH_2
     software = f"{serving_stack(row.software)} fp8" if narrow else _software(row, prompt=False)
     return case_of(row, "decode attention", software, Work.of([kernel]), fmt)
