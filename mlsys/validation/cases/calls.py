@@ -47,13 +47,14 @@ ATTENTION, ADDITIONS, OUTSIDE = 3, 2, 20
 QUANTISING = 10
 
 _FUSED = r"TinyChat|AutoAWQ|DeepSpeed"
-_PLAIN = r"PyTorch.*(eager|TorchScript)|Transformers\b|LitGPT"
+_PLAIN = r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers\b|LitGPT"
 _COMPILED = r"NeuronX|habana|torch\.compile"
 
 
 def calls_one_by_one(row: Row) -> bool:
-    """Return whether a program that Python drives calls the operators of a model one after the other."""
-    return bool(re.search(f"{_FUSED}|{_PLAIN}", row.software)) and not re.search(_COMPILED, row.software)
+    """Return whether a program that Python drives calls a GPU's operators one after the other."""
+    driven = re.search(f"{_FUSED}|{_PLAIN}", row.software) and not re.search(f"{_COMPILED}|CPU", row.software)
+    return bool(driven) and row.device_class.endswith(("GPU", "SoC"))
 
 
 def layer_by_layer(row: Row) -> bool:

@@ -34,8 +34,8 @@ from mlsys.validation.rows import Row
 
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
-    ("gpt-fast", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|Transformers(?! NeuronX)|LitGPT|AutoAWQ", "eager"),
+    (r"torch\.compile", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
+    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers(?! NeuronX)|LitGPT|AutoAWQ", "eager"),
     ("MLC", "MLC"), ("Oct 2023", "early"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128
