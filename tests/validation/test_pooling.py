@@ -155,16 +155,16 @@ def test_intervals_cover_four_in_five_of_what_the_fit_has_not_seen() -> None:
 
 def test_versions_of_a_software_are_told_apart(cases: list[Case]) -> None:
     """Two versions, a third apart, in turn: what is known of a version on other machines mends a sweep left out."""
-    versions = ["2.0" if case.row.group.endswith("1") else "1.0" for case in cases]
+    versions = ["2.1" if case.row.group.endswith("1") else "1.1" for case in cases]
     stated = [
         replace(case, row=replace(case.row, software=version)) for case, version in zip(cases, versions, strict=True)
     ]
     random = np.random.default_rng(3)
-    y = np.where(np.array(versions) == "2.0", 0.15, -0.15) + random.normal(0, 0.05, len(cases))
+    y = np.where(np.array(versions) == "2.1", 0.15, -0.15) + random.normal(0, 0.05, len(cases))
     pool = fit_pool(POOL, stated, {}, y, y)
     levels = pool.effects["groups"]["version"]["levels"]
     software = SETTING.rpartition(" on ")[0]
-    apart = levels[f"{software}: 2.0"][0] - levels[f"{software}: 1.0"][0]
+    apart = levels[f"{software}: 2.1"][0] - levels[f"{software}: 1.1"][0]
     assert apart == pytest.approx(0.3, abs=0.05)
     blind = fit_pool(POOL, cases, {}, y, y)
     assert np.abs(y - pool.without_sweep).mean() < 0.5 * np.abs(y - blind.without_sweep).mean()
