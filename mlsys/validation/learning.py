@@ -139,8 +139,7 @@ class Learned:
         """
         here = np.array([case.setting in self.settings for case in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
-        ratio = case_times(cases, moved) / case_times(cases, base)
-        times: Array = before * np.where(here, ratio * np.exp(self.added(cases)), 1.0)
+        times: Array = before * np.where(here, _ratios(cases, moved, base) * np.exp(self.added(cases)), 1.0)
         return times
 
 
@@ -151,16 +150,19 @@ def case_times(cases: Sequence[Case], parameters: Array) -> Array:
     return seconds
 
 
+def _ratios(cases: Sequence[Case], moved: Array, base: Array) -> Array:
+    """Return each case's time at some parameters over that at others."""
+    times = case_times([*cases, *cases], np.concatenate([moved, base])).reshape(2, -1)
+    return np.asarray(times[0] / times[1], dtype=np.float64)
+
+
 def sensitivities(cases: Sequence[Case], base: Array) -> Array:
     """Return how the logarithm of each case's time follows those of the parameters, shape (cases, parameters)."""
-    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    waits = np.array([case.at_least for case in cases])
-    first = np.log(np.maximum(calibrated_times(stack, base), waits))
-    slopes = np.zeros(base.shape)
-    for index in range(base.shape[1]):
-        moved = base.copy()
-        moved[:, index] *= math.exp(-STEP)
-        slopes[:, index] = (first - np.log(np.maximum(calibrated_times(stack, moved), waits))) / STEP
+    count = base.shape[1]
+    moved = np.tile(base, (1 + count, 1, 1))
+    moved[range(1, 1 + count), :, range(count)] *= math.exp(-STEP)
+    times = np.log(case_times([*cases] * (1 + count), moved.reshape(-1, count))).reshape(1 + count, -1)
+    slopes: Array = (times[0] - times[1:]).T / STEP
     return slopes
 
 
@@ -185,7 +187,7 @@ def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
     moved = first.parameters(base)
     follows = sensitivities(cases, moved)
     straight = (follows * np.log(moved / base)).sum(axis=1)
-    return _learned(cases, y - np.log(case_times(cases, moved) / case_times(cases, base)) + straight, follows)
+    return _learned(cases, y - np.log(_ratios(cases, moved, base)) + straight, follows)
 
 
 def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
@@ -270,16 +272,12 @@ def _averaged(
     design: Array, y: Array, widths: Sequence[tuple[Array, float]], scatters: Sequence[float]
 ) -> tuple[Array, float]:
     """Return the effects, and the variance of a further row, over all widths and scatters as likely as they are."""
-    answers, likely, spreads = [], [], []
-    for width, network in widths:
-        for scatter in scatters:
-            answer, evidence, open_ = _solved(design, y, width, scatter)
-            answers.append(answer)
-            likely.append(evidence)
-            spreads.append(scatter**2 + open_ + network**2)
-    part = np.exp(np.array(likely) - max(likely))
+    effects, networks = (np.array(part).repeat(len(scatters), axis=0) for part in zip(*widths, strict=True))
+    scatter = np.tile(scatters, len(widths))
+    answers, likely, open_ = _solved(design, y, effects, scatter)
+    part = np.exp(likely - likely.max())
     part /= part.sum()
-    return part @ np.array(answers), float(part @ spreads)
+    return part @ answers, float(part @ (scatter**2 + open_ + networks**2))
 
 
 def _heard(design: Array, y: Array, widths: Sequence[tuple[Array, float]], scatters: Sequence[float]) -> float:
@@ -301,21 +299,25 @@ def _heard(design: Array, y: Array, widths: Sequence[tuple[Array, float]], scatt
     return float(1 / (1 + (learned / unlearned) ** OPINIONS))
 
 
-def _solved(design: Array, y: Array, width: Array, scatter: float) -> tuple[Array, float, float]:
-    """Return the effects, the logarithm of how likely the rows are, and the mean variance that effects leave open."""
-    between = (design * width**2) @ design.T
-    weights = np.ones(len(y))
-    for _ in range(ROUNDS):
-        whole = between + np.diag(scatter**2 / weights)
-        heard = np.linalg.solve(whole, y)
-        apart = scatter**2 / weights * heard
-        weights = (TAILS + 1) / (TAILS + apart**2 / scatter**2)
-    noise = scatter**2 / weights
-    whole = between + np.diag(noise)
-    heard = np.linalg.solve(whole, y)
+def _solved(design: Array, y: Array, widths: Array, scatters: Array) -> tuple[Array, Array, Array]:
+    """Return the effects, the logarithm of how likely the rows are, and the mean variance that effects leave open.
+
+    Of each of some answers side by side: ``widths`` is of shape (answers, effects), ``scatters`` (answers,).
+    """
+    between = (design * widths[:, None] ** 2) @ design.T
+    noise = np.repeat(scatters[:, None] ** 2, len(y), axis=1)
+    rows = np.arange(len(y))
+    for turn in range(ROUNDS + 1):
+        whole = between.copy()
+        whole[:, rows, rows] += noise
+        heard = np.linalg.solve(whole, np.broadcast_to(y[:, None], (len(scatters), len(y), 1)))[..., 0]
+        squares = (noise * heard) ** 2 / scatters[:, None] ** 2
+        if turn < ROUNDS:
+            noise = scatters[:, None] ** 2 * (TAILS + squares) / (TAILS + 1)
     # Laplace's approximation: how likely the rows are at the effects, the effects, and the width of the peak.
-    tails = (TAILS + 1) / 2 * np.log1p((noise * heard) ** 2 / (TAILS * scatter**2))
-    peak = float(np.linalg.slogdet(whole)[1]) - float(np.log(noise).sum())
-    evidence = -float(tails.sum()) - len(y) * math.log(scatter) - 0.5 * float(heard @ between @ heard) - 0.5 * peak
+    tails = ((TAILS + 1) / 2 * np.log1p(squares / TAILS)).sum(axis=1)
+    peak = np.linalg.slogdet(whole)[1] - np.log(noise).sum(axis=1)
+    drawn = ((between @ heard[..., None])[..., 0] * heard).sum(axis=1)
     left = between - between @ np.linalg.solve(whole, between)
-    return width**2 * (design.T @ heard), evidence, float(np.diag(left).mean())
+    evidence = -tails - len(y) * np.log(scatters) - 0.5 * drawn - 0.5 * peak
+    return widths**2 * (heard @ design), evidence, np.diagonal(left, axis1=1, axis2=2).mean(axis=1)
