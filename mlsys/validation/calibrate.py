@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack
 from mlsys.models.calibrated.library import parameters_of, scaled
-from mlsys.models.calibrated.likeness import Told, shape_of
+from mlsys.models.calibrated.likeness import Told, shape_of_products
 from mlsys.models.calibrated.own import save_calibration, uncalibrated
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
@@ -215,7 +215,9 @@ def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> 
 def _words_of_shapes(setting: str, cases: Sequence[Case], told: Told | None) -> list[str]:
     """Return what was learned of networks by their products, in words: the two that are furthest apart."""
     here = [case for case in cases if case.setting == setting]
-    factors = np.exp(told.of([shape_of(case.work) for case in here])) if told is not None else np.ones(len(here))
+    factors = (
+        np.exp(told.of([shape_of_products(case.work) for case in here])) if told is not None else np.ones(len(here))
+    )
     low, high = int(factors.argmin()), int(factors.argmax())
     if factors[high] < 1.02 * factors[low]:
         return []

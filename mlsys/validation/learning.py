@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times
-from mlsys.models.calibrated.likeness import Shape, Told, likeness, shape_of
+from mlsys.models.calibrated.likeness import Shape, Told, likeness, shape_of_products
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS
 
@@ -122,7 +122,7 @@ class Learned:
         )
         for setting, told in self.shapes.items():
             here = [index for index, case in enumerate(cases) if case.setting == setting]
-            added[here] += told.of([shape_of(cases[index].work) for index in here])
+            added[here] += told.of([shape_of_products(cases[index].work) for index in here])
         return added
 
     def seconds(self, cases: Sequence[Case], before: Array, base: Array) -> Array:
@@ -202,7 +202,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     builds = list(dict.fromkeys(_build(case) for case in cases if _build(case)))
     columns += [np.array([_build(case) == name for case in cases], dtype=float) for name in builds]
     timed = bool(networks) and not any(case.power for case in cases)
-    shapes = [shape_of(case.work) for case in cases] if timed else []
+    shapes = [shape_of_products(case.work) for case in cases] if timed else []
     roots = {name: _root(shapes, [case.setting == name for case in cases]) for name in settings if timed}
     design = np.column_stack([follows, *columns, *roots.values()])
     prior = np.log([PRIORS[name].factor for name in Parameters.names()])

@@ -11,7 +11,7 @@ from mlsys import Hardware
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.likeness import APART, Told, likeness, shape_of
+from mlsys.models.calibrated.likeness import APART, Told, likeness, shape_of_products
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.own import CALIBRATION, save_calibration
 from mlsys.validation import learning
@@ -51,7 +51,7 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
     """A file that says 1.5 times at the shape of one network says less of another, and nothing of other machines."""
     twin, setting = Hardware["RaspberryPi5"], "ncnn network on CPU"
     one = network("resnet50", precision="fp32")
-    shape = shape_of(kernels_of(one, None))
+    shape = shape_of_products(kernels_of(one, None))
     slow = Parameters(compute=0.4, vector=0.3, bandwidth=0.4)  # far from what no machine exceeds
     for name, shapes in (("none", {}), ("one", {setting: Told((shape,), (float(np.log(1.5)),))})):
         save_calibration(tmp_path / name, twin.id, {setting: slow}, 3, {}, {}, shapes, 0.1)

@@ -22,13 +22,13 @@ Shape = tuple[float, float, float]
 APART = 6.0
 
 
-def shape_of(work: Work) -> Shape:
+def shape_of_products(work: Work) -> Shape:
     """Return the features of some work: binary logarithms of rows, columns and depth, their means weighted by FLOP.
 
     Examples
     --------
     >>> from mlsys.models.calibrated.work import MATMUL, Kernel
-    >>> shape_of(Work.of([Kernel(MATMUL, 2.0 * 8 * 4 * 2, 0.0, m=8, n=4, k=2)]))
+    >>> shape_of_products(Work.of([Kernel(MATMUL, 2.0 * 8 * 4 * 2, 0.0, m=8, n=4, k=2)]))
     (3.0, 2.0, 1.0)
     """
     weight = work["flops"] * work["count"]
@@ -47,8 +47,8 @@ def likeness(some: Sequence[Shape], others: Sequence[Shape]) -> Array:
     >>> likeness([(3.0, 2.0, 1.0)], [(3.0, 2.0, 1.0), (9.0, 2.0, 1.0)]).round(2).tolist()
     [[1.0, 0.37]]
     """
-    one, other = (np.array(shapes, dtype=np.float64).reshape(len(shapes), 3) for shapes in (some, others))
-    apart: Array = np.linalg.norm(one[:, None] - other[None], axis=2)
+    left, right = (np.array(shapes, dtype=np.float64).reshape(len(shapes), 3) for shapes in (some, others))
+    apart: Array = np.linalg.norm(left[:, None] - right[None], axis=2)
     return np.asarray(np.exp(-apart / APART), dtype=np.float64)
 
 

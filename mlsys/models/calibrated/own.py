@@ -14,7 +14,7 @@ from mlsys.files import write_text
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import levels_of
-from mlsys.models.calibrated.likeness import Shape, Told, shape_of
+from mlsys.models.calibrated.likeness import Shape, Told, shape_of_products
 from mlsys.models.calibrated.model import Parameters
 from mlsys.models.calibrated.work import Work
 
@@ -123,7 +123,7 @@ def calibrated_shape(setting: str, device: str, shape: Shape | None) -> float:
 
 def shape_if_calibrated(device: str, work: Work) -> Shape | None:
     """Return the shape of some work where a calibrated machine answers by it; else None."""
-    return shape_of(work) if _calibration(*chosen_calibration()).device == device else None
+    return shape_of_products(work) if _calibration(*chosen_calibration()).device == device else None
 
 
 def calibrated_spread(device: str) -> float | None:

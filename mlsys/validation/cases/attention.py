@@ -48,8 +48,10 @@ def _heads(row: Row) -> tuple[int, int, int]:
 def library_of(row: Row) -> str:
     """Return the library of attention kernels and its generation, where a row names one; Triton's are its own."""
     named = f"{row.model}; {row.software}"
-    found = re.search(r"\bflash[-_ ]?att(?:n|ention)[-_ ]?v?(?:ersion )?([1-4])", named, re.IGNORECASE)
-    return f"FlashAttention-{found.group(1)}" if found and not re.search(r"\btriton\b", named, re.IGNORECASE) else ""
+    generation = re.search(r"\bflash[-_ ]?att(?:n|ention)[-_ ]?v?(?:ersion )?([1-4])", named, re.IGNORECASE)
+    if generation is None or re.search(r"\btriton\b", named, re.IGNORECASE):
+        return ""
+    return f"FlashAttention-{generation.group(1)}"
 
 
 def _software(row: Row, prompt: bool = True) -> str:
