@@ -17,7 +17,7 @@ def test_effects_are_the_mean_of_what_they_may_be(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(learning, "TAILS", 1e9)  # Student's t with no tails is normal
     design = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     y, width, scatter = np.array([0.3, 0.1, 0.5]), np.array([0.4, 0.2]), 0.15
-    answer, _, _ = _solved(design, y, width, scatter)
+    (answer,), _, _ = _solved(design, y, width[None], np.array([scatter]))
     grid = np.stack(np.meshgrid(np.linspace(-2, 2, 801), np.linspace(-1, 1, 801), indexing="ij"), -1).reshape(-1, 2)
     log = -0.5 * ((grid / width) ** 2).sum(1) - 0.5 * (((y - grid @ design.T) / scatter) ** 2).sum(1)
     weight = np.exp(log - log.max())
@@ -29,7 +29,8 @@ def test_the_likelier_scatter_has_the_greater_evidence() -> None:
     design, width = np.ones((10, 1)), np.array([0.3])
     for true, other in ((0.05, 0.4), (0.4, 0.05)):
         y = 0.2 + rng.normal(0, true, 10)
-        assert _solved(design, y, width, true)[1] > _solved(design, y, width, other)[1]
+        _, (likelier, other_evidence), _ = _solved(design, y, np.stack([width, width]), np.array([true, other]))
+        assert likelier > other_evidence
 
 
 def _part(y: np.ndarray) -> float:
