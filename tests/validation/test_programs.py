@@ -110,3 +110,11 @@ def test_one_thread_of_ncnn_is_fitted_together_with_many() -> None:
     (together,) = jobs_of({case.setting: [case] for case in threads}).values()
     assert together == threads
     assert threads[0].engine.waiting == threads[0].engine.joining == 1 < threads[1].engine.waiting
+
+
+def test_a_boards_compiler_has_one_set_of_parameters_as_a_gpus_has() -> None:
+    named = ("ResNet-50", "resnet18")
+    boards = [row for row in shipped_rows() if row.device == "NVIDIA Jetson AGX Xavier" and row.model.startswith(named)]
+    cases = [interpret(row) for row in boards if "TensorRT" in row.software]
+    assert {case.engine.computes_in for case in cases} == {"int8", "fp16"}
+    assert {case.setting for case in cases} == {"compiled network on SoC"}

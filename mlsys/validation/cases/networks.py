@@ -329,13 +329,13 @@ FIRST_RKNPU = r"RK1808|RV1109|RV1126|RK3399Pro"
 def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
     """Return what sets kernels of one runtime apart: integers, halves, one thread, one stream.
 
-    A runtime of processors or neural processors writes other kernels for each format; on a GPU one
-    compiler makes them all, save where 32 bits mean other units.
+    A runtime of processors or neural processors writes other kernels for each format; on a GPU, a board's
+    too, one compiler makes them all, save where 32 bits mean other units.
     """
     words = ""
     alone = software in ("ncnn", "mobile runtime") and threads_of(row) == 1
     # Bytes of TensorFlow Lite were measured on two boards, once each: too few to tell them from FP32 on the others.
-    if kind != "GPU" and (software != "mobile runtime" or alone) and not starts_operators(row, software):
+    if kind not in ("GPU", "SoC") and (software != "mobile runtime" or alone) and not starts_operators(row, software):
         words = {"int8": " int8", "int16": " int16"}.get(fmt.computes, "")
     elif software == "Paddle TensorRT" and fmt.value > 2:
         words = " fp32"
