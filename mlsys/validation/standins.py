@@ -47,7 +47,7 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
             told = np.maximum(told, [case.at_least for case in asked])
             errors = np.abs(np.log([case.seconds for case in asked]) - np.log(told))
             apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
-    every = float(np.quantile(np.concatenate([one for own in apart.values() for one in own]), COVERAGE))
+    every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
     return {
         kind: math.sqrt(
             (PRIOR_SETTINGS * every**2 + len(own) * float(np.quantile(np.concatenate(own), COVERAGE)) ** 2)

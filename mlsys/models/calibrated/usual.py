@@ -25,6 +25,8 @@ _MAKERS = (
     (r"Ethos-U", "NPU", {NETWORK: "microcontroller runtime"}),
     (r"", "MCU", {NETWORK: "microcontroller runtime"}),
 )
+# Kernels for microcontrollers are written for integers: floats run in what a compiler makes of plain C.
+_FLOATS_ON_MCU = "plain kernels on MCU"
 
 
 def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precision: str = "") -> str:
@@ -54,6 +56,8 @@ def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precisi
     ('compiled network on GPU', 'compiled llm decode on GPU')
     >>> setting_of(Hardware.Edge.Pi5, None, "llm decode"), setting_of(Hardware.Edge.Pi5, None, "llm prefill")
     ('llama.cpp llm decode on CPU', 'compiled network on CPU')
+    >>> [setting_of(Hardware.Tiny.STM32L4R5, None, precision=each) for each in ("int8", "fp32")]
+    ['microcontroller runtime on MCU', 'plain kernels on MCU']
     """
     machine = machine_kind(device)
     if setting is None:
@@ -82,6 +86,8 @@ def machine_kind(device: Device) -> str:
 def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
     own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, device.architecture))
     makers = next(own, {})
+    if machine == "MCU" and not precision.lower().startswith("int") and precision and _FLOATS_ON_MCU in fitted():
+        return _FLOATS_ON_MCU
     narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
     for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt goes all at once
         programs = (makers[asked],) if asked in makers else _PROGRAMS[asked]
