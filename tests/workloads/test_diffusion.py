@@ -28,6 +28,19 @@ def test_work_of_the_layers_is_that_of_a_counter(name: str, macs: int) -> None:
     assert layers == pytest.approx(macs, rel=5e-4)
 
 
+def test_statistics_of_whole_pictures_ride_along_with_nothing() -> None:
+    """However it is compiled, a group normalisation reads a picture twice and writes it: two in each of 22 residual
+    blocks of version 1, one in each of 16 transformers, one at the end; of volumes one behind each convolution but one.
+    """
+    ends = ("a norm", "b norm", "transformer norm", "last norm")
+    for name, norms in (("sd_v1_unet", 22 * 2 + 16 + 1), ("unet3d_kits19", 2 * 6 + 2 * 5)):
+        for fused in (True, False):
+            network = zoo.network(name, batch=1, precision="fp16", fused=fused)
+            whole = [op for op in network.operators if op.kind == "elementwise" and op.name.endswith(ends)]
+            assert len(whole) == norms
+            assert all(op.data.m_as("byte") == 3 * 2 * op.shape["elements"] for op in whole)
+
+
 def test_a_sample_of_mlperf_is_twenty_guided_looks_and_one_decoded_picture() -> None:
     row = next(row for row in shipped_rows() if row.model == "SDXL 1.0" and "TPU v5e" in row.device)
     work = interpret(row).work

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from mlsys.workloads.zoo.picture import Picture, Shape
 
-# Operations for each number of a group normalisation.
-_NORM = 7
 TEXT_TOKENS = 77
 
 
@@ -50,7 +48,7 @@ def _conv(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -
 
 
 def _normed(net: Picture, name: str, act: bool = True) -> None:
-    net.ride_along(f"{name} norm", net.elements, _NORM, parameters=2 * net.channels)
+    net.norm_of_whole(f"{name} norm", net.elements, 2 * net.channels)
     if act:
         net.activation(f"{name} silu", net.elements, "silu")
 

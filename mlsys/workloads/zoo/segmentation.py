@@ -23,7 +23,7 @@ def _conv(
     held = stored + (2 * out if norm else out)
     tape.write(name, "conv3d", 2 * voxels * stored, moved, stored * tape.size, held, shape)
     if norm:
-        tape.ride_along(f"{name} norm", out * voxels, 7)
+        tape.norm_of_whole(f"{name} norm", out * voxels)
         tape.activation(f"{name} relu", out * voxels, "relu")
     return out, (depth, height, width)
 

@@ -255,6 +255,14 @@ class Tape:
         """Append a layer normalisation that whoever makes its input does."""
         self.ride_along(name, rows * width, _LAYER_NORM)
 
+    def norm_of_whole(self, name: str, elements: int, parameters: int = 0) -> None:
+        """Append a normalisation of whole pictures, which rides along with nothing.
+
+        Its statistics are known when all was read, which is then read once more.
+        """
+        moved, operations = 3 * elements * self.size, elements * _LAYER_NORM if self.counts_all else 0
+        self.write(name, "elementwise", operations, moved, parameters=parameters, shape={"elements": elements})
+
     def ride_along(self, name: str, elements: int, per_element: int, inputs: int = 1, parameters: int = 0) -> None:
         """Append an element-wise operator; fused, only its parameters stay, with the operator before it."""
         if not self.fused:
