@@ -17,7 +17,7 @@ from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, W
 from mlsys.models.calibrated.library import fitted, parameters_of
 from mlsys.validation import Validation, held_out_scores, score, shipped_rows, validate
 from mlsys.validation.cases import Case
-from mlsys.validation.fit import PRIORS, fit
+from mlsys.validation.fit import PRIORS, fit, predicted
 from mlsys.validation.refit import settings
 
 
@@ -223,6 +223,15 @@ def test_cases_state_a_time_above_zero(validation: Validation) -> None:
             assert isinstance(each.case, Case)
             assert math.isfinite(each.case.seconds) and each.case.seconds > 0
             assert np.isfinite(each.seconds) and each.seconds > 0
+
+
+def test_power_holds_back_training_on_a_machine_that_was_left_out(all_settings: dict[str, list[Case]]) -> None:
+    """MosaicML's runs on an H100, told by those on A100s alone, which do not reach their ceiling of power."""
+    cases = all_settings["compiled training on GPU"]
+    known = fit([case for case in cases if "A100" in case.twin])
+    unseen = [case for case in cases if case.twin == "H100_SXM"]
+    apart = np.log(predicted(unseen, known) / [case.seconds for case in unseen])
+    assert abs(np.median(apart)) < 0.12
 
 
 def test_versions_of_tensorflow_are_fitted_apart(all_settings: dict[str, list[Case]]) -> None:
