@@ -23,6 +23,7 @@ from mlsys.models.calibrated import (
     snapshot,
 )
 from mlsys.models.calibrated.library import fitted
+from mlsys.models.calibrated.machine import READ_FROM_STACKS
 from mlsys.validation import held_out_predictions
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.decoding import LANE, LOGIT, MIXED_BITS
@@ -62,7 +63,7 @@ def test_narrow_weights_cost_an_a100_more_than_their_transfer_and_wide_ones_do_n
     """An A100 has 10 FP32 operations for each byte it reads, an RTX 4090 has 80: unpacking shows on the first."""
     transfer = {}
     for device in ("A100_80GB", "RTX_4090"):
-        engine = _engine(device)
+        engine = _engine(device, reading=1.0)
         for bits in (4.5, 16.0):
             stack = _stack(engine, bits)
             transfer[device, bits] = _seconds(stack) * engine.bandwidth / float(stack.main[0])
@@ -71,6 +72,25 @@ def test_narrow_weights_cost_an_a100_more_than_their_transfer_and_wide_ones_do_n
     # Of two operations a weight: 2 / (19.5 TFLOP/s) against 0.5625 byte / (2.04 TB/s).
     assert transfer["A100_80GB", 4.5] == pytest.approx(1 + (2 / 19.5e12) / (0.5625 / 2.039e12), rel=0.02)
     assert transfer["RTX_4090", 4.5] < 1.1
+
+
+def test_stacks_are_read_slower_by_products_of_few_rows_than_by_copies() -> None:
+    """The opinion is the measured one: bytes over seconds of products whose matrix takes 200 MB and more."""
+    attained = []
+    for row in shipped_rows():
+        if row.workload != "GEMM" or "CUDA graph" not in row.software or row.precision != "bf16":
+            continue
+        case = interpret(row)
+        if case.work.weights > 2e8 and case.work["m"].max() <= 16:
+            attained.append(case.work.weights / case.seconds / case.engine.bandwidth)
+    assert len(attained) >= 5
+    assert float(np.median(attained)) == pytest.approx(0.91 * READ_FROM_STACKS, rel=0.04)
+    for device, part in (("H100_SXM", READ_FROM_STACKS), ("RTX_4090", 1.0)):
+        engine = _engine(device)
+        few, many = (_stack(engine, 16.0, rows) for rows in (1, 32))
+        for stack, told in ((few, part), (many, 1.0)):
+            assert float(stack.main[0]) / engine.bandwidth / _seconds(stack) == pytest.approx(told, rel=0.02)
+            assert _seconds(stack) >= max(float(limit[0]) for limit in bound(stack))
 
 
 @pytest.mark.parametrize("device", ["Apple_M1Max_32core", "RaspberryPi5", "EPYC_7742"])

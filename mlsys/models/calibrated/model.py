@@ -56,6 +56,8 @@ CACHE_OVER_MAIN = 3.0
 # Part of a call from Python that is over when its kernel starts; what follows of it passes beside the kernel. Events
 # about one call of PyTorch show 15 of 30 µs on a T4, 20 of 38 on a V100 and 14 of 26 on an A100.
 BEFORE_A_KERNEL = 0.55
+# Rows of a product up to which its weights are all that it reads.
+FEW_ROWS = 16.0
 # Hz at which ``launch`` counts on a microcontroller: no driver starts its kernels, but the code of an interpreter on
 # the same core, which takes as many cycles at any clock.
 INTERPRETED_AT = 1e8
@@ -150,6 +152,7 @@ class Stack:
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
         "node", "bits", "each_cycle", "over_vector", "controller", "waiting", "joining",
+        "reading",
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
@@ -222,7 +225,7 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
-    needed |= {"waiting", "joining"}
+    needed |= {"waiting", "joining", "reading"}
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
     needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
@@ -350,6 +353,8 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
 
     here = kernels["kind"] == MATMUL
     if here.any():
+        skinny = here & (np.minimum(kernels["m"], kernels["n"]) <= FEW_ROWS) & (kernels["weights"] > 0)
+        moving = np.where(skinny, moving / engines["reading"], moving)
         working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
         moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
