@@ -93,9 +93,9 @@ def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
         programs = (makers[asked],) if asked in makers else _PROGRAMS[asked]
         words = (f"{narrow} {asked}", f" {asked}", "")
         wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
-        found = next((name for name in wanted if name in fitted()), "")
-        if found:
-            return found
+        fitting = next((name for name in wanted if name in fitted()), "")
+        if fitting:
+            return fitting
     return f"compiled {kind} on {machine}"
 
 
