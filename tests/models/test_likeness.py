@@ -25,7 +25,7 @@ def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPat
     shapes = [tuple(row) for row in draws.uniform(2, 14, (8, 3)).tolist()]
     others, y, width, scatter = draws.uniform(2, 14, (5, 3)), draws.normal(0, 0.3, 8), 0.4, 0.1
     root = learning._root(shapes, [True] * 8)
-    effects, _, _ = learning._solved(root, y, np.full(8, width), scatter)
+    (effects,), _, _ = learning._solved(root, y, np.full((1, 8), width), np.array([scatter]))
     case = type("Case", (), {"setting": "one"})()
     told = learning._told(shapes, [case] * 8, {"one": root}, effects.tolist())["one"]
     kernel = width**2 * gaussian.kernels.Matern(length_scale=APART, nu=0.5)
