@@ -263,21 +263,29 @@ def _pictures(page: Page) -> Iterator[Directive]:
 # ---------------------------------------------------------------- code cells
 
 
-def _tree(cell: Directive) -> ast.Module:
-    """Parse a cell; lines for the notebook and not for Python are left out."""
-    lines = (re.sub(r"^(\s*)[%!].*", r"\1pass", line.text) for line in cell.body)
+def _source(cell: Directive) -> str:
+    """Return the Python of a cell; lines for the notebook are left out."""
+    return "\n".join(re.sub(r"^(\s*)[%!].*", r"\1pass", line.text) for line in cell.body)
+
+
+def _tree(source: str) -> ast.Module:
     try:
-        return ast.parse("\n".join(lines))
+        return ast.parse(source)
     except SyntaxError:
         return ast.Module(body=[], type_ignores=[])
+
+
+@functools.cache
+def _calls_in(source: str) -> tuple[ast.Call, ...]:
+    """Return the calls of a cell, which half the rules look at."""
+    return tuple(node for node in ast.walk(_tree(source)) if isinstance(node, ast.Call))
 
 
 def _calls(page: Page) -> Iterator[tuple[int, ast.Call]]:
     for cell in page.cells:
         first = cell.body[0].number if cell.body else cell.number
-        for node in ast.walk(_tree(cell)):
-            if isinstance(node, ast.Call):
-                yield first + node.lineno - 1, node
+        for call in _calls_in(_source(cell)):
+            yield first + call.lineno - 1, call
 
 
 def _called(call: ast.Call) -> str:
@@ -294,7 +302,7 @@ def _called(call: ast.Call) -> str:
 def long_cell(page: Page) -> Iterator[Finding]:
     """P003."""
     for cell in page.cells:
-        body = _tree(cell).body
+        body = _tree(_source(cell)).body
         only_imports = bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
         length = len(cell.source.strip().splitlines())
         if length > LONGEST_CELL and not only_imports:
@@ -347,7 +355,7 @@ def open_claims(page: Page) -> Iterator[Finding]:
         tags = str(cell.options.get("tags") or "")
         if "hide-" in tags or "remove-" in tags or (ends and cell.number > ends[0]):
             continue
-        body = _tree(cell).body
+        body = _tree(_source(cell)).body
         if body and (all(map(_only_states, body)) or "plt.show()" in cell.source):
             yield cell.number, "the cell only claims, checks or draws: fold it"
 

@@ -8,7 +8,7 @@ links, for a link says already where to read more.
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,7 +107,9 @@ def first_uses(page: Page) -> Iterator[tuple[int, Term, str]]:
     for line in page.prose:
         if line.number in titles or re.match(r"\s*(#|\||\(\w)", line.text):
             continue
-        uses = [(at, term, said) for term in waiting for at, said in _uses(line.text, term)]
+        links = list(_SKIPPED.finditer(line.text))
+        plain = _SKIPPED.sub(lambda part: "\0" * len(part[0]), line.text)
+        uses = [(at, term, said) for term in waiting for at, said in _uses(links, plain, term)]
         for _, term, said in sorted(uses, key=lambda use: use[0]):
             if term in waiting:
                 waiting.remove(term)
@@ -115,16 +117,14 @@ def first_uses(page: Page) -> Iterator[tuple[int, Term, str]]:
                     yield line.number, term, said
 
 
-def _uses(text: str, term: Term) -> Iterator[tuple[int, str]]:
-    """Places of a line that use a term; a link says nothing of itself."""
-    for skipped in _SKIPPED.finditer(text):
-        names = {name.lower() for name in term.names}
-        said = _TERM.match(skipped[0])
-        if (said and _target(said["said"]) in names) or (
-            skipped[0].startswith("[") and term.pattern.search(skipped[0])
-        ):
-            yield skipped.start(), ""
-    for match in term.pattern.finditer(_SKIPPED.sub(lambda part: "\0" * len(part[0]), text)):
+def _uses(links: Sequence[re.Match[str]], plain: str, term: Term) -> Iterator[tuple[int, str]]:
+    """Places of a line that use a term, from its links and its other words; a link says nothing of itself."""
+    names = {name.lower() for name in term.names}
+    for link in links:
+        said = _TERM.match(link[0])
+        if (said and _target(said["said"]) in names) or (link[0].startswith("[") and term.pattern.search(link[0])):
+            yield link.start(), ""
+    for match in term.pattern.finditer(plain):
         yield match.start(), match[0]
 
 
