@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import matplotlib.pyplot as plt
 import pytest
 
 from mlsys import viz
@@ -12,54 +11,47 @@ from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.viz.words import times
 
 
-@pytest.fixture
-def axes():
-    figure, ax = plt.subplots()
-    yield ax
-    plt.close(figure)
-
-
-def test_the_waterfall_goes_from_the_first_time_to_the_last(axes):
+def test_the_waterfall_goes_from_the_first_time_to_the_last(ax):
     ladder = stored_pass_results()[0]
-    viz.pass_waterfall(axes, ladder)
+    viz.pass_waterfall(ax, ladder)
     seconds = [step.timing.median.m_as("s") for step in ladder.steps]
     ends = [(0, seconds[0]), *pairwise(seconds), (0, seconds[-1])]
-    for bar, end in zip(axes.patches, ends, strict=True):
+    for bar, end in zip(ax.patches, ends, strict=True):
         assert [bar.get_x(), bar.get_x() + bar.get_width()] == pytest.approx(
             sorted(time / max(seconds) for time in end)
         )
-    told = [text.get_text() for text in axes.texts]
+    told = [text.get_text() for text in ax.texts]
     assert told[0].endswith(f"{ladder.steps[0].kernels} kernels") and told[-1].endswith(times(ladder.total.value))
     assert told[1:-1] == [times(factor.value) for factor in ladder.factors]
 
 
-def test_page_and_lab_draw_the_same_waterfall(axes):
+def test_page_and_lab_draw_the_same_waterfall(ax):
     ladder = stored_pass_results()[0]
-    viz.pass_waterfall(axes, ladder)
+    viz.pass_waterfall(ax, ladder)
     scene = CompilerScene()
     scene.update(case=f"{ladder.model}, batch {ladder.batch}")
-    assert [bar.get_bbox().bounds for bar in axes.patches] == [bar.get_bbox().bounds for bar in scene._passes.bars]
+    assert [bar.get_bbox().bounds for bar in ax.patches] == [bar.get_bbox().bounds for bar in scene._passes.bars]
 
 
-def test_kernel_bars_are_the_counts(axes):
+def test_kernel_bars_are_the_counts(ax):
     results = [result for result in stored_compile_results() if result.batch == 1]
-    viz.kernel_bars(axes, results)
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    widths = [bar.get_width() for bar in axes.patches]
+    viz.kernel_bars(ax, results)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    widths = [bar.get_width() for bar in ax.patches]
     plain = {result.model: result for result in results if not result.frozen}
     assert sorted(names) == sorted(plain)
     assert widths[: len(names)] == [plain[name].operators for name in names]
     assert widths[len(names) : 2 * len(names)] == [plain[name].kernels for name in names]
 
 
-def test_the_scatter_has_a_point_for_each_prediction(axes):
+def test_the_scatter_has_a_point_for_each_prediction(ax):
     results = stored_compile_results()
-    viz.speedup_scatter(axes, results, [("mlp", 1, False)])
-    points = [line for line in axes.lines if line.get_marker() in ("o", "s")]
+    viz.speedup_scatter(ax, results, [("mlp", 1, False)])
+    points = [line for line in ax.lines if line.get_marker() in ("o", "s")]
     drawn = sorted(y for line in points for y in line.get_ydata())
     assert drawn == pytest.approx(sorted(result.speedup.value for result in results))
-    assert [text.get_text() for text in axes.texts] == ["mlp, batch 1"]
-    assert axes.get_xlim() == axes.get_ylim()
+    assert [text.get_text() for text in ax.texts] == ["mlp, batch 1"]
+    assert ax.get_xlim() == ax.get_ylim()
 
 
 def test_the_scene_shows_times_to_scale():

@@ -1,6 +1,5 @@
 """Pictures of mappings and dataflows: what is drawn equals what is counted, and words match."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -10,13 +9,6 @@ from mlsys.mapping import gemm_space
 from mlsys.models.dataflow import hierarchy
 from mlsys.planner.mapper import pareto_front, random_mappings
 from mlsys.viz.views.dataflow import FLOWS, DataflowScene, words_of
-
-
-@pytest.fixture
-def axes():
-    figure, ax = plt.subplots()
-    yield ax
-    plt.close(figure)
 
 
 @pytest.mark.parametrize("shape", [(32, 256, 512, 32), (1, 4096, 4096, 128), (100, 7, 33, 16)])
@@ -62,28 +54,28 @@ def test_bad_input_is_refused():
         words_of(0, 8, 8, 4)
 
 
-def test_order_counts_draw_every_order_once(axes):
+def test_order_counts_draw_every_order_once(ax):
     totals = {"a": [5, 5, 7], "b": [3, 9, 9]}
-    panels = viz.order_counts(axes, totals)
+    panels = viz.order_counts(ax, totals)
     for panel, words in zip(panels, totals.values(), strict=True):
         heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in panel.patches}
         assert heights == {value: words.count(value) for value in set(words)}
 
 
-def test_words_by_dataflow_stacks_to_the_total(axes):
+def test_words_by_dataflow_stacks_to_the_total(ax):
     shapes = {"one": {"ws": [1, 2, 3], "os": [2, 2, 2]}, "two": {"ws": [10, 0, 0], "os": [1, 1, 3]}}
-    panels = viz.words_by_dataflow(axes, shapes)
+    panels = viz.words_by_dataflow(ax, shapes)
     assert [len(panel.patches) for panel in panels] == [6, 6]
     tops = [bar.get_y() + bar.get_height() for bar in panels[1].patches]
     assert max(tops) == pytest.approx(100) and tops[-1] == pytest.approx(50)
 
 
-def test_the_front_is_below_everything_drawn(axes):
+def test_the_front_is_below_everything_drawn(ax):
     from mlsys import Hardware
 
     machine, space = hierarchy(Hardware.Cloud.A100), gemm_space(256, 512, 128)
     drawn, front = random_mappings(machine, space, 40), pareto_front(machine, space)
-    ax = viz.mapping_landscape(axes, drawn, front)
+    ax = viz.mapping_landscape(ax, drawn, front)
     assert np.allclose(ax.collections[0].get_offsets()[:, 0], drawn.times * 1e6)
     for energy, time in zip(drawn.energies, drawn.times, strict=True):
         assert ((front.energies <= energy) & (front.times <= time)).any()

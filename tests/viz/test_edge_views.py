@@ -1,6 +1,5 @@
 """Pictures of a network made smaller: what is drawn equals what was stored."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -12,20 +11,13 @@ from mlsys.viz.views.edge import CUTS, EdgeScene
 from mlsys.workloads import load
 
 
-@pytest.fixture
-def axes():
-    figure, ax = plt.subplots()
-    yield ax
-    plt.close(figure)
-
-
-def test_bars_are_the_layers(axes):
+def test_bars_are_the_layers(ax):
     rows = layer_stats(load("small-cnn", batch=64))
-    mac_bars(axes, rows)
-    assert [bar.get_height() for bar in axes.patches] == [row.macs / 1e6 for row in rows]
-    axes.clear()
-    activation_bars(axes, rows)
-    assert [bar.get_height() for bar in axes.patches[:3]] == [3.211264, 1.605632, 0.00256]
+    mac_bars(ax, rows)
+    assert [bar.get_height() for bar in ax.patches] == [row.macs / 1e6 for row in rows]
+    ax.clear()
+    activation_bars(ax, rows)
+    assert [bar.get_height() for bar in ax.patches[:3]] == [3.211264, 1.605632, 0.00256]
 
 
 def test_three_figures_with_words():

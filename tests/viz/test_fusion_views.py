@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 from torch import nn
 
 from mlsys import Hardware, viz
@@ -13,11 +12,6 @@ from mlsys.models.fusion import fusion_gain
 from mlsys.workloads import Workload
 
 A100 = Hardware.Cloud.A100
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").add_subplot()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from mlsys import Q_, Hardware, constants, viz
 from mlsys.errors import ArgumentError, UnknownNameError
@@ -13,11 +12,6 @@ from mlsys.viz.views import MemoryScene, TilingScene
 
 A100, H100, V100, B200 = (Hardware.Cloud[name] for name in ("A100", "H100", "V100", "B200"))
 WORD = Q_(4, "byte")
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").add_subplot()
 
 
 # --- figures ----------------------------------------------------------------------------

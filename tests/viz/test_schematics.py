@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from matplotlib.figure import Figure
 
 from mlsys import Q_, viz
 from mlsys.errors import ArgumentError
@@ -11,11 +10,6 @@ from mlsys.mapping import conv_space, row_stationary
 from mlsys.models.access import row_buffer
 from mlsys.models.dataflow import movements
 from mlsys.models.launches import launch_timeline
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").add_subplot()
 
 
 def roles(ax, role):

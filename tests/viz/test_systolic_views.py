@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import matplotlib.pyplot as plt
 from PIL import Image
 
 from mlsys.errors import UnknownNameError
@@ -17,13 +16,6 @@ from mlsys.models.systolic import count_systolic, energy_baselines
 from mlsys.viz import SystolicAnimation, energy_per_mac_bars, utilisation_teeth
 from mlsys.viz.systolic import array_frame
 from mlsys.viz.views.systolic import SystolicScene, cycle_shares
-
-
-@pytest.fixture
-def ax():
-    figure, axes = plt.subplots()
-    yield axes
-    plt.close(figure)
 
 
 @pytest.fixture(scope="module")
