@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network
@@ -54,7 +54,8 @@ class CountedKernels:
     @classmethod
     def of(cls, network: Network) -> CountedKernels:
         """Return the kernels of a network."""
-        columns = kernels_of(network, None).columns[:, network.arrays.order]
+        width = element_size(network.precision).m_as("byte")
+        columns = expert_by_expert(kernels_of(network, None), width).columns[:, network.arrays.order]
         columns[Work.FIELDS.index("count")] = 1.0
         held = getattr(network, "weight_bytes", None)
         return cls(

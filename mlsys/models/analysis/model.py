@@ -13,7 +13,7 @@ from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, parameters_of
-from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.model import Parameters, Stack
 from mlsys.models.calibrated.own import shape_if_calibrated
@@ -109,7 +109,7 @@ def analyse(
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting, network.kind, chosen)
-    work = kernels_of(recounted, None)
+    work = expert_by_expert(kernels_of(recounted, None), element_size(chosen).m_as("byte"))
     shape = shape_if_calibrated(device.id, work)
     parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen, shape=shape)
     result = roofline(device, recounted)

@@ -87,6 +87,38 @@ def _three_by_three(network: Network) -> NDArray[np.bool_]:
     return dense
 
 
+# Weights, over those of one product, from which they are several experts'; a bias that rides along is far less.
+_SEVERAL = 1.5
+
+
+def expert_by_expert(work: Work, width: float) -> Work:
+    """Return a network's kernels with products over all visits of experts as many products as experts are visited.
+
+    Parameters
+    ----------
+    work
+        Kernels, those over visits with the weights of all experts that are visited.
+    width
+        Bytes of a weight.
+
+    Examples
+    --------
+    >>> visits = Kernel(MATMUL, 2.0 * 64 * 8 * 4, 0.0, weights=16 * 8 * 4 * 2.0, m=64, n=8, k=4)
+    >>> each = expert_by_expert(Work.of([visits]), width=2.0)
+    >>> float(each["m"][0]), float(each["batch"][0])
+    (4.0, 16.0)
+    """
+    each = np.maximum(work["k"] * work["n"] * work["batch"], 1.0) * width
+    several = (work["kind"] == MATMUL) & (work["weights"] > _SEVERAL * each)
+    if not several.any():
+        return work
+    visited = np.where(several, work["weights"] / each, 1.0)
+    columns = work.columns.copy()
+    columns[Work.FIELDS.index("batch")] *= visited
+    columns[Work.FIELDS.index("m")] = np.maximum(work["m"] / visited, 1.0)
+    return Work(columns)
+
+
 def joined(*works: Work) -> Work:
     """Return works one after the other."""
     return Work(np.concatenate([work.columns for work in works], axis=1))

@@ -176,13 +176,3 @@ def cut_graphs(row: Row, layers: float) -> float:
     """Return the seconds of a step in which the host lists the operators of layers that are no one graph."""
     cut = "habana" in row.software and re.search(r"Qwen3-\d+B-A|DeepSeek-V[23]", row.model)
     return LISTED * layers if cut else 0.0
-
-
-def expert_by_expert(step: Work, fmt: Format) -> Work:
-    """Return a step whose products over all visits of experts are as many products as experts are visited."""
-    columns = dict(zip(Work.FIELDS, step.columns.copy(), strict=True))
-    each = np.maximum(columns["k"] * columns["n"] * columns["batch"], 1.0) * fmt.weight
-    visited = np.where(columns["kind"] == MATMUL, np.maximum(columns["weights"] / each, 1.0), 1.0)
-    columns["batch"] = columns["batch"] * visited
-    columns["m"] = np.maximum(columns["m"] / visited, 1.0)
-    return Work(np.array(list(columns.values())))

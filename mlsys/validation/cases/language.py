@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels
-from mlsys.models.calibrated.lowering import joined, kernels_of, messages, side_by_side
+from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.calls import called, dequantised, dequantises, layer_by_layer
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.decoding import (
@@ -18,7 +18,6 @@ from mlsys.validation.cases.decoding import (
     by_rows,
     card_of,
     cut_graphs,
-    expert_by_expert,
     host_and_copies,
     linked,
     on_vulkan,
@@ -107,9 +106,10 @@ def _ways(row: Row) -> tuple[int, int]:
 def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int) -> Work:
     """Return the kernels of one pass, kept."""
     if tokens > 1:
-        return kernels_of(model.prefill(batch, tokens, "fp16", causal=True, last_logits=True), fmt)
-    step = kernels_of(model.decode(batch, context, "fp16"), fmt)
-    return expert_by_expert(step, fmt) if model.experts else step
+        network = model.prefill(batch, tokens, "fp16", causal=True, last_logits=True)
+    else:
+        network = model.decode(batch, context, "fp16")
+    return expert_by_expert(kernels_of(network, fmt), fmt.weight)
 
 
 def _pass(
