@@ -106,6 +106,17 @@ def test_weights_made_wide_before_each_product_cross_the_memory_five_times_as_of
     assert several > 3 * one
 
 
+@pytest.mark.parametrize(("name", "times"), [("Llama-2-7B", 2), ("Llama-3-8B", 2 + 1 + 4 + 4 - 1)])
+def test_a_cache_that_grows_is_copied_and_heads_that_share_it_read_copies(name: str, times: int) -> None:
+    """Read and written anew; of four heads to a key read again, written four times, and read so, not once."""
+    moved = {}
+    for software in (HUGGING_FACE, "LitGPT (PyTorch 2.1.0 eager)"):
+        work = _told(model=name, software=software, seq_or_shape="context 4096", batch="8")[0].work
+        moved[software] = float((work["moved"] * work["count"]).sum())
+    cache = zoo.language_model(name).kv_cache_per_token("fp16").m_as("byte") * 4096 * 8
+    assert moved[HUGGING_FACE] - moved["LitGPT (PyTorch 2.1.0 eager)"] == pytest.approx(times * cache)
+
+
 def test_a_desktop_calls_faster_than_a_server() -> None:
     server, desktop = (
         _told(device=device, device_class=f"{where} GPU", model="GPT-2")[0].at_least

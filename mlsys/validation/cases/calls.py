@@ -123,6 +123,20 @@ def called(
     return joined(Work(columns), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
 
 
+def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: Format) -> Work:
+    """Return the copies of keys and values that a token of transformers' code makes; none of other programs.
+
+    A longer cache is a new one (``torch.cat`` in ``DynamicCache.update``); heads that share keys and values read an
+    expanded copy of them (``repeat_kv``), which is made, and read in the place of the cache.
+    """
+    if "Transformers" not in row.software or not calls_one_by_one(row) or model.latent or "llm-awq" in row.source:
+        return Work(np.zeros((len(Work.FIELDS), 0)))
+    shared = model.heads // model.kv_heads
+    times = 2 + (2 * shared if shared > 1 else 0)
+    layer = batch * context * model.kv_heads * model.head_dim * fmt.value
+    return Work.of([Kernel(VECTOR, 0.0, times * layer, count=2.0 * model.layers)])
+
+
 def dequantises(row: Row, fmt: Format, rows: int) -> bool:
     """Return whether a program writes narrow weights as wide ones before each product of so many rows."""
     by_four = "bitsandbytes" in f"{row.software} {row.precision}" and fmt.weight < 1 and rows > 1

@@ -11,7 +11,7 @@ from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
-from mlsys.validation.cases.calls import called, dequantised, dequantises, layer_by_layer
+from mlsys.validation.cases.calls import called, copied_cache, dequantised, dequantises, layer_by_layer
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.decoding import (
     LLAMA_BENCH_TOKENS,
@@ -184,7 +184,7 @@ def decode(row: Row) -> Case:
     narrow = step.weights
     if dequantises(row, fmt, batch):
         step = dequantised(step, fmt)
-    step = joined(step, partial_sums(row, step))
+    step = joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt))
     step, aside = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
     return replace(case, at_least=aside + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
