@@ -6,11 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlsys.models.calibrated import Stack, calibrated_times
+from mlsys.models.calibrated.library import fitted
 from mlsys.models.calibrated.ranges import ALL_SOURCES, fitted_ranges, range_of
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.intervals import Left, intervals, sources_apart
 from mlsys.validation.report import validate
 from mlsys.validation.rows import shipped_rows
+from mlsys.validation.standins import stand_ins
 
 SETTING, DEVICE = "compiled network on GPU", "A100_80GB"
 
@@ -95,3 +98,17 @@ def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
     own, other = validate([row, replace(row, source="example.org/mine")]).predictions
     assert own.value == other.value
     assert other.low < own.low < own.value < own.high < other.high
+
+
+def test_what_a_stand_in_is_off_by_is_told_for_each_kind_of_work(case: Case) -> None:
+    """Two settings whose rows take twice and half of what the other says; of a third kind, eight times."""
+    own = fitted()[case.setting]
+    stack = Stack.of([(case.engine, case.work, case.stays)])
+    told = max(float(calibrated_times(stack, own.vectorised()[None])[0]), case.at_least)
+    twice, half = (replace(case, seconds=told * times, kind="gemm") for times in (2.0, 0.5))
+    many = {f"library {version} gemm on CPU": [twice, half] * 3 for version in range(8)}
+    assert stand_ins(many, dict.fromkeys(many, own)) == {"gemm": pytest.approx(math.log(2))}
+    slow = replace(twice, seconds=8 * told, kind="attention")
+    far = {f"library {version} attention on CPU": [slow] for version in (1, 2)}
+    both = stand_ins(many | far, dict.fromkeys(many | far, own))
+    assert both["gemm"] < 1.3 * math.log(2) < math.log(4) < both["attention"] < math.log(8)
