@@ -118,3 +118,16 @@ def test_a_boards_compiler_has_one_set_of_parameters_as_a_gpus_has() -> None:
     cases = [interpret(row) for row in boards if "TensorRT" in row.software]
     assert {case.engine.computes_in for case in cases} == {"int8", "fp16"}
     assert {case.setting for case in cases} == {"compiled network on SoC"}
+
+
+def test_eager_layers_without_convolutions_are_the_librarys_products() -> None:
+    picture = interpret(_row("PyTorch 2.3.0 CPU", "ResNet-18"))
+    compiled, eager = (
+        interpret(_row(software, "BERT-base", seq_or_shape="seq 128"))
+        for software in ("PyTorch 2.3.0 CPU torch.compile", "PyTorch 2.3.0 CPU")
+    )
+    assert picture.setting == "eager network on CPU"
+    assert eager.setting == compiled.setting == "torch.compile network on CPU"
+    # Each operator runs by itself, none rides along with a product; the products are the same.
+    assert _multiplications(eager.work) == pytest.approx(_multiplications(compiled.work), rel=0.05)
+    assert eager.work.launches > 1.5 * compiled.work.launches

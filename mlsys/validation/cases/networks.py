@@ -23,7 +23,13 @@ from mlsys.models.calibrated.lowering import (
     kernels_of,
 )
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.programs import leaves_tiles_idle, starts_operators, tensorflow_on, winograd_on
+from mlsys.validation.cases.programs import (
+    leaves_tiles_idle,
+    multiplies_only,
+    starts_operators,
+    tensorflow_on,
+    winograd_on,
+)
 from mlsys.validation.cases.reading import (
     Format,
     batch_of,
@@ -230,10 +236,13 @@ def inference(row: Row) -> Case:
     elif "ncnn" in row.software:
         winograd = WINOGRAD_SAVING
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
+    how = run_as(row, setting)
+    if multiplies_only(row, setting):
+        setting, how = "torch.compile network on CPU", f"one by one, scores {attention_of(row)}"
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
     else:
-        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), run_as(row, setting))
+        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), how)
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     machines = max(1, row.n_devices)

@@ -65,3 +65,12 @@ def starts_operators(row: Row, software: str) -> bool:
     A version of PyTorch does. The rows of MLPerf that name none are of Intel's own kernels.
     """
     return software == "eager" and re.match(r"PyTorch \d", row.software) is not None
+
+
+def multiplies_only(row: Row, setting: str) -> bool:
+    """Return whether eager PyTorch runs a network without convolutions on a processor.
+
+    Its linear layers are the library's, as those of torch.compile, to which products are library calls, too; what it
+    was measured at, eager, are convolutions, of which oneDNN brings inputs and outputs into a layout of its own.
+    """
+    return setting == "eager network on CPU" and "image" not in row.seq_or_shape
