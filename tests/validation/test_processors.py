@@ -425,3 +425,15 @@ def test_what_twice_the_batch_would_gain_on_a_processor_is_what_it_gains() -> No
     told = next(change for change in one.changes if "batch were twice" in change.change)
     assert told.time.m_as("s") == pytest.approx(two.estimate.m_as("s") / 2)
     assert told.speedup > 1.2
+
+
+def test_cards_held_below_their_power_by_an_unseen_limit_say_nothing_of_their_rates() -> None:
+    capped = [row for row in shipped_rows() if "power-capped" in row.workload]
+    assert capped
+    for row in capped:
+        with pytest.raises(Inexpressible, match="by a limit that was not seen"):
+            interpret(row)
+    whole = next(
+        row for row in shipped_rows() if "H200" in row.device and row.model == "BERT-Large" and row not in capped
+    )
+    assert interpret(whole).twin == "H200_SXM"

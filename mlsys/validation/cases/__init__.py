@@ -131,6 +131,8 @@ def _answer(row: Row) -> Case | str:
         return "recalled, not seen in its source"
     if row.n_devices == 0:
         return "number of devices not stated"
+    if "power-capped" in row.workload and "limit of a card" not in row.note:
+        return "ran below its design power, by a limit that was not seen"
     try:
         return _reader(row)[1](row)
     except (ArgumentError, Inexpressible) as reason:
