@@ -197,7 +197,9 @@ def energy_checks() -> tuple[EnergyCheck, ...]:
 @remembered
 def _energy_checks() -> tuple[EnergyCheck, ...]:
     rows = [row for row in shipped_rows() if row.device_class in _CLASSES]
-    unseen = _times(held_out_predictions("device"))
+    metered = {row.device for row in rows if row.metric == "energy per inference"}
+    rows = [row for row in rows if row.device in metered]
+    unseen = _times(held_out_predictions("device", sorted(metered)))
     known = _times(validate([row for row in rows if row.metric != "energy per inference"]).predictions)
     factors = {kind: _factors(kind) for kind in LAWS}
     checks = []

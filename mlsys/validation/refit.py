@@ -240,11 +240,19 @@ def parameters_alone() -> dict[str, tuple[float, ...]]:
     }
 
 
-def held_out_predictions(which: str) -> list[Prediction]:
-    """Return the shipped rows predicted from fits that never saw their ``device`` or ``sweep``."""
+def held_out_predictions(which: str, machines: Iterable[str] | None = None) -> list[Prediction]:
+    """Return the shipped rows, or those of some machines, predicted from fits that never saw their device or sweep.
+
+    Parameters
+    ----------
+    which
+        ``"device"`` or ``"sweep"``.
+    machines
+        As the rows name them; all where it is left out.
+    """
     written = _PLACE.stat().st_mtime_ns  # a new fit writes the file anew
     predictions: dict[int, Prediction] = {}
-    for machine in _shipped_by_machine():
+    for machine in _shipped_by_machine() if machines is None else machines:
         predictions |= _left_out(machine, which, written, in_force())
     return [predictions[index] for index in sorted(predictions)]
 
