@@ -14,7 +14,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   their transfer;
 - a microcontroller loads and widens its operands one instruction after the other;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
-- bytes take ``bytes / (bandwidth · B)``, or ``bytes / (reuse · C)`` where they stay in the cache;
+- bytes take ``bytes / (bandwidth · B)``, of products of few rows from HBM a ninth longer, or ``bytes / (reuse · C)``
+  where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop`` round a ring, in one of two protocols,
   or one shot where a program has its own;
 - threads of a processor that share a layer wait for each other, and each launch starts and joins them
