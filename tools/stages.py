@@ -70,13 +70,14 @@ def lines() -> list[list[Part]]:
     """Return what `make test` runs."""
     notebooks = [str(path.with_suffix(".ipynb").relative_to(ROOT)) for path in notebook_files()]
     sanitize = ("--nbval-sanitize-with", "tests/notebooks/sanitize.cfg")
+    shared = ("-n", "auto", "--dist", "worksteal")
     return [
         [
             Part("book", (sys.executable, "tools/book.py", "committed")),
             Part("browser", (*PYTEST, "-p", "no:nbval", "tests/browser")),
         ],
         [Part("notebooks", (*PYTEST, "--nbval", *sanitize, *notebooks))],
-        [Part("tests", (*PYTEST, "-p", "no:nbval", "-n", "auto", "--dist", "worksteal", "-m", "not browser"), nice=5)],
+        [Part("tests", (*PYTEST, "-p", "no:nbval", *shared, "--ignore", "tests/browser"), nice=5)],
         [Part("lint", ("make", "--no-print-directory", "lint"), nice=5)],
     ]
 
