@@ -145,3 +145,12 @@ def test_a_generation_takes_its_calls_once_for_each_token_and_several_gpus_take_
     few, many, split = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
     assert many == pytest.approx(4 * few, rel=0.1)
     assert split == many
+
+
+def test_python_asks_every_expert_and_a_shape_without_any_is_not_asked() -> None:
+    """Mixtral's loop over its eight experts, a token's two of which compute, against the same block of one expert."""
+    mixtral = zoo.language_model("mixtral-8x7b")
+    dense = replace(mixtral, experts=0, active_experts=0)
+    more = (calls_of(_row(), mixtral) - calls_of(_row(), dense)) / mixtral.layers
+    assert more == 9 + 8 + (5 + 4) + 4
+    assert calls_of(_row(software="AutoAWQ"), mixtral) < calls_of(_row(), mixtral)

@@ -43,6 +43,9 @@ RMS_NORM, ROTATION, CACHE = 8, 10, 2
 # Of any code: the products that make and leave attention and its kernel, and the two additions of a block; and outside
 # the blocks: positions, look-up, last normalisation, logits, and the choice of the next token.
 ATTENTION, ADDITIONS, OUTSIDE = 3, 2, 20
+# Its experts (models/mixtral/modeling_mixtral.py): nine operators choose, each expert is asked which tokens it has, and
+# those that have some take them out, weight what they make of them and add it.
+ROUTING, OF_AN_EXPERT = 9, 4
 # What a product takes beyond one operator in 8 bits by bitsandbytes.
 QUANTISING = 10
 
@@ -80,6 +83,9 @@ def calls_of(row: Row, model: LanguageModel, written_out: bool = False) -> float
         attention += ROTATION if not model.positions else 0
         attention += 2 if model.gated else 0  # such code has queries, keys and values apart
         feed_forward += GELU_KERNELS - 1 if model.act == "gelu" else 0
+        if model.experts:
+            attention += ROUTING + model.experts
+            feed_forward += OF_AN_EXPERT
     beside = _beside_a_product(row)
     attention, feed_forward = attention + 2 * beside, feed_forward + beside * products
     block = attention + ADDITIONS + model.norms + max(1, model.active_experts) * feed_forward
