@@ -13,9 +13,11 @@ from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.likeness import Shape
-from mlsys.models.calibrated.model import KernelTimes, Parameters, Stack, kernel_times
+from mlsys.models.calibrated.model import KernelTimes, kernel_times
 from mlsys.models.calibrated.own import shape_if_calibrated
+from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.teams import on_all_cores
 from mlsys.sweep.collector import no_collection
 from mlsys.sweep.networks import CaseWork, work_of

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from mlsys.hardware.view import MachineView
 from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
+from mlsys.models.calibrated.limits import A_LITTLE
 from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.model import A_LITTLE, KernelTimes, Parameters, Stack, kernel_times
+from mlsys.models.calibrated.model import KernelTimes, kernel_times
+from mlsys.models.calibrated.parameters import Parameters
+from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.teams import on_all_cores, with_twice_the_samples
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.units import ureg

@@ -15,9 +15,10 @@ from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, parameters_of
 from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.model import Parameters, Stack
 from mlsys.models.calibrated.own import shape_if_calibrated
+from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result

@@ -1,15 +1,10 @@
 """A roofline that knows what machines attain: few parameters, fitted once, stated with their error."""
 
+from mlsys.models.calibrated.limits import bound, holding
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.model import (
-    KernelTimes,
-    Parameters,
-    Stack,
-    bound,
-    calibrated_times,
-    holding,
-    kernel_times,
-)
+from mlsys.models.calibrated.model import KernelTimes, calibrated_times, kernel_times
+from mlsys.models.calibrated.parameters import Parameters
+from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.work import (
     ALL_GATHER,
     ALL_REDUCE,

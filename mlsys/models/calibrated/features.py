@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated.effects import CURVES, MOST, curves_of
-from mlsys.models.calibrated.model import KernelTimes, Stack, bound
+from mlsys.models.calibrated.limits import bound
+from mlsys.models.calibrated.model import KernelTimes
+from mlsys.models.calibrated.stack import Stack
 
 Array = NDArray[np.float64]
 # Blocks of this many rows and columns are counted against the units, as waves.

@@ -11,7 +11,6 @@ from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.likeness import Shape
-from mlsys.models.calibrated.model import Parameters
 from mlsys.models.calibrated.own import (
     CALIBRATION,
     calibrated,
@@ -21,6 +20,7 @@ from mlsys.models.calibrated.own import (
     calibrated_shape,
     decimal,
 )
+from mlsys.models.calibrated.parameters import Parameters
 
 __all__ = [
     "CALIBRATION",

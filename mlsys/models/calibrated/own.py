@@ -15,7 +15,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import levels_of
 from mlsys.models.calibrated.likeness import Shape, Told, shape_of_products
-from mlsys.models.calibrated.model import Parameters
+from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.work import Work
 
 CALIBRATION = "MLSYS_CALIBRATION"
