@@ -43,7 +43,8 @@ def test_programs_side_by_side_read_weights_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("software", "pixels", "each_cycle"),
-    [("ONNX Runtime 1.18", True, 256), ("ONNX Runtime 1.18", False, 2048), ("OpenVINO 2024", True, 2048),
+    [("ONNX Runtime 1.18", True, 256), ("onnxruntime v1.22.1", True, 256),
+     ("ONNX Runtime 1.18", False, 2048), ("OpenVINO 2024", True, 2048),
      ("PyTorch 2.3.0 CPU", False, 256), ("PyTorch", False, 2048)],
 )  # fmt: skip
 def test_kernels_without_amx_multiply_at_the_rate_of_vnni(software: str, pixels: bool, each_cycle: int) -> None:

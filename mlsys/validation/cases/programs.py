@@ -56,7 +56,7 @@ def leaves_tiles_idle(row: Row) -> bool:
     plain products alone), and PyTorch in linear layers, which are FBGEMM's.
     """
     pictures = "image" in row.seq_or_shape
-    return re.match("ONNX Runtime" if pictures else r"PyTorch \d", row.software, re.IGNORECASE) is not None
+    return re.search("ONNX ?Runtime" if pictures else r"torch.*\d", row.software, re.IGNORECASE) is not None
 
 
 def starts_operators(row: Row, software: str) -> bool:
@@ -64,7 +64,7 @@ def starts_operators(row: Row, software: str) -> bool:
 
     A version of PyTorch does. The rows of MLPerf that name none are of Intel's own kernels.
     """
-    return software == "eager" and re.match(r"PyTorch \d", row.software) is not None
+    return software == "eager" and re.search(r"\d", row.software) is not None
 
 
 def multiplies_only(row: Row, setting: str) -> bool:
