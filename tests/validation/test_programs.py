@@ -27,8 +27,11 @@ def _side_by_side(note: str) -> Case:
     return interpret(_row("ONNX Runtime 1.18", batch="14", unit="images/s", metric="throughput", note=note))
 
 
-def test_programs_side_by_side_read_weights_of_their_own() -> None:
-    many, one = _side_by_side("14 instances of 4 cores"), _side_by_side("")
+@pytest.mark.parametrize(
+    "note", ["14 instances of 4 cores, batch 1 each", "one socket, 4 cores/instance, 14 instances"]
+)
+def test_programs_side_by_side_read_weights_of_their_own(note: str) -> None:
+    many, one = _side_by_side(note), _side_by_side("56 cores")
     assert many.seconds == one.seconds  # both rates are of fourteen pictures
     assert many.work["weights"].sum() == one.work["weights"].sum()  # one program's copy ...
     assert 14 * many.engine.bandwidth == pytest.approx(one.engine.bandwidth)  # ... for its part of the memory

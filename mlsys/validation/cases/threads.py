@@ -56,8 +56,9 @@ def instances_of(row: Row) -> tuple[int, int]:
 
     Each has weights and samples of its own, and a published rate is that of all together.
     """
-    stated = re.search(r"\b(\d+) instances? of (\d+) cores?\b", row.note)
-    return (int(stated[1]), int(stated[2])) if stated else (1, 0)
+    number = re.search(r"\b(\d+) instances?\b", row.note)
+    cores = re.search(r"\b(\d+) cores?(?:/| per | an | each)", row.note) or re.search(r"of (\d+) cores?\b", row.note)
+    return (int(number[1]), int(cores[1])) if number and cores else (1, 0)
 
 
 def instance(engine: Snapshot, number: int, cores: int, samples: float = 1.0) -> Snapshot:
