@@ -90,6 +90,8 @@ def test_published_rates_of_eager_programs() -> None:
 def test_layers_on_several_gpus_work_one_after_the_other() -> None:
     one, four = (_told(model="Llama-2-70B", n_devices=number)[0] for number in (1, 4))
     assert four.engine.bandwidth == one.engine.bandwidth
+    split = _told(model="Llama-2-70B", n_devices=4, note="TP=4")[0]
+    assert split.engine.bandwidth == pytest.approx(4 * one.engine.bandwidth)
     assert _told(model="Llama-2-70B", n_devices=4)[1] == pytest.approx(_told(model="Llama-2-70B")[1])
 
 

@@ -62,7 +62,8 @@ def calls_one_by_one(row: Row) -> bool:
 
 def layer_by_layer(row: Row) -> bool:
     """Return whether several GPUs hold a model's layers, and work one after the other."""
-    return row.n_devices > 1 and "Transformers" in row.software and calls_one_by_one(row)
+    split = re.search(r"DeepSpeed|TP\b|tensor parallel", f"{row.software} {row.note}")
+    return row.n_devices > 1 and "Transformers" in row.software and calls_one_by_one(row) and not split
 
 
 def calls_of(row: Row, model: LanguageModel, written_out: bool = False) -> float:
