@@ -70,8 +70,8 @@ def worst_table(validation: Validation, most: int = 5, keep: Callable[[Predictio
         if (each.row.device, each.row.model) in seen or not keep(each):
             continue
         seen.add((each.row.device, each.row.model))
-        measured = f"{natural(each.row.value)} {each.row.unit}"
-        predicted = f"{natural(each.value)} {each.row.unit}"
+        unit = each.row.unit.replace("us", "µs")
+        measured, predicted = (f"{natural(value)} {unit}" for value in (each.row.value, each.value))
         off = f"{max(each.ratio, 1 / each.ratio):.1f}×"
         rows.append((each.row.device, each.row.model or each.row.seq_or_shape, measured, predicted, off))
         if len(rows) == most:
