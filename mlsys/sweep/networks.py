@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
-from mlsys.mapping.fusion import as_kernels
+from mlsys.mapping.fusion import as_kernels, as_loops
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.sweep.batches import AcrossBatches, CountedKernels
@@ -48,7 +48,9 @@ class CaseWork:
 def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
     """Return the kernels of a case, every value stored in its precision; ``batches`` are all that will be asked for."""
     catalogue = case.variant.source == "catalogue"
-    kernels = _across_batches(case.variant, case.precision if catalogue else "fp32").at(case.batch, batches)
+    kernels = _across_batches(case.variant, case.precision if catalogue else "fp32", case.run_as).at(
+        case.batch, batches
+    )
     if catalogue:
         return _counted(kernels, case, kernels.columns, 1.0)
     size, sizes = element_size(case.precision).m_as("byte"), kernels.value_bytes
@@ -59,9 +61,9 @@ def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
 
 
 @functools.lru_cache(maxsize=16)
-def _across_batches(variant: Variant, precision: str) -> AcrossBatches:
+def _across_batches(variant: Variant, precision: str, run_as: str) -> AcrossBatches:
     def made(batch: int) -> CountedKernels:
-        network = network_of(variant, batch, precision)
+        network = network_of(SweepCase(variant, precision, batch, run_as))
         if not len(network):
             raise ArgumentError(f"the network {network.name!r} has no operators")
         return CountedKernels.of(network)
@@ -69,13 +71,18 @@ def _across_batches(variant: Variant, precision: str) -> AcrossBatches:
     return AcrossBatches(made)
 
 
-def network_of(variant: Variant, batch: int, precision: str = "fp32") -> Network:
+def network_of(case: SweepCase) -> Network:
     """Return the network that is evaluated; a captured one is in the format it was captured in, whatever is asked."""
+    variant, batch = case.variant, case.batch
     if variant.source == "catalogue":
-        network = load(variant.reference, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
-        return as_kernels(network) if variant.fused else network
-    network = _captured(replace(variant, fused=False), batch)
-    return as_kernels(network) if variant.fused else network.with_layers()
+        network = load(variant.reference, batch=batch, precision=case.precision, **_sizes(variant), option="`{}`")
+        whole = network
+    else:
+        network = _captured(replace(variant, fused=False), batch)
+        whole = network.with_layers()
+    if not case.fused:
+        return whole
+    return as_loops(network) if case.run_as == "loops" else as_kernels(network)
 
 
 def _sizes(variant: Variant) -> dict[str, Any]:
@@ -124,7 +131,7 @@ def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float
     if case.variant.phase == "decode":  # keys and values of every layer stay between steps
         kept = np.array([kind == "attention" for kind in kernels.kinds])
     needed = stored + float(other[~kept].max(initial=0.0)) + float(other[kept].sum())
-    source = f"{case.variant.source}{_SOURCES[case.variant.source, case.variant.fused]}"
+    source = f"{case.variant.source}{_SOURCES[case.variant.source, case.fused]}"
     return CaseWork(_merged(columns), len(kernels.names), needed, source, kernels.name)
 
 

@@ -26,11 +26,17 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class SweepCase:
-    """One network in one number format at one batch."""
+    """One network in one number format at one batch, and what a fused one runs as."""
 
     variant: Variant
     precision: str
     batch: int
+    run_as: str = "kernels"
+
+    @property
+    def fused(self) -> bool:
+        """Whether operators share kernels: where it is asked for, and the software can."""
+        return self.variant.fused and self.run_as != "one by one"
 
 
 @dataclass(frozen=True)
@@ -231,6 +237,7 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
 @no_collection()
 def enumerate_points(spec: SweepSpec) -> list[Point]:
     """Return every point in order: networks, then fusion, precisions, batches, devices, settings."""
+    from mlsys.models.calibrated.eager import run_as
     from mlsys.precision import precision_name
 
     precisions = [precision_name(name) for name in spec.precisions]
@@ -242,11 +249,13 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
     for variant, kind in kinds.items():
         what = _identity(variant)
         for precision, batch in itertools.product(precisions, spec.batches):
-            case = SweepCase(variant, precision, int(batch))
             start = hashlib.sha256(f"{what}|{precision}|{batch}|".encode())
+            cases: dict[str, SweepCase] = {}
             for target in machines[kind, precision]:
                 own = start.copy()
                 own.update(target.digest.encode())
+                way = run_as(target.setting or "")
+                case = cases.setdefault(way, SweepCase(variant, precision, int(batch), way))
                 points.append(Point(own.hexdigest()[:20], case, target))
     return points
 

@@ -68,8 +68,8 @@ class SweepSpec:
         ``"on"``, ``"off"`` or both.
     settings
         Kinds of software: ``"eager network"``, or with the class of machine, ``"eager network on GPU"``.
-        By default what usually runs such work on each device. Eager settings of GPUs are fitted to operators
-        that run one by one: ask for them with ``fusion="off"``.
+        By default what usually runs such work on each device. Operators run as the software has
+        them: under eager settings of GPUs one by one, with ``fusion="on"``, too.
     folder
         Where relative paths of models start.
 

@@ -101,3 +101,13 @@ def test_software_and_what_is_counted_are_told() -> None:
     rate = next(line.split() for line in alone.splitlines() if line.startswith("  rate"))
     assert rate[-1] == "tokens/s" and "no measurements of" not in alone
     assert "prompts/s" in CliRunner().invoke(main, ["analyze", "gpt2", "--device", "A100"]).output
+
+
+@pytest.mark.parametrize("program", ["eager network", "torch.compile network", "compiled network"])
+def test_a_sweep_runs_operators_as_the_software_does(program: str, tmp_path: Path) -> None:
+    """As `analyze` always did: a sweep had asked eager software for fused kernels."""
+    asked = ["analyze", "resnet50", "--device", "A100", "--setting", program, "--json"]
+    alone = json.loads(CliRunner().invoke(main, asked).stdout)
+    columns = sweep(SweepSpec(models=["resnet50"], devices=["A100"], settings=[program]), tmp_path).columns
+    assert columns["estimate_seconds"] == pytest.approx([alone["estimate_seconds"]], rel=1e-6)
+    assert list(columns["operators"]) == [len(alone["operators"])]

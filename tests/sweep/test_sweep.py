@@ -188,7 +188,7 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
     assert len(answered) > 180
     for point, row in drawn(answered, 24, "points of a sweep"):
         case = point.case
-        network = networks.setdefault(case, network_of(case.variant, case.batch, case.precision))
+        network = networks.setdefault(case, network_of(case))
         analysis = analyse(Hardware[row.device], network, precision=case.precision, samples=case.batch)
         assert close(row.estimate_seconds, analysis.estimate.m_as("s"))
         assert close(row.bound_seconds, analysis.bound.m_as("s"))

@@ -7,6 +7,7 @@ models/gpt2/modeling_gpt2.py), and writes the approximate GELU with eight operat
 """
 
 import re
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,18 @@ def loops_between_products(setting: str) -> bool:
     (True, False)
     """
     return _LOOPS.fullmatch(setting) is not None
+
+
+@lru_cache(maxsize=512)
+def run_as(setting: str) -> str:
+    """Return what the software of a setting makes of a network: ``"kernels"``, ``"loops"``, or all ``"one by one"``.
+
+    Examples
+    --------
+    >>> [run_as(f"{program} network on GPU") for program in ("compiled", "torch.compile", "eager")]
+    ['kernels', 'loops', 'one by one']
+    """
+    return "one by one" if one_by_one(setting) else "loops" if loops_between_products(setting) else "kernels"
 
 
 def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
