@@ -1,7 +1,7 @@
 """Kernels for nbval, forked from one process that has imported what almost every page imports.
 
 Each is a process of its own, and imports `mlsys` itself; what it is spared are IPython, NumPy, pint and matplotlib,
-a second of processor time for each of forty notebooks, and PyTorch, two seconds for each that captures a network.
+a second of processor time for each of thirty notebooks, and PyTorch, two seconds for each that captures a network.
 """
 
 import multiprocessing
