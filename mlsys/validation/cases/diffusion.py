@@ -3,7 +3,7 @@
 import re
 
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.networks import GUIDED, batched, engine_of, run_as, settled
+from mlsys.validation.cases.networks import GUIDED, batched, between_products, engine_of, settled
 from mlsys.validation.cases.reading import number_format, seconds_each
 from mlsys.validation.rows import Row
 
@@ -24,6 +24,6 @@ def look(row: Row) -> Case:
     fmt = number_format(row.precision)
     twin, kind, engine = engine_of(row, fmt)
     setting = f"{settled(row)} network on {kind}"
-    work = batched(name, fmt, GUIDED, shape={"image": int(side.group(1)) // 8}, run_as=run_as(row, setting))
+    work = batched(name, fmt, GUIDED, shape={"image": int(side.group(1)) // 8}, run_as=between_products(row, setting))
     seconds, inverse = seconds_each(row)
     return Case(row, "diffusion", setting, twin, engine, work, seconds, inverse)

@@ -236,7 +236,7 @@ def inference(row: Row) -> Case:
     elif "ncnn" in row.software:
         winograd = WINOGRAD_SAVING
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
-    how = run_as(row, setting)
+    how = between_products(row, setting)
     if multiplies_only(row, setting):
         setting, how = "torch.compile network on CPU", f"one by one, scores {attention_of(row)}"
     if row.model.startswith("SDXL"):
@@ -303,7 +303,7 @@ def attention_of(row: Row) -> str:
     return "written out" if "HF eager attention" in row.note or "PyTorch 2" not in row.software else "fused"
 
 
-def run_as(row: Row, setting: str) -> str:
+def between_products(row: Row, setting: str) -> str:
     """Return how a framework runs what lies between products, or nothing where a compiler joins it to them."""
     between = "loops" if loops_between_products(setting) else "one by one" if one_by_one(setting) else ""
     return between and f"{between}, scores {attention_of(row)}"
