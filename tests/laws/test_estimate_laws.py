@@ -86,7 +86,7 @@ def test_narrower_numbers_are_not_slower(device: str) -> None:
 @pytest.mark.parametrize(
     "family",
     [
-        ("P100", "V100", "A100", "H100", "B200"),
+        ("P100", "V100", "A100", "H100", "H200", "B200"),
         ("T4", "L4", "L40S"),
         ("RTX_3060", "RTX_3080", "RTX_4090", "RTX_5090"),
         ("MI100", "MI210", "MI300X"),
