@@ -5,6 +5,7 @@ from mlsys.validation.examination import (
     Examined,
     examination_rows,
     examination_table,
+    examinations_table,
     examined,
     held_examinations,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "error_table",
     "examination_rows",
     "examination_table",
+    "examinations_table",
     "examined",
     "held_examinations",
     "held_out_predictions",

@@ -23,6 +23,7 @@ from mlsys.validation import (
     Prediction,
     cited_rows,
     examination_rows,
+    examinations_table,
     examined,
     held_examinations,
     refit,
@@ -150,6 +151,17 @@ def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
     assert whole.first.expressible == len(first)
     assert whole.first.coverage == pytest.approx(100 * inside / len(first), abs=0.01)
     assert sum(each.now.rows for each in examined(number)[:-1]) == whole.now.rows == len(rows)
+
+
+def test_the_table_of_all_has_a_line_for_each_that_was_held() -> None:
+    lines = dict(zip(held_examinations(), examinations_table().rows, strict=True))
+    for number, (named, rows, sources, done, *_, off) in lines.items():
+        assert (named, rows) == (number, FROZEN[number][0])
+        assert sources == len({row.source for row in examination_rows(number)})
+        now = validate(examination_rows(number)).predictions
+        assert str(done).endswith(str(sum(each.case is not None for each in now)))
+        logs = [np.log(each.value / each.row.value) for each in now if each.case is not None]
+        assert str(off).endswith(f"{np.exp(np.sqrt(np.mean(np.square(logs)))):.2f}×")
 
 
 def test_what_was_answered_is_not_answered_again() -> None:
