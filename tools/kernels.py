@@ -7,6 +7,7 @@ a second of processor time for each of thirty notebooks, and PyTorch, two second
 import multiprocessing
 import os
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -52,9 +53,17 @@ def serve(arguments: Sequence[str], folder: str, environment: Mapping[str, str],
     for stream in (1, 2):
         os.dup2(silent, stream)
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined] # a page may have workers
+    threading.Thread(target=_end_with_the_tests, daemon=True).start()
     from ipykernel.kernelapp import IPKernelApp
 
     IPKernelApp.launch_instance(argv=list(arguments))
+
+
+def _end_with_the_tests() -> None:
+    tests = multiprocessing.parent_process()
+    assert tests is not None
+    tests.join()
+    os._exit(1)
 
 
 def launch(command: Sequence[str], env: Mapping[str, str], cwd: str | None = None, **_: Any) -> Kernel:
