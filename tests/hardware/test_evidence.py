@@ -20,13 +20,13 @@ def facts_in_use():
 
 
 # Raise the floor with the share, and lower it for no page: find a primary source instead, or another machine.
-# `python tools/facts_in_use.py` lists what is lacking: of 93 values in use, six prices, the latency of the
-# Xeon 8480+, the power of TPU v3 and of an idle STM32H7A3.
+# `python tools/facts_in_use.py` lists what is lacking: of 94 values in use, six prices, the L2 of
+# the L4 (measured on another card), the power of TPU v3 and of an idle STM32H7A3.
 FLOOR = 0.90
 
 # The machines that other people measured are not ours to choose, and makers of small chips publish little: what our
 # errors on them lean on is counted apart. A wrong value there is an error that the validation page shows.
-FLOOR_JUDGED = 0.77
+FLOOR_JUDGED = 0.82
 
 
 def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> None:
