@@ -224,6 +224,8 @@ def clock_ratio(twin: Device, used: float) -> float:
     if not (machine.has("boost") and machine.has("clock") and machine.has("units")):
         return 1.0
     cores = machine.require("units")
+    if used >= cores:
+        return 1.0
     with as_recorded():  # the rates on record are at the clock on record
         base = machine.require("clock")
     alone = machine.require("boost") / base
