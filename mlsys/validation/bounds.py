@@ -15,7 +15,6 @@ from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
-from mlsys.validation.cases.decoding import sums_twice_as_fast
 from mlsys.validation.cases.threads import clock_ratio
 
 # Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this, or, on processors,
@@ -101,9 +100,6 @@ def _arithmetic(case: Case, factor: float) -> str:
     # TNN picks it by its own count of operations (`SelectWinograd` of arm_conv_fp16_layer_3x3.cc).
     if re.search("ncnn|paddle-lite|^tnn ", words) and factor <= LARGER_WINOGRAD:
         return "Winograd: the library picks it for 3 × 3 convolutions"
-    # ExLlama multiplies prompts by `cublasHgemm` (q4_matmul.cu), which sums in FP16.
-    if "exllama" in words and sums_twice_as_fast(case.twin) and factor <= 2:
-        return "sums in FP16, at twice the rate that such a card has for sums in FP32"
     if "fft" in words:
         return "FFT: a convolution with fewer multiplications"
     if factor <= max(BOOST, clock_ratio(Hardware[case.twin], 1)):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack
 from mlsys.models.calibrated.library import parameters_of, scaled
-from mlsys.models.calibrated.likeness import Told, shape_of_products
+from mlsys.models.calibrated.likeness import ShapeEffects, shape_of_products
 from mlsys.models.calibrated.own import save_calibration, uncalibrated
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
@@ -69,7 +69,7 @@ class Calibration:
     settings: dict[str, Parameters]
     networks: dict[str, float]
     formats: dict[str, float]
-    shapes: dict[str, Told]
+    shapes: dict[str, ShapeEffects]
     spread: float
     before: float
     after: float
@@ -212,7 +212,7 @@ def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> 
     return told
 
 
-def _words_of_shapes(setting: str, cases: Sequence[Case], told: Told | None) -> list[str]:
+def _words_of_shapes(setting: str, cases: Sequence[Case], told: ShapeEffects | None) -> list[str]:
     """Return what was learned of networks by their products, in words: the two that are furthest apart."""
     here = [case for case in cases if case.setting == setting]
     factors = (

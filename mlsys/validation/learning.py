@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times
-from mlsys.models.calibrated.likeness import Shape, Told, likeness, shape_of_products
+from mlsys.models.calibrated.likeness import Shape, ShapeEffects, likeness, shape_of_products
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS
 
@@ -98,7 +98,7 @@ class Learned:
     networks: dict[str, float]
     formats: dict[str, float]
     builds: dict[str, float]
-    shapes: dict[str, Told]
+    shapes: dict[str, ShapeEffects]
     spread: float
 
     def parameters(self, base: Array) -> Array:
@@ -236,7 +236,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
         dict(zip(networks, factors[1], strict=True)),
         dict(zip(formats, factors[2], strict=True)),
         dict(zip(builds, factors[3], strict=True)),
-        _told(shapes, cases, roots, local),
+        _shape_effects(shapes, cases, roots, local),
         math.sqrt(variance),
     )
 
@@ -255,15 +255,15 @@ def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
     return root
 
 
-def _told(
+def _shape_effects(
     shapes: Sequence[Shape], cases: Sequence[Case], roots: dict[str, Array], effects: Sequence[float]
-) -> dict[str, Told]:
+) -> dict[str, ShapeEffects]:
     """Return what shapes tell, from the effects of the columns that their roots were."""
     told, first = {}, 0
     for setting, root in roots.items():
         own = [index for index, case in enumerate(cases) if case.setting == setting]
         weights = np.linalg.solve(root[own].T, np.array(effects[first : first + len(own)]))
-        told[setting] = Told(tuple(shapes[index] for index in own), tuple(weights.tolist()))
+        told[setting] = ShapeEffects(tuple(shapes[index] for index in own), tuple(weights.tolist()))
         first += len(own)
     return told
 

@@ -198,7 +198,8 @@ def test_compare_sets_devices_side_by_side() -> None:
     assert rows[1]["speed_over_first"] == pytest.approx(rows[0]["estimate_seconds"] / rows[1]["estimate_seconds"])
     alone = analysed("resnet50", "--device", "H100", "--batch", 32)
     assert alone["estimate_seconds"] == rows[1]["estimate_seconds"]
-    assert alone["high_seconds"] > 1.1 * rows[1]["high_seconds"], "who measures both has the same habits for each"
+    # Who measures both brings the same habits to each; the one range lies inside the other.
+    assert alone["low_seconds"] < rows[1]["low_seconds"] < rows[1]["high_seconds"] < alone["high_seconds"]
     code, output = run("compare", "resnet50", "--devices", "A100,T4", "--csv")
     assert len(list(csv.DictReader(io.StringIO(output)))) == 2
 

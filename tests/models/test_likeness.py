@@ -11,7 +11,7 @@ from mlsys import Hardware
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.likeness import APART, Told, likeness, shape_of_products
+from mlsys.models.calibrated.likeness import APART, ShapeEffects, likeness, shape_of_products
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.own import CALIBRATION, save_calibration
 from mlsys.validation import learning
@@ -27,7 +27,7 @@ def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPat
     root = learning._root(shapes, [True] * 8)
     (effects,), _, _ = learning._solved(root, y, np.full((1, 8), width), np.array([scatter]))
     case = type("Case", (), {"setting": "one"})()
-    told = learning._told(shapes, [case] * 8, {"one": root}, effects.tolist())["one"]
+    told = learning._shape_effects(shapes, [case] * 8, {"one": root}, effects.tolist())["one"]
     kernel = width**2 * gaussian.kernels.Matern(length_scale=APART, nu=0.5)
     process = gaussian.GaussianProcessRegressor(kernel, alpha=scatter**2 + learning.LITTLE * width**2, optimizer=None)
     assert told.of([tuple(row) for row in others.tolist()]) == pytest.approx(
@@ -53,7 +53,7 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
     one = network("resnet50", precision="fp32")
     shape = shape_of_products(kernels_of(one, None))
     slow = Parameters(compute=0.4, vector=0.3, bandwidth=0.4)  # far from what no machine exceeds
-    for name, shapes in (("none", {}), ("one", {setting: Told((shape,), (float(np.log(1.5)),))})):
+    for name, shapes in (("none", {}), ("one", {setting: ShapeEffects((shape,), (float(np.log(1.5)),))})):
         save_calibration(tmp_path / name, twin.id, {setting: slow}, 3, {}, {}, shapes, 0.1)
 
     def answer(file: str, name: str) -> float:

@@ -56,15 +56,3 @@ def test_a_bound_counts_each_byte_in_and_out_once_whatever_the_program_reads_aga
             assert each.bound <= size / 1935e9 * 1.001
             again += float(each.case.work["moved"].sum()) > 1.1 * size
     assert again, "some of them are read again"
-
-
-@pytest.mark.parametrize(("twin", "factor", "reason"), [
-    ("RTX_4090", 1.8, "sums in FP16"), ("RTX_4090", 2.2, "not explained"), ("RTX_A6000", 1.8, "not explained"),
-])  # fmt: skip
-def test_sums_in_half_precision_explain_twice_the_rate_of_a_geforce_card_alone(
-    normal: Case, twin: str, factor: float, reason: str
-) -> None:
-    """NVIDIA's Ada white paper: an RTX 4090 has 165 TFLOP/s with sums in FP32, and 330 with sums in FP16."""
-    row = replace(normal.row, software="ExLlama", workload="LLM prefill", precision="4-bit weights, fp16")
-    told = explain(replace(normal, row=row, twin=twin, seconds=1.0), factor, 0.0)
-    assert told.startswith(reason)

@@ -53,7 +53,7 @@ def likeness(some: Sequence[Shape], others: Sequence[Shape]) -> Array:
 
 
 @dataclass(frozen=True)
-class Told:
+class ShapeEffects:
     """What measured shapes tell of others.
 
     Attributes

@@ -14,7 +14,7 @@ from mlsys.files import write_text
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import levels_of
-from mlsys.models.calibrated.likeness import Shape, Told, shape_of_products
+from mlsys.models.calibrated.likeness import Shape, ShapeEffects, shape_of_products
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.work import Work
 
@@ -33,7 +33,7 @@ class _Own:
     settings: FrozenDict[str, Parameters] = field(default_factory=lambda: FrozenDict({}))
     networks: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
     formats: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
-    shapes: FrozenDict[str, Told] = field(default_factory=lambda: FrozenDict({}))
+    shapes: FrozenDict[str, ShapeEffects] = field(default_factory=lambda: FrozenDict({}))
     spread: float | None = None
 
 
@@ -58,7 +58,7 @@ def _calibration(name: str, _written: float) -> _Own:
         read = yaml_of(read_text(name, _MOST_BYTES))
         device, settings, networks = str(read["device"]), read["settings"], read.get("networks") or {}
         formats = read.get("formats") or {}
-        shapes = {setting: _told(lines) for setting, lines in (read.get("shapes") or {}).items()}
+        shapes = {setting: _shape_effects(lines) for setting, lines in (read.get("shapes") or {}).items()}
         parameters = {setting: Parameters(**values) for setting, values in settings.items()}
         numbers = {setting: dict(values) for setting, values in settings.items()}
         numbers |= {"networks": dict(networks), "formats": dict(formats), "": {"spread": read.get("spread", 1.0)}}
@@ -72,12 +72,12 @@ def _calibration(name: str, _written: float) -> _Own:
     return _Own(device, *told, read.get("spread"))
 
 
-def _told(lines: Sequence[Sequence[float]]) -> Told:
+def _shape_effects(lines: Sequence[Sequence[float]]) -> ShapeEffects:
     """Return what shapes tell, of lines of three features and a weight."""
     numbers = [(float(rows), float(columns), float(depth), float(weight)) for rows, columns, depth, weight in lines]
     if not all(math.isfinite(number) for line in numbers for number in line):
         raise ValueError("features and weights are finite")
-    return Told(tuple(line[:3] for line in numbers), tuple(line[3] for line in numbers))
+    return ShapeEffects(tuple(line[:3] for line in numbers), tuple(line[3] for line in numbers))
 
 
 def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
@@ -156,7 +156,7 @@ def save_calibration(
     rows: int,
     networks: Mapping[str, float],
     formats: Mapping[str, float],
-    shapes: Mapping[str, Told],
+    shapes: Mapping[str, ShapeEffects],
     spread: float,
 ) -> None:
     """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind.

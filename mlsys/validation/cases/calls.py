@@ -54,6 +54,11 @@ _PLAIN = r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers\b|LitGPT"
 _COMPILED = r"NeuronX|habana|torch\.compile"
 
 
+def _fused_modules(row: Row) -> bool:
+    """Return whether a program has kernels of its own for normalisation and attention; TinyChat's FP16 has, too."""
+    return bool(re.search(_FUSED, row.software)) or "llm-awq" in row.source
+
+
 def calls_one_by_one(row: Row) -> bool:
     """Return whether a program that Python drives calls a GPU's operators one after the other."""
     driven = re.search(f"{_FUSED}|{_PLAIN}", row.software) and not re.search(f"{_COMPILED}|CPU", row.software)
@@ -78,7 +83,7 @@ def calls_of(row: Row, model: LanguageModel, written_out: bool = False) -> float
     """
     attention, products = float(ATTENTION), 2 + model.gated
     feed_forward = float(products + 1 + model.gated)
-    if not re.search(_FUSED, row.software) and "llm-awq" not in row.source:
+    if not _fused_modules(row):
         attention += (RMS_NORM - 1) * model.norms if model.norm_size == 1 else 0
         attention += RMS_NORM * model.head_norms + CACHE + (1 + SCORE_KERNELS) * written_out
         attention += ROTATION if not model.positions else 0
@@ -136,7 +141,7 @@ def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: 
     A longer cache is a new one (``torch.cat`` in ``DynamicCache.update``); heads that share keys and values read an
     expanded copy of them (``repeat_kv``), which is made, and read in the place of the cache.
     """
-    if "Transformers" not in row.software or not calls_one_by_one(row) or model.latent or "llm-awq" in row.source:
+    if "Transformers" not in row.software or not calls_one_by_one(row) or model.latent or _fused_modules(row):
         return Work(np.zeros((len(Work.FIELDS), 0)))
     shared = model.heads // model.kv_heads
     times = 2 + (2 * shared if shared > 1 else 0)

@@ -9,8 +9,6 @@
   (awq/kernels/csrc/quantization_new/gemm/gemm_cuda.cu: mma m16n8k16 f16.f16.f16.f16), at which tensor cores of
   GeForce cards run twice as fast as with sums in FP32, those of other cards no faster (NVIDIA, Ada GPU
   architecture, appendix A).
-- turboderp/exllama, q4_matmul.cu, and turboderp-org/exllamav2, q_gemm.cu: prompts go through ``cublasHgemm``, which
-  sums in FP16, too.
 - casper-hansen/AutoAWQ, README: version 0.1.6; awq_cuda/quantization/gemm_cuda_gen.cu and awq/modules/linear.py of
   then: each product is written as eight partial sums in FP16, which another kernel adds; awq/modules/fused/attn.py:
   a prompt's scores are written out.

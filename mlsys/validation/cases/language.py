@@ -154,9 +154,9 @@ def prefill(row: Row) -> Case:
     narrow = work.weights
     if dequantises(row, fmt, batch * prompt):
         work = dequantised(work, fmt)
-    work, aside = called(row, model, work, written_out=attention_of(row) == "written out")
+    work, calling = called(row, model, work, written_out=attention_of(row) == "written out")
     case = _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
-    return replace(case, at_least=aside, compulsory=narrow / work.weights)
+    return replace(case, at_least=calling, compulsory=narrow / work.weights)
 
 
 def decode(row: Row) -> Case:
@@ -185,9 +185,9 @@ def decode(row: Row) -> Case:
     if dequantises(row, fmt, batch):
         step = dequantised(step, fmt)
     step = joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt))
-    step, aside = called(row, model, step, written_out=attention_of(row) == "written out")
+    step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
-    return replace(case, at_least=aside + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
+    return replace(case, at_least=calling + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
 
 
 def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
@@ -218,8 +218,8 @@ def generation(row: Row) -> Case:
     if output > 1:
         works.append(whole_passes(1, prompt + output // 2, output - 1))
     seconds, inverse = seconds_each(row)
-    work, aside = called(row, model, joined(*works), output, attention_of(row) == "written out")
-    return replace(_case(row, "llm generation", [work], seconds, inverse, fmt, tensor), at_least=aside)
+    work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")
+    return replace(_case(row, "llm generation", [work], seconds, inverse, fmt, tensor), at_least=calling)
 
 
 def serving(row: Row) -> Case:
