@@ -32,6 +32,7 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
         ("Held by", causes),
         ("Work", f"{analysis.flops.to_compact():.4g}, {analysis.utilisation:.1%} of {analysis.peak:.4g}"),
         ("Bytes", f"{analysis.data.to_compact():.4g}, weights {analysis.weights.to_compact():.4g}"),
+        ("Memory", str(analysis.memory)),
         ("Intensity", f"{analysis.intensity:.4g}; the ridge is {analysis.ridge:.4g}"),
     )
     listed = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in totals)

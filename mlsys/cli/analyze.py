@@ -222,6 +222,9 @@ def compare(
     say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
     software = dict.fromkeys(analysis.setting for analysis in analyses)
     say(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
+    for analysis in analyses:
+        if analysis.memory.fits is False:
+            say(f"{analysis.device}: {analysis.memory}")
     say("ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone")
     say(sizes_in_words(work))
     say_own(own)

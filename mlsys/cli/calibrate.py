@@ -114,8 +114,8 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     from mlsys.bench.ten import COLUMNS, planned, ten_measurements
 
     twin = asked_device(name)
-    if (on == "cuda") != (twin.kind == "GPU"):
-        raise ValueError(f"--device {twin.name} is a {twin.kind}, and --on {on} runs on another kind of machine")
+    if twin.kind not in (("GPU",) if on == "cuda" else ("CPU", "SoC")):
+        raise ValueError(f"--device {twin.name} is of kind {twin.kind}, and --on {on} runs on machines of another")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
     with click.progressbar(length=planned(on), label="Measurements", file=sys.stderr) as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))

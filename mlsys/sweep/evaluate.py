@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
+from mlsys.hardware import Hardware
 from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.library import parameters_of
@@ -17,8 +18,10 @@ from mlsys.models.calibrated.model import KernelTimes, kernel_times
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.resident import resident
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.teams import on_all_cores
+from mlsys.models.calibrated.work import Work
 from mlsys.sweep.collector import no_collection
 from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
@@ -96,7 +99,8 @@ def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[SweepRow]:
 
 
 def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepRow]:
-    stack = Stack.of([(_engine(point, timing), network.work, True) for network, point, timing in able])
+    engines = [_engine(point, timing) for _, point, timing in able]
+    stack = Stack.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])
     kernels, case = stack.kernels, stack.case
     peaks, bandwidths = (np.array([getattr(timing, name) for *_, timing in able]) for name in ("peak", "bandwidth"))
     computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
@@ -136,6 +140,16 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
             )
         )
     return rows
+
+
+def _works(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[Work]:
+    """Return the kernels of each point; those of a chip without a memory of its own lack what stays on it."""
+    made: dict[tuple[int, str], Work] = {}  # a stack takes kernels that are the same object together
+    for network, point, _ in able:
+        key = id(network), point.target.device
+        if key not in made:
+            made[key] = resident(network.work, Hardware[point.target.device])
+    return [made[id(network), point.target.device] for network, point, _ in able]
 
 
 def _engine(point: Point, timing: TimingModel) -> Snapshot:

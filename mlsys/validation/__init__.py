@@ -1,5 +1,6 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
+from mlsys.validation.answers import answer_table, class_scores
 from mlsys.validation.cards import card_table
 from mlsys.validation.examination import (
     Examined,
@@ -23,9 +24,11 @@ __all__ = [
     "Row",
     "Score",
     "Validation",
+    "answer_table",
     "bound_table",
     "card_table",
     "cited_rows",
+    "class_scores",
     "comparisons",
     "error_table",
     "examination_rows",

@@ -17,11 +17,9 @@ from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import COLUMNS, Row, read_rows, unread_columns
-from mlsys.validation.sound import check_classes, check_times, lines_of
+from mlsys.validation.sound import Seen, check_classes, check_times, contradiction, lines_of
 
 FEWEST, MOST = 3, 200
-# Two measurements of the same thing that differ by more contradict each other.
-CONTRADICTION = 2.0
 # Standard deviations of a normal distribution, either way, that hold four in five.
 FOUR_IN_FIVE = 1.28
 _WORDS = {
@@ -85,7 +83,7 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
         )
     if len(rows) < FEWEST:
         raise ValueError(f"{where}: wanted at least {FEWEST} measurements, ten are better, got {len(rows)}")
-    seen: dict[tuple[str | int, ...], tuple[int, Case]] = {}
+    seen: Seen = {}
     cases: list[Case] = []
     for line, row in lines_of(rows):
         try:
@@ -111,14 +109,8 @@ def _checked(rows: Sequence[Row], where: str) -> list[Case]:
             raise ValueError(
                 f"{where}: line {line}: `device_class` {row.device_class} is not {rows[0].device_class} of line {top}"
             )
-        what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
-        first, other = seen.setdefault((*what, row.metric, row.software, row.n_devices), (line, case))
-        if max(case.seconds, other.seconds) > CONTRADICTION * min(case.seconds, other.seconds):
-            raise ValueError(
-                f"{where}: lines {first} and {line} measure the same and contradict each other: "
-                f"{other.row.value:g} {other.row.unit} and {row.value:g} {row.unit}. "
-                "Keep the one that was taken warm, at a steady clock"
-            )
+        if told := contradiction(line, case, seen):
+            raise ValueError(f"{where}: {told}. Keep the one that was taken warm, at a steady clock")
         cases.append(case)
     if len(seen) < FEWEST:
         raise ValueError(

@@ -189,6 +189,8 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     if twice:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
     missing = [name for name in REQUIRED if name not in heads]
+    if not heads:
+        raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(REQUIRED)}")
     if missing:
         other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
         raise ValueError(

@@ -26,6 +26,11 @@ _CLASSES = {
 }
 # No clock, cache or fast algorithm makes a kernel so many times faster than its bound, nor software so much slower.
 FASTER, SLOWER = 10.0, 1000.0
+# Two measurements of the same thing that differ by more contradict each other.
+CONTRADICTION = 2.0
+
+# The first measurement of each thing, with its line.
+Seen = dict[tuple[str | int, ...], tuple[int, Case]]
 
 
 def lines_of(rows: Sequence[Row]) -> list[tuple[int, Row]]:
@@ -52,6 +57,27 @@ def check_classes(rows: Sequence[Row], where: str) -> None:
                 f"{where}: line {line}: `device_class` {row.device_class!r} is not that of {row.device}, "
                 f"a {kind}: write {' or '.join(wanted)}"
             )
+
+
+def contradiction(line: int, case: Case, seen: Seen) -> str:
+    """Return how a measurement contradicts the first one of the same thing, in words; empty where it does not.
+
+    Parameters
+    ----------
+    line, case
+        Of the measurement.
+    seen
+        The first of each thing; this one is added where it is the first.
+    """
+    row = case.row
+    what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
+    first, other = seen.setdefault((case.twin, *what, row.metric, row.software, row.n_devices), (line, case))
+    if max(case.seconds, other.seconds) <= CONTRADICTION * min(case.seconds, other.seconds):
+        return ""
+    return (
+        f"lines {first} and {line} measure the same and contradict each other: "
+        f"{other.row.value:g} {other.row.unit} and {row.value:g} {row.unit}"
+    )
 
 
 def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) -> None:
@@ -113,4 +139,9 @@ def questioned(predictions: Sequence[Prediction], where: str) -> list[str]:
     if len(told) > len(done) / 2:
         more = f" (and {len(told) - 1} more of {len(done)} rows alike)" if len(told) > 1 else ""
         raise ValueError(told[0] + more)
+    seen: Seen = {}
+    for each in done:
+        assert each.case is not None
+        if words := contradiction(each.row.line, each.case, seen):
+            told.append(f"{where}: {words}")
     return told

@@ -7,7 +7,8 @@ from mlsys.tables import Table
 from mlsys.validation.report import Prediction, Score, Validation
 
 
-def _percent(value: float | None, sign: bool = False) -> str:
+def percent_cell(value: float | None, sign: bool = False) -> str:
+    """Return a number of per cent as a cell; a dash where there is none."""
     if value is None:
         return "—"
     whole = round(value)
@@ -30,11 +31,11 @@ def error_table(scores: Mapping[str, Score], caption: str) -> Table:
             name,
             part.rows,
             part.expressible,
-            _percent(part.median_ape),
-            _percent(part.p90_ape),
-            _percent(part.bias, sign=True),
-            _percent(part.within_factor_two),
-            _percent(part.coverage),
+            percent_cell(part.median_ape),
+            percent_cell(part.p90_ape),
+            percent_cell(part.bias, sign=True),
+            percent_cell(part.within_factor_two),
+            percent_cell(part.coverage),
             "—" if part.width is None else f"{part.width:.2g}×",
         )
         for name, part in scores.items()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.precision import precision_name
+from mlsys.precision import element_size, precision_name
 from mlsys.workloads.operator import Network, Operator
 from mlsys.workloads.totals import Held, TracedNetwork
 from mlsys.workloads.traced import TracedOperator, counts_by_hand
@@ -127,8 +127,10 @@ class Workload(TracedNetwork):
             )
             for operator in network
         )
-        parameters, weights = network.parameters.m_as("param"), network.weights.m_as("byte")
-        return cls(network.name, operators, network.kind, held=Held(int(parameters), int(weights)))
+        sizes = {name: float(element_size(name).m_as("byte")) for name in {each.precision for each in network}}
+        stored = sum(each.parameters * sizes[each.precision] for each in network)
+        parameters = network.parameters.m_as("param")
+        return cls(network.name, operators, network.kind, held=Held(int(parameters), int(stored)))
 
     def to_network(self) -> Network:
         """Return the plain network: the same operators, all work of each included.

@@ -28,7 +28,7 @@ SUMMARY = {
     *("model", "device", "precision", "batch", "setting", "calibration", "bound_seconds", "bound_by"),
     *("estimate_seconds", "held_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "ridge_flop_per_byte", "utilisation", "product_flops", "sequence", "image", "recipe"),
-    *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first"),
+    *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first", "needed_bytes", "fits"),
 } | ENERGY
 ROW = {
     *("name", "kind", "share", "estimate_seconds", "bound_seconds", "flops", "bytes", "weight_bytes"),

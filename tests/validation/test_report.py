@@ -208,6 +208,21 @@ def test_the_command_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     assert "Traceback" not in out.output
 
 
+def test_the_command_doubts_rows_that_contradict_each_other_and_grades_them(tmp_path: Path) -> None:
+    heads = ("device", "device_class", "workload", "model", "precision", "seq_or_shape", "metric", "value", "unit")
+    row = ("RaspberryPi5", "edge SoC", "CNN inference", "resnet18", "fp32", "224x224 image", "latency")
+    path = tmp_path / "twice.csv"
+    path.write_text(
+        "\n".join(",".join(cells) for cells in (heads, (*row, "50", "ms"), (*row, "55", "ms"), (*row, "500", "ms")))
+    )
+    out = CliRunner().invoke(main, ["validate", "--data", str(path)])
+    assert out.exit_code == 0, out.output
+    assert "lines 2 and 4 measure the same and contradict each other: 50 ms and 500 ms" in out.stderr
+    assert "lines 2 and 3" not in out.stderr
+    path.write_text("")
+    assert "twice.csv: the file is empty" in CliRunner().invoke(main, ["validate", "--data", str(path)]).output
+
+
 def test_figures_are_written(tmp_path: Path, validation: Validation) -> None:
     from mlsys.viz.validation import save_all
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
+from mlsys.models.analysis.memory import MemoryNeed
 from mlsys.models.calibrated.ranges import Range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
 from mlsys.models.energy.cards import card_power
@@ -169,6 +171,8 @@ class Analysis:
         How far the estimate may be off, and what that rests on.
     twin
         The device itself.
+    memory
+        What must lie in its memory, and whether that fits: the times are as if it did.
     kind
         Of the network, as :attr:`mlsys.workloads.Network.kind` has it.
     """
@@ -189,6 +193,7 @@ class Analysis:
     assumptions: tuple[str, ...] = field(repr=False)
     interval: Range = field(repr=False)
     twin: Device = field(repr=False)
+    memory: MemoryNeed = field(repr=False)
     kind: str = NETWORK
 
     @property
@@ -301,7 +306,8 @@ class Analysis:
         best = reachable[0]
         text = (
             f"Fix first: {best.target}, {best.share:.0%} of the time. If {AT_PEAK}, the whole would be "
-            f"{best.speedup:.2f}× as fast; more than {best.limit:.2f}× is out of reach there."
+            f"{best.speedup:.2f}× as fast"
+            + ("." if math.isinf(best.limit) else f"; more than {best.limit:.2f}× is out of reach there.")
         )
         step = next((change for change in self.changes if change.change not in (AT_PEAK, NO_TIME)), None)
         return text if step is None else f"{text} The largest step at hand: if {step.change}, {step.speedup:.2f}×."
@@ -329,6 +335,7 @@ class Analysis:
             f"  held by       {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",
             f"  bytes         {self.data.to_compact():.4g}, weights {self.weights.to_compact():.4g}",
+            f"  memory        {self.memory}",
             f"  intensity     {self.intensity:.4g}, {side} the ridge of {self.ridge:.4g}",
             "",
             f"{'operator':<{width}}  {'kind':<14} {'times':>5} {'share':>6} {'each':>10} {'at least':>10} "

@@ -37,6 +37,7 @@ TWICE_THE_BATCH = "the batch were twice as large, for each sample"
 WHOLE = "all operators"
 
 _S = ureg.Unit("s")
+_ROUNDING = 1e-9  # a share that near to 1 is the whole
 Mask = NDArray[np.bool_]
 
 
@@ -139,7 +140,7 @@ def changes_tried(
         at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.fastest)
         halved = timing.seconds(scaled_traffic(work, here, weights=0.5))
         for change, after in (
-            (NO_TIME, whole - own.sum()),
+            (NO_TIME, whole - own.sum() if group.share < 1 - _ROUNDING else whole),  # of all there is, it says nothing
             (AT_PEAK, whole - own.sum() + at_peak.sum()),
             (HALF_WEIGHTS, halved),
         ):
@@ -192,5 +193,5 @@ def _change(change: str, target: str, share: float, whole: float, after: float) 
         time=ureg.Quantity(after, _S),
         saved=ureg.Quantity(whole - after, _S),
         speedup=whole / after if after else float("inf"),
-        limit=1 / (1 - share) if share < 1 - 1e-12 else float("inf"),
+        limit=1 / (1 - share) if share < 1 - _ROUNDING else float("inf"),
     )

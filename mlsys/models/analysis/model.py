@@ -11,6 +11,7 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate
+from mlsys.models.analysis.memory import memory_need
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, parameters_of
 from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
@@ -18,6 +19,7 @@ from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.resident import sent_bytes, sent_part
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -25,7 +27,7 @@ from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
 from mlsys.precision import element_size, precision_name
 from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorded, used_facts
-from mlsys.units import computed, number_in, ureg
+from mlsys.units import Q_, computed, number_in, ureg
 from mlsys.workloads.operator import Network, Operator
 
 _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
@@ -106,7 +108,7 @@ def analyse(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
         )
     checked_count("analyse", "samples", samples)
-    recounted = _in_precision(network, precision)
+    recounted = _resident(_in_precision(network, precision), device)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting, network.kind, chosen)
@@ -142,10 +144,12 @@ def analyse(
         )
         + _effects(whose, device.id, network.name)
         + _waiting(timing.engine)
+        + _kept(network, device)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=range_of(whose, device.id, network.name, source=source),
         twin=device,
         kind=network.kind,
+        memory=memory_need(network, device, chosen),
     )
     object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
     return analysis
@@ -208,6 +212,19 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
     if operator.precision == precision:
         return operator
     return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
+
+
+def _resident(network: Network, device: Device) -> Network:
+    """Return the network as a chip without a memory of its own sees it: only what its host sends is moved."""
+    arrays = network.arrays
+    part = sent_part(device, float(arrays.weights @ arrays.repeats))
+    if part is None:
+        return network
+    sent, changed = sent_bytes(part, arrays.weights), {}
+    for row, operator in zip(arrays.order.tolist(), network, strict=True):
+        if row not in changed:
+            changed[row] = replace(operator, data=Q_(float(sent[row]), "byte"), weights=operator.weights * part)
+    return Network(network.name, tuple(changed[row] for row in arrays.order.tolist()), network.kind)
 
 
 def _divided(
@@ -286,6 +303,16 @@ def _waiting(engine: Snapshot) -> tuple[str, ...]:
     if engine.waiting == 1.0:
         return ()
     return (f"estimate: a thread on each core; those that share a sample wait, {engine.waiting:.2f} times as long",)
+
+
+def _kept(network: Network, device: Device) -> tuple[str, ...]:
+    """Return what a chip without a memory of its own is sent, in words."""
+    part = sent_part(device, network.weights.m_as("byte"))
+    if part is None:
+        return ()
+    return (
+        f"no memory of its own: all between layers stays on the chip, {part:.0%} of the weights are sent each pass",
+    )
 
 
 def _assumptions(

@@ -60,6 +60,8 @@ def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[
         "flops": analysis.flops.m_as("FLOP"),
         "bytes": analysis.data.m_as("byte"),
         "weight_bytes": analysis.weights.m_as("byte"),
+        "needed_bytes": analysis.memory.needed.m_as("byte"),
+        "fits": analysis.memory.fits,
         "flop_per_byte": analysis.intensity.m_as("FLOP/byte"),
         "ridge_flop_per_byte": analysis.ridge.m_as("FLOP/byte"),
         "utilisation": analysis.utilisation,

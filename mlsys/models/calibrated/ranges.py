@@ -146,7 +146,7 @@ def after_ten(usual: Range, spread: float) -> Range:
 
     Examples
     --------
-    >>> reach = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps, sweeps left out: of its own"), 0.1)
+    >>> reach = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps of this software, sweeps left out"), 0.1)
     >>> f"{reach.low:.2f} {reach.high:.2f}"
     '0.65 1.55'
     """
@@ -184,11 +184,13 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool, source: st
         entry = known[key]
         reach = [float(part) * spread for part in entry["seen" if seen else "unseen"]]
         left_out = "sweeps" if seen else "machines"
-        why = f"{entry['rows']} rows in {entry['sweeps']} sweeps, {left_out} left out: {entry['of']}"
+        others = "" if entry["of"] == "of its own" else f" and those {entry['of']}"
+        sweeps = f"{entry['sweeps']} sweep{'s' if entry['sweeps'] != 1 else ''}"
+        why = f"{entry['rows']} rows in {sweeps} of this software{others}, {left_out} left out"
     if source not in (ALL_SOURCES, *entry["sources"]):
         apart = float(entry["apart"])
         reach = [math.copysign(math.hypot(part, apart), part) for part in reach]
-        why += f"; and sources differ, by up to {math.exp(apart):.2f} times either way"
+        why += f"; sources differ by up to {math.exp(apart):.2f} times either way"
     low, high = (math.exp(part) for part in reach)
     return Range(low, high, why)
 

@@ -22,6 +22,7 @@ from mlsys.models.calibrated.lowering import (
     joined,
     kernels_of,
 )
+from mlsys.models.calibrated.resident import resident
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.programs import (
     leaves_tiles_idle,
@@ -250,10 +251,7 @@ def inference(row: Row) -> Case:
         seconds, inverse = seconds_each(row)
     else:
         seconds, inverse = seconds_each(row, batch * machines)
-    if software == "Hailo":
-        work = _on_chip(work)
-    if twin == "EdgeTPU":
-        work = _streamed(work)
+    work = resident(work, Hardware[twin])
     aside = _left_to_processor(row, work)
     return Case(row, "network inference", setting, twin, engine, work, seconds, inverse, at_least=aside)
 
@@ -361,33 +359,3 @@ def _format_apart(software: str, kind: str, row: Row, fmt: Format) -> str:
         # Up to 1.5.6 a stream had one core of the card, five times slower than what came after.
         words += " 1.5.6 stream" if "1.5.6" in row.software else " stream"
     return words
-
-
-# A dataflow chip without a memory of its own keeps weights of so many bytes, and all between layers.
-KEPT_ON_CHIP = 16e6
-
-
-def _on_chip(work: Work) -> Work:
-    """Return the kernels of a dataflow chip: only weights that it cannot keep move."""
-    columns = work.columns.copy()
-    row_of = Work.FIELDS.index
-    columns[row_of("moved")] = work["weights"]
-    if work.weights <= KEPT_ON_CHIP:
-        columns[row_of("moved")] = 0.0
-        columns[row_of("weights")] = 0.0
-    return Work(columns)
-
-
-# Bytes of parameters that an Edge TPU caches: its compiler's documentation, on caching of parameter data, has "almost
-# 8 MB" of SRAM, of which some 6.9 MiB are left by the network's executable.
-CACHED_BY_EDGE_TPU = 6.9 * 2**20
-
-
-def _streamed(work: Work) -> Work:
-    """Return the kernels of an Edge TPU: parameters that its SRAM does not hold come from the host."""
-    columns = work.columns.copy()
-    column = Work.FIELDS.index
-    left = max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(work.weights, 1.0))
-    columns[column("weights")] = work["weights"] * left
-    columns[column("moved")] = columns[column("weights")]
-    return Work(columns)

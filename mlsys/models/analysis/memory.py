@@ -1,0 +1,63 @@
+"""Whether a network fits the memory of a device, beside how long it would take there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
+from mlsys.precision import element_size
+from mlsys.provenance import unrecorded
+from mlsys.units import Q_, Quantity
+from mlsys.workloads.arrays import KINDS
+from mlsys.workloads.operator import DECODE, Network
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """What must lie in memory at least, and how much there is.
+
+    Attributes
+    ----------
+    needed
+        All weights, the values of the fullest operator, and the keys and values that a step of decoding leaves; byte.
+    capacity
+        Of the main memory, byte; None where none is on record, and of a microcontroller, which keeps its weights in
+        flash: ``mlsys edge arena`` counts for it.
+    """
+
+    needed: Quantity
+    capacity: Quantity | None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether it fits; None where the capacity is not known."""
+        return None if self.capacity is None else bool(self.needed <= self.capacity)
+
+    def __str__(self) -> str:
+        needed = f"{self.needed.to_compact():.4g} needed at least"
+        if self.capacity is None:
+            return needed
+        room = f"{needed}, {self.capacity.to_compact():.4g} there"
+        return room if self.fits else f"{room}: does not fit; the times are as if it did"
+
+
+def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
+    """Return what a network needs with every value in one precision, beside what the device has.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.workloads import zoo
+    >>> print(memory_need(zoo.network("resnet50"), Hardware.Cloud.T4, "fp16"))
+    54.32 MB needed at least, 16 GB there
+    """
+    size = element_size(precision).m_as("byte")
+    arrays = network.arrays
+    values = (arrays.data - arrays.weights) * size / element_size(network.precision).m_as("byte")
+    kept = (arrays.kind == KINDS.index("attention")) & (network.kind == DECODE)
+    most = values[~kept].max(initial=0.0) + (values * arrays.repeats)[kept].sum()
+    needed = network.parameters.m_as("param") * size + float(most)
+    with unrecorded():  # said beside the times, which do not lean on it
+        capacity = None if device.kind == "MCU" else view(device).main.capacity
+    return MemoryNeed(Q_(needed, "byte"), None if capacity is None else Q_(capacity, "byte"))

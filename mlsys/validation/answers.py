@@ -1,0 +1,83 @@
+"""How wrong the estimates are, by class of machine: in the fit, outside of it, and on strangers' measurements."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mlsys.provenance import remembered, traced
+from mlsys.tables import Table, tabled
+from mlsys.validation.examination import first_answers
+from mlsys.validation.refit import held_out_predictions
+from mlsys.validation.report import Prediction, Score, score, validate
+from mlsys.validation.rows import shipped_rows
+from mlsys.validation.tables import percent_cell
+
+# The examination whose answers nobody had looked at when they were given, and rows from which a median says something.
+BLIND, FEWEST = 3, 8
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """How wrong estimates of one class of machine are.
+
+    Attributes
+    ----------
+    name
+        Of the class, or ``"all"``.
+    fitted, sweep, device, blind
+        With all rows in the fit; with the whole sweep, and with the whole machine left out of it; and of
+        measurements of strangers, answered once.
+    """
+
+    name: str
+    fitted: Score
+    sweep: Score
+    device: Score
+    blind: Score
+
+
+@remembered
+@traced
+def class_scores() -> tuple[ClassScores, ...]:
+    """Return the scores of each class of machine, most rows first, and of all at the end.
+
+    Examples
+    --------
+    >>> whole = class_scores()[-1]
+    >>> whole.name, whole.fitted.rows == len(shipped_rows())
+    ('all', True)
+    """
+    parts: tuple[Iterable[Prediction], ...] = (
+        validate(shipped_rows()).predictions,
+        held_out_predictions("sweep"),
+        held_out_predictions("device"),
+        first_answers(BLIND),
+    )
+    listed = [list(part) for part in parts]
+    counts: dict[str, int] = {}
+    for each in listed[0]:
+        counts[each.row.device_class] = counts.get(each.row.device_class, 0) + 1
+    names = [*sorted(counts, key=lambda name: -counts[name]), "all"]
+    return tuple(
+        ClassScores(name, *(score([e for e in part if name in ("all", e.row.device_class)]) for part in listed))
+        for name in names
+    )
+
+
+@tabled
+def answer_table() -> Table:
+    """Return the median errors as a table; ranges are those of machines left out."""
+    heads = ("machine", "rows", "in the fit", "sweep unseen", "machine unseen", "inside", "width", "strangers, blind")
+    rows = [
+        (
+            each.name,
+            each.fitted.rows,
+            percent_cell(each.fitted.median_ape),
+            percent_cell(each.sweep.median_ape),
+            percent_cell(each.device.median_ape),
+            percent_cell(each.device.coverage),
+            "—" if each.device.width is None else f"{each.device.width:.2g}×",
+            percent_cell(each.blind.median_ape) if each.blind.expressible >= FEWEST else "—",
+        )
+        for each in class_scores()
+    ]
+    return Table("Median error of the published value, by class of machine", heads, rows)
