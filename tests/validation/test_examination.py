@@ -41,6 +41,7 @@ FROZEN = {
     1: (504, "98fc9366bedb239392b0eb2d8ed7d41811d668c333abe39b37c2d9d9d58c7481"),
     2: (531, "3de770a64cc150f3b5aba50f69f57999f9dd9207ef2fe8592bcc0c113145eb46"),
     3: (553, "f48fcd1f8033b53ff73207eea8c660b9caba025a9f974cf90595261f5d75ecb0"),
+    4: (521, "c651bc9f0f0a4977fe4ce9e5c8e9e84dcc68556fda4cf19b070bc31d0d886516"),
 }
 # Lines of tables as their sources print them, and which of their numbers are rows.
 PUBLISHED = (
@@ -67,6 +68,14 @@ PUBLISHED = (
     ("swdee/go-rknnlite", "| YOLOv5s      | 33.3ms    | 25.5ms    | 1.5ms    | 5.5ms     |", "25.5"),
     ("ELS-RD/transformer-deploy", "[TensorRT (FP16)] mean=80.57ms, sd=1.00ms, min=76.23ms, max=83.16ms", "80.57"),
     ("leimao/CUDA-GEMM-Optimization", "| cuBLAS GEMM Kernel                | 138.955  |", "138.955"),
+    ("alibaba/MNN", "[ - ] resnet-v2-50.mnn     max =  166.551ms  min =  152.422ms  avg =  154.803ms", "154.803"),
+    ("facebookresearch/LeViT", "levit.LeViT_128S cuda:0 12879.792635259 images/s @ batch size 2048", "12879.792635259"),
+    ("PaddlePaddle/FastDeploy", "| [MobileNetV1_ssld] | TensorRT | GPU | 0.91 | 0.43 |0.49 | 0.54 |", ".91 .43"),
+    ("microsoft/BitNet", "| 20480 × 3200        | 30.99             | 112.39            |   3.63     |", "112.39"),
+    ("pranjalssh/fast.cu", "cuBLAS: 795 TFLOPs", "795"),
+    ("mli/transformers-benchmarks", "| 116 / 230 | 60 / 95  |  14 / 95 | 42 / 81 | 86 / 172 |", "116 230 60 95 14 172"),
+    ("google/jetstream-pytorch", "2024-03-28 | TPU v5e-8 | bfloat16 | 96 | 2048 | 1024 | 1024 | 3663", "3663"),
+    ("pytorch/tutorials", "| resnet50   |  4.3 |                 233.9 |                 225.2 | False", "225.2"),
     ("PaddlePaddle/PaddleSlim", "| MobileNetV1 | 88.4955 | 47.95 | 27.5189 |", "88.4955 27.5189"),
 )  # fmt: skip
 OPEN = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "Unlicense")
