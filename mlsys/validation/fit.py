@@ -68,6 +68,8 @@ DECODE = {
     "hop": Prior(1e-5, 4.0, 1e-7, 1e-3, "2 microseconds over NVLink, tens of them through the host"),
 }
 
+# Whole generations ran on machines with links of their own, where collectives by themselves say how long a step takes.
+STEP = Prior(2e-6, 1.5, 1e-7, 1e-3, "all-reduces alone: 1.1 to 2.9 microseconds in nine programs on six cards")
 
 # Only sweeps of products tell how one kernel splits and chains its sums; elsewhere they are a library's best.
 WHOLE = {name: replace(PRIORS[name], centre=getattr(Parameters(), name)) for name in ("splits", "chain")}
@@ -83,6 +85,7 @@ def _priors(setting: str) -> list[Prior]:
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= UNSPLIT if "w8a8" in setting else {}
     own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
+    own |= {"hop": STEP} if " llm generation on GPU" in setting else {}
     return [own[name] for name in Parameters.names()]
 
 

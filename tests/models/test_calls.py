@@ -12,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mlsys.models.calibrated import Stack
 from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.calls import calls_of
+from mlsys.validation.cases.calls import A_CALL, calls_of, captured, small_steps
+from mlsys.validation.cases.reading import number_format
 from mlsys.validation.estimates import estimated
 from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
@@ -82,9 +83,9 @@ def test_the_host_s_calls_hold_a_small_model_and_the_memory_a_large_one() -> Non
 
 
 def test_published_rates_of_eager_programs() -> None:
-    """LitGPT's table: 30.97 tokens/s of Llama 2 7B on an A100 of 40 GB, an eighth of what its memory allows."""
+    """LitGPT's table: 30.97 tokens/s of Llama 2 7B on an A100 of 40 GB; premAI's: 44.4. Neither host is named."""
     _, seconds = _told(software="LitGPT (PyTorch 2.1.0 eager)", device="NVIDIA A100 40GB SXM")
-    assert 1 / seconds == pytest.approx(30.97, rel=0.25)
+    assert 30.97 < 1 / seconds < 44.4
 
 
 def test_layers_on_several_gpus_work_one_after_the_other() -> None:
@@ -132,7 +133,9 @@ def test_products_of_8_bits_that_quantise_on_the_way_take_more_calls() -> None:
     model = zoo.language_model("llama-2-7b")
     for precision in ("int8 (bitsandbytes)", "bitsandbytes int8", "LLM.int8()"):
         assert calls_of(_row(precision=precision), model) > 2 * calls_of(_row(), model)
-    assert calls_of(_row(precision="bitsandbytes nf4"), model) == calls_of(_row(), model)
+    # 45.06 ms a token in 4 bits, 30.43 in 16, of 40 layers of 7 products (huggingface/optimum): 52 microseconds each.
+    four = calls_of(_row(precision="bitsandbytes nf4"), model) - calls_of(_row(), model)
+    assert A_CALL * four / model.layers / (2 + 2 + model.gated) == pytest.approx(52e-6, rel=0.1)
 
 
 def test_a_generation_takes_its_calls_once_for_each_token_and_several_gpus_take_turns() -> None:
@@ -156,3 +159,78 @@ def test_python_asks_every_expert_and_a_shape_without_any_is_not_asked() -> None
     more = (calls_of(_row(), mixtral) - calls_of(_row(), dense)) / mixtral.layers
     assert more == 9 + 8 + (5 + 4) + 4
     assert calls_of(_row(software="AutoAWQ"), mixtral) < calls_of(_row(), mixtral)
+
+
+class _Moved(TorchDispatchMode):
+    """Bytes that each operator reads and writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ not in VIEWS:
+            of = [each for each in args if isinstance(each, torch.Tensor)]
+            of += [each for each in torch.utils._pytree.tree_leaves(args) if isinstance(each, torch.Tensor)][len(of) :]
+            self.bytes += sum(each.numel() * each.element_size() for each in (*of, result))
+        return result
+
+
+def test_a_normalisation_and_a_rotation_move_what_transformers_own_code_does() -> None:
+    """Its operators are run, and their bytes counted: the rest of a prompt's is what one kernel for each would move."""
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm, apply_rotary_pos_emb
+
+    rows, hidden, heads, width = 64, 512, 4, 128
+    model = replace(
+        zoo.language_model("llama-2-7b"), layers=1, hidden=hidden, heads=heads, kv_heads=heads, head_dim=width, ffn=1
+    )
+    tokens = torch.zeros(1, rows, hidden, dtype=torch.float16)
+    norm = LlamaRMSNorm(hidden).half()
+    with torch.no_grad(), _Moved() as normalising:
+        norm(tokens)
+    queries = torch.zeros(1, heads, rows, width, dtype=torch.float16)
+    turns = torch.zeros(1, rows, width, dtype=torch.float16)
+    with _Moved() as turning:
+        apply_rotary_pos_emb(queries, queries, turns, turns)
+    theirs = 3 * (normalising.bytes - 2 * 2 * rows * hidden) + turning.bytes
+    work = small_steps(_row(), model, rows, number_format("fp16"))
+    assert float((work["moved"] * work["count"]).sum()) == pytest.approx(theirs, rel=0.03)
+    for other in ({"software": "TinyChat (AWQ kernels)"}, {"software": "TensorRT-LLM 0.15"}):
+        assert small_steps(_row(**other), model, rows, number_format("fp16")).launches == 0
+
+
+@pytest.mark.parametrize(
+    ("software", "at_once"),
+    [("vLLM 0.10.0, ROCm 6.4.1, graphs captured", True), ("vLLM 0.6.4, ROCm 6.2, eager", False), ("SGLang", True),
+     ("vLLM Oct 2023", False), ("TensorRT-LLM 0.15", False), ("calm (CUDA, one kernel a token)", True)],
+)  # fmt: skip
+def test_a_captured_graph_waits_for_no_host(software: str, at_once: bool) -> None:
+    step = _told(software="TensorRT-LLM 0.15")[0].work
+    assert bool((captured(_row(software=software), step)["peers"] != step["peers"]).any()) == at_once
+
+
+def test_the_host_that_is_named_is_told_by_its_calls() -> None:
+    """Small batches of Optimum-Benchmark on an EPYC 7742, other models and formats than those that say what one takes."""
+    rows = [
+        row for row in shipped_rows()
+        if row.source == "huggingface/optimum-benchmark" and "decode" in row.workload and row.batch in ("1", "4")
+    ]  # fmt: skip
+    told = [case.at_least / case.seconds for case in map(interpret, rows)]
+    assert len(told) > 8
+    assert all(0.75 < part < 1.1 for part in told)
+
+
+def test_index_arithmetic_holds_up_a_copy_of_short_numbers() -> None:
+    """Published (optimum-benchmark): a token of 64 sequences takes 3.3 times as long as one of a single sequence."""
+    one, many = (
+        next(
+            row for row in shipped_rows()
+            if row.source == "huggingface/optimum-benchmark" and "decode" in row.workload and row.batch == batch
+            and row.model == "llama-2-7b" and "FlashAttention" not in row.software
+        )
+        for batch in ("1", "64")
+    )  # fmt: skip
+    cases = [interpret(one), interpret(many)]
+    few, more = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    assert more / few == pytest.approx(64 * one.value / many.value, rel=0.4)

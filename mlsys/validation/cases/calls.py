@@ -6,8 +6,9 @@ as its calls, however few its bytes. How many they are is what the programs' own
 - huggingface/transformers, models/llama/modeling_llama.py: a normalisation is eight operators (``LlamaRMSNorm``), the
   rotation of queries and keys ten (``apply_rotary_pos_emb``, ``rotate_half``), keys and values are each appended to the
   cache, gate and up are apart. Lightning-AI/litgpt, litgpt/model.py, and QwenLM's modeling_qwen.py do much the same.
-- mit-han-lab/llm-awq, tinychat/models/llama.py, casper-hansen/AutoAWQ, awq/modules/fused, and microsoft/DeepSpeed,
-  csrc/transformer/inference: a kernel of its own for each normalisation, and for attention with its rotation and cache.
+- mit-han-lab/llm-awq, tinychat/models/llama.py, casper-hansen/AutoAWQ, awq/modules/fused, microsoft/DeepSpeed,
+  csrc/transformer/inference, hpcaitech/ColossalAI, colossalai/legacy/inference, and vLLM under ``--enforce-eager``: a
+  kernel of its own for each normalisation, and for attention with its rotation and cache.
   tinychat/benchmark.py runs that code in FP16, too (``--precision W16A16``): the README's FP16 is it.
 - huggingface/accelerate, "Big Model Inference": ``device_map`` puts layers on several GPUs, of which one works at a
   time.
@@ -29,11 +30,11 @@ from mlsys.models.calibrated.work import QUEUED
 from mlsys.validation.rows import Row
 from mlsys.workloads.zoo.language import LanguageModel
 
-# Llama 7B takes 1/25.5 s a token on an A100, "heavily CPU overhead bound", where nothing is compiled
-# (pytorch.org/blog/accelerating-generative-ai-2, "Starting Point"). Its code (meta-pytorch/gpt-fast, model.py) calls 50
-# operators in each of 32 layers: 16 to normalise, 18 to rotate, 5 products, 4 about the cache, 3 of attention with its
-# mask, 2 of the gate, 2 additions; and 10 outside.
-A_CALL = 1 / 25.5 / (32 * 50 + 10)
+# Llama 2 7B takes 13.2 s for 511 tokens of 1,425 operators each, in 16 bits on an A100 whose host is an EPYC 7742, and
+# 13B, in 1,777 operators, 17.0 s (huggingface/optimum-benchmark, examples/running-llamas): 18.1 and 18.7 microseconds a
+# call. Of hosts that are not named, gpt-fast's calls 1,610 operators at 25.5 tokens a second, 24.4 microseconds each
+# (pytorch.org/blog/accelerating-generative-ai-2, "Starting Point").
+A_CALL = 18.4e-6
 # A desktop's core calls faster than a server's: 5.7 GHz (Ryzen 9 7950X) to 3.4 (EPYC 7742 of a DGX A100), and 1.19 and
 # 1.13 times the instructions a cycle, as AMD states for the two generations between them.
 DESKTOP = 5.7 / 3.4 * 1.19 * 1.13
@@ -46,10 +47,16 @@ ATTENTION, ADDITIONS, OUTSIDE = 3, 2, 20
 # Its experts (models/mixtral/modeling_mixtral.py): nine operators choose, each expert is asked which tokens it has, and
 # those that have some take them out, weight what they make of them and add it.
 ROUTING, OF_AN_EXPERT = 9, 4
-# What a product takes beyond one operator in 8 bits by bitsandbytes.
-QUANTISING = 10
+# What a product takes beyond one operator by bitsandbytes: in 8 bits, and of weights of 4 bits, whose kernel a function
+# in Python calls that casts the input and makes the output (``Linear4bit``, ``gemv_4bit``).
+QUANTISING, OF_FOUR_BITS = 10, 3
+# Operations on each number that kernels spend though they only move it: bitsandbytes finds a 4-bit weight's value in a
+# tree of fifteen comparisons, all of which a warp takes (csrc/kernels.cu, ``dDequantizeNF4``), and copies of PyTorch
+# turn each index into one of every dimension, with a division for each (``CatArrayBatchedCopy`` of ``torch.cat`` in
+# aten/src/ATen/native/cuda/Shape.cu, ``OffsetCalculator`` of an expanded tensor's).
+OF_A_TREE, OF_AN_INDEX = 30, 64
 
-_FUSED = r"TinyChat|AutoAWQ|DeepSpeed"
+_FUSED = r"TinyChat|AutoAWQ|DeepSpeed|Colossal-Inference|vLLM.*eager"
 _PLAIN = r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers\b|LitGPT"
 _COMPILED = r"NeuronX|habana|torch\.compile"
 
@@ -102,6 +109,8 @@ def _beside_a_product(row: Row) -> int:
     """Return the operators that a product of narrow weights takes beside the one that multiplies."""
     if re.search(r"^(?=.*bitsandbytes).*(int8|8-bit)|LLM\.int8", f"{row.software} {row.precision}"):
         return QUANTISING
+    if "bitsandbytes" in f"{row.software} {row.precision}" and re.search("4-bit|nf4|fp4", row.precision):
+        return OF_FOUR_BITS
     return 1 if re.search("AutoAWQ.*GEMM", row.software) else 0  # its partial sums are added up, see partial_sums
 
 
@@ -127,12 +136,26 @@ def called(
     if not calls_one_by_one(row):
         return work, 0.0
     calls = passes * calls_of(row, model, written_out)
-    columns = work.columns.copy()
-    local = work["kind"] != COLLECTIVE
-    columns[Work.FIELDS.index("peers")] = np.where(local, QUEUED, work["peers"])
-    small = max(0.0, calls - float(work["count"][local].sum()))
+    small = max(0.0, calls - float(work["count"][work["kind"] != COLLECTIVE].sum()))
     seconds = calls * A_CALL / (DESKTOP if row.device_class == "consumer GPU" else 1.0)
-    return joined(Work(columns), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
+    return joined(_queued(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
+
+
+def _queued(work: Work) -> Work:
+    """Return kernels that wait before the machine for one another, not for the host."""
+    columns = work.columns.copy()
+    columns[Work.FIELDS.index("peers")] = np.where(work["kind"] != COLLECTIVE, QUEUED, work["peers"])
+    return Work(columns)
+
+
+def captured(row: Row, step: Work) -> Work:
+    """Return the kernels of a token as a program runs them that hands the machine all of them at once.
+
+    vLLM replays a graph that it captured (since 0.2.7, unless eager), as SGLang does; calm is one kernel, whose blocks
+    wait for one another (zeux/calm, src/infer.cu, ``cudaLaunchCooperativeKernel``).
+    """
+    at_once = re.search(r"^(?!.*(Oct 2023|eager))(vLLM|SGLang)|one kernel a token", row.software)
+    return _queued(step) if at_once else step
 
 
 def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: Format) -> Work:
@@ -144,9 +167,38 @@ def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: 
     if "Transformers" not in row.software or not calls_one_by_one(row) or model.latent or _fused_modules(row):
         return Work(np.zeros((len(Work.FIELDS), 0)))
     shared = model.heads // model.kv_heads
-    times = 2 + (2 * shared if shared > 1 else 0)
-    layer = batch * context * model.kv_heads * model.head_dim * fmt.value
-    return Work.of([Kernel(VECTOR, 0.0, times * layer, count=2.0 * model.layers)])
+    written = 1 + (shared if shared > 1 else 0)
+    layer = batch * context * model.kv_heads * model.head_dim
+    moved = 2 * written * layer * fmt.value
+    return Work.of([Kernel(VECTOR, OF_AN_INDEX * written * layer, moved, count=2.0 * model.layers)])
+
+
+def small_steps(row: Row, model: LanguageModel, rows: int, fmt: Format) -> Work:
+    """Return what operators of a prompt move where code has many that another program has one kernel for.
+
+    A normalisation converts to FP32, squares, takes the mean, multiplies, converts back and multiplies with its
+    parameters; a rotation turns half of each head round, joins the halves, multiplies twice and adds; a gate is no
+    part of its activation. What one kernel for each would move is counted with the network.
+
+    Parameters
+    ----------
+    row, model
+        Whose program it is, and what runs.
+    rows
+        Tokens.
+    fmt
+        Number formats.
+    """
+    if not calls_one_by_one(row) or _fused_modules(row) or model.norm_size != 1 or not model.gated:
+        return Work(np.zeros((len(Work.FIELDS), 0)))
+    value, layers = fmt.value, float(model.layers)
+    turned = (model.heads + model.kv_heads) * model.head_dim * 0 ** bool(model.positions)
+    steps = (
+        ((4 * value + 28 - 2 * value) * model.hidden, RMS_NORM - 1, layers * model.norms + 1),
+        (10 * value * turned, ROTATION, layers),
+        (2 * value * model.ffn * max(1, model.active_experts), 1, layers),
+    )
+    return Work.of(Kernel(VECTOR, 0.0, rows * moved / times, count=times * count) for moved, times, count in steps)
 
 
 def dequantises(row: Row, fmt: Format, rows: int) -> bool:
@@ -156,7 +208,7 @@ def dequantises(row: Row, fmt: Format, rows: int) -> bool:
     return fmt.weight < fmt.value and ("DeepSpeed" in row.software or by_four or many)
 
 
-def dequantised(work: Work, fmt: Format) -> Work:
+def dequantised(row: Row, work: Work, fmt: Format) -> Work:
     """Return products that read weights of 16 bits, which a kernel before each has made of narrower ones."""
     columns, row_of = work.columns.copy(), Work.FIELDS.index
     here = (work["kind"] == MATMUL) & (work["weights"] > 0)
@@ -168,5 +220,7 @@ def dequantised(work: Work, fmt: Format) -> Work:
         making[row_of(name)] = 1.0
     making[row_of("kind")] = VECTOR
     making[row_of("moved")] = (work["weights"] + wide)[here]
+    by_tree = "bitsandbytes" in f"{row.software} {row.precision}"
+    making[row_of("flops")] = OF_A_TREE * by_tree * (wide / fmt.value)[here]
     making[row_of("count")] = work["count"][here]
     return joined(Work(columns), Work(making))

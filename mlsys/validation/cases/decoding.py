@@ -28,13 +28,14 @@ import numpy as np
 from mlsys.hardware import Device, Hardware, view
 from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format
+from mlsys.validation.cases.stacks import AMPERE_ON_HOPPER
 from mlsys.validation.rows import Row
 
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
     (r"torch\.compile", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
-    ("ROCm", "eager ROCm"), (r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers(?! NeuronX)|LitGPT|AutoAWQ", "eager"),
-    ("MLC", "MLC"), ("Oct 2023", "early"),
+    ("PyTorch.*ROCm", "eager ROCm"), ("MLC", "MLC"), ("Oct 2023", "early"),
+    (r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers(?! NeuronX)|LitGPT|AutoAWQ|Colossal|vLLM.*eager", "eager"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128
 # One lane of PCIe 3.0, byte/s in one direction, and bytes of a logit.
@@ -51,6 +52,18 @@ def program(row: Row) -> str:
     if on_vulkan(row):
         return "llama.cpp Vulkan"
     return next((name for word, name in _PROGRAMS if re.search(word, row.software)), "compiled")
+
+
+def prompt_program(row: Row, fmt: Format) -> str:
+    """Return the kind of program that a prompt went through.
+
+    RKLLM's prompts go through the kernels of Rockchip's runtime of networks; its tokens are read from the memory. The
+    first token of TensorRT-LLM waits for its session, which starts every kernel of a prompt from the host. Products
+    in FP32 are other kernels, on the vector units, of which a library attains more.
+    """
+    special = {"RKLLM": "RKNN", "TensorRT-LLM": "TensorRT-LLM"}
+    name = next((name for word, name in special.items() if word in row.software), program(row))
+    return "eager fp32" if name == "eager" and fmt.vector_unit else name
 
 
 def on_vulkan(row: Row) -> bool:
@@ -100,10 +113,16 @@ def sums_twice_as_fast(twin: str) -> bool:
     return re.match(r"RTX_(20|30|40|50)\d\d(_|$)", twin) is not None
 
 
-def summing(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
-    """Return the engine with the rate of its tensor cores when they sum in FP16, where the program does so."""
+def multiplying(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapshot:
+    """Return the engine with the rate of its tensor cores as a program's instructions have it.
+
+    Twice as fast where they sum in FP16 on a card that does so at twice the rate; on Hopper slower where
+    TensorRT-LLM multiplies weights of 4 bits, whose kernels are Ampere's (see ``stacks.as_ampere``).
+    """
     if re.search(r"TinyChat|ExLlama", row.software) and sums_twice_as_fast(twin.id):
         return engine.changed(matmul=lambda: 2 * engine.matmul)
+    if "TensorRT-LLM" in row.software and fmt.weight < 1 and twin.architecture.startswith("Hopper"):
+        return engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
     return engine
 
 

@@ -11,7 +11,15 @@ from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
-from mlsys.validation.cases.calls import called, copied_cache, dequantised, dequantises, layer_by_layer
+from mlsys.validation.cases.calls import (
+    called,
+    captured,
+    copied_cache,
+    dequantised,
+    dequantises,
+    layer_by_layer,
+    small_steps,
+)
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.decoding import (
     LLAMA_BENCH_TOKENS,
@@ -20,11 +28,12 @@ from mlsys.validation.cases.decoding import (
     cut_graphs,
     host_and_copies,
     linked,
+    multiplying,
     on_vulkan,
     partial_sums,
     program,
+    prompt_program,
     stored_format,
-    summing,
     visits_every_expert,
 )
 from mlsys.validation.cases.encoders import down_a_pipeline
@@ -89,7 +98,8 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     threads = threads_of(row)
     if threads:  # the memory holds them all up, none waits for another
         engine = on_threads(engine, twin, threads, samples=threads)
-    return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, summing(row, twin, linked(row, twin, engine))
+    engine = multiplying(row, twin, fmt, linked(row, twin, engine))
+    return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, engine
 
 
 def _ways(row: Row) -> tuple[int, int]:
@@ -126,8 +136,7 @@ def _pass(
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    # RKLLM's prompts go through the kernels of Rockchip's runtime of networks; its tokens are read from the memory.
-    name = "RKNN" if "RKLLM" in row.software and kind == "llm prefill" else program(row)
+    name = prompt_program(row, fmt) if kind == "llm prefill" else program(row)
     return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
@@ -150,10 +159,10 @@ def prefill(row: Row) -> Case:
         # One kernel leaves out what a causal mask hides; written out, all scores are computed.
         network = model.prefill(batch, prompt, "fp16", causal=not written, last_logits=last, fused=False)
         work = eager_kernels(network, fmt, written)
-        work = joined(work, partial_sums(row, work))
+        work = joined(work, partial_sums(row, work), small_steps(row, model, batch * prompt, fmt))
     narrow = work.weights
     if dequantises(row, fmt, batch * prompt):
-        work = dequantised(work, fmt)
+        work = dequantised(row, work, fmt)
     work, calling = called(row, model, work, written_out=attention_of(row) == "written out")
     case = _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
     return replace(case, at_least=calling, compulsory=narrow / work.weights)
@@ -183,8 +192,8 @@ def decode(row: Row) -> Case:
     beside = host_and_copies(row, products, batch * model.hidden, batch * model.vocabulary, fmt.value)
     narrow = step.weights
     if dequantises(row, fmt, batch):
-        step = dequantised(step, fmt)
-    step = joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt))
+        step = dequantised(row, step, fmt)
+    step = captured(row, joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt)))
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
     return replace(case, at_least=calling + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
@@ -211,12 +220,16 @@ def generation(row: Row) -> Case:
 
     def whole_passes(tokens: int, context: int, count: int) -> Work:
         piece, turns = down_a_pipeline(batch, tokens, 1 if layer_by_layer(row) else stages)
-        # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes.
-        return _pass(model, fmt, tokens, piece, context, tensor, turns * count, RING_REDUCE)
+        # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes; others have a shot of their own.
+        pattern = RING_REDUCE if re.search("FasterTransformer|Megatron", row.software) else ALL_REDUCE
+        return _pass(model, fmt, tokens, piece, context, tensor, turns * count, pattern)
 
-    works = [whole_passes(prompt, prompt, 1)]
+    works = [whole_passes(prompt, prompt, 1), small_steps(row, model, batch * prompt, fmt)]
     if output > 1:
-        works.append(whole_passes(1, prompt + output // 2, output - 1))
+        middle = prompt + output // 2
+        copies = copied_cache(row, model, batch, middle, fmt)
+        copies.columns[Work.FIELDS.index("count")] *= output - 1
+        works += [captured(row, whole_passes(1, middle, output - 1)), copies]
     seconds, inverse = seconds_each(row)
     work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")
     return replace(_case(row, "llm generation", [work], seconds, inverse, fmt, tensor), at_least=calling)
