@@ -211,7 +211,7 @@ def test_a_captured_graph_waits_for_no_host(software: str, at_once: bool) -> Non
 
 
 def test_the_host_that_is_named_is_told_by_its_calls() -> None:
-    """Small batches of Optimum-Benchmark on an EPYC 7742, other models and formats than those that say what one takes."""
+    """Small batches on an EPYC 7742, of models and formats beside the two that say what a call takes."""
     rows = [
         row for row in shipped_rows()
         if row.source == "huggingface/optimum-benchmark" and "decode" in row.workload and row.batch in ("1", "4")
