@@ -145,9 +145,9 @@ def compare(
 ) -> None:
     """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
-    Speed is that of the estimate, over the first device's. Where the 80 % ranges of two estimates overlap,
-    which device is faster cannot be told. The ranges are for one who measures all devices alike; `mlsys analyze`
-    tells the wider one of a device alone.
+    Speed is that of the estimate, over the first device's, with its own 80 % range: what is common to two machines
+    cancels. Where that range holds 1, which device is faster cannot be told. The ranges of times
+    are for one who measures all devices alike; `mlsys analyze` tells the wider one of a device alone.
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
@@ -209,8 +209,7 @@ def compare(
             " to ".join(f"{time.to_compact():.3g}" for time in analysis.range),
             natural(analysis.rate.m_as("1/s")),
             f"{analysis.energy.energy.to_compact():.3g}" if analysis.energy else "—",
-            f"{(analyses[0].estimate / analysis.estimate).m_as(''):.2f}×"
-            + ("" if analysis is analyses[0] or analysis.apart_from(analyses[0]) else " (cannot be told apart)"),
+            _speed(analysis, analyses[0]),
             f"{analysis.utilisation:.0%}",
             f"{analysis.intensity.m_as('FLOP/byte'):.3g}",
             f"{analysis.ridge.m_as('FLOP/byte'):.3g}",
@@ -235,6 +234,15 @@ def _twin(name: str, precision: str) -> Any:
     twin = asked_device(name)
     twin.peak(precision)
     return twin
+
+
+def _speed(analysis: Any, first: Any) -> str:
+    """Return how many times as fast as the first a device is, between what, and whether that tells the two apart."""
+    if analysis is first:
+        return "1×"
+    speed, low, high = analysis.speed_over(first)
+    apart = "" if analysis.apart_from(first) else ", cannot be told apart"
+    return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"
 
 
 def _sized(record: dict[str, Any], work: Any) -> dict[str, Any]:

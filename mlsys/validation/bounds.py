@@ -15,6 +15,7 @@ from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
+from mlsys.validation.cases.kernels import SUMS_IN_FP16, halved_by_wide_sums
 from mlsys.validation.cases.threads import clock_ratio
 
 # Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this, or, on processors,
@@ -30,7 +31,7 @@ def least_times(cases: Sequence[Case], stack: Stack) -> tuple[NDArray[np.float64
     Parameters
     ----------
     cases
-        With the part of their bytes that is compulsory.
+        With the parts of their bytes and of their arithmetic that are compulsory.
     stack
         The same cases.
 
@@ -40,7 +41,8 @@ def least_times(cases: Sequence[Case], stack: Stack) -> tuple[NDArray[np.float64
         Seconds, of shape (cases,) each.
     """
     arithmetic, traffic = bound(stack)
-    return arithmetic, traffic * np.array([case.compulsory for case in cases])
+    fastest, compulsory = np.array([(case.fastest, case.compulsory) for case in cases]).reshape(-1, 2).T
+    return arithmetic * fastest, traffic * compulsory
 
 
 def explain(case: Case, arithmetic: float, traffic: float) -> str:
@@ -105,6 +107,12 @@ def _arithmetic(case: Case, factor: float) -> str:
     if factor <= max(BOOST, clock_ratio(Hardware[case.twin], 1)):
         return "boost clock: above the clock that the peak is stated at"
     named = case.row.precision.lower()
+    if (
+        named.startswith(("fp16", "mixed fp16"))
+        and factor <= SUMS_IN_FP16 * BOOST
+        and halved_by_wide_sums(Hardware[case.twin])
+    ):
+        return "sums in FP16: at twice the rate of sums in FP32, which the peak is stated for"
     if (named in ("fp32", "fp32/fp16") and factor <= 8) or ("pseudo-fp16" in named and factor <= 2):
         return "mislabelled precision: narrower or matrix arithmetic than the row says"
     return f"not explained: {factor:.1f} times the dense peak"

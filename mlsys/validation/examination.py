@@ -7,15 +7,18 @@ nothing was fitted to their rows.
 """
 
 import gzip
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.files import csv_text, write_bytes
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records, read_text, yaml_of
+from mlsys.models.calibrated.ranges import COVERAGE
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
 from mlsys.validation.cases import kind_of
@@ -119,6 +122,41 @@ def typical(predictions: Sequence[Prediction]) -> float:
     """
     logs = np.log([each.ratio for each in predictions if each.answered])
     return float(np.exp(np.sqrt(np.mean(logs**2))))
+
+
+def missed(number: int) -> tuple[float, float]:
+    """Return how many times as far the ranges of first answers had to reach, downwards and upwards, for four in five.
+
+    Of the logarithm of measured over told time, over that of the end of its range on the same side, with a tenth of
+    the rows beyond on either side, and every source counting the same.
+
+    Parameters
+    ----------
+    number
+        Of the examination.
+
+    Examples
+    --------
+    >>> down, up = missed(2)
+    >>> down < 1 < up
+    True
+    """
+    answers = [each for each in first_answers(number) if each.answered and 0 < each.low < each.value < each.high]
+    rows = Counter(each.row.measured_by for each in answers)
+    off = np.array([-np.log(each.ratio) for each in answers])
+    ends = np.log([[each.low / each.value, each.high / each.value] for each in answers])
+    rate = np.array(["/s" in each.row.unit for each in answers])
+    ends[rate] = -ends[rate][:, ::-1]
+    weights = np.array([1 / rows[each.row.measured_by] for each in answers])
+    tail = (1 - COVERAGE) / 2
+    down, up = (_quantile(off / ends[:, side], weights, 1 - tail) for side in (0, 1))
+    return down, up
+
+
+def _quantile(values: NDArray[np.float64], weights: NDArray[np.float64], part: float) -> float:
+    """Return what a part of some weighted values lie below."""
+    order = np.argsort(values)
+    return float(values[order][np.searchsorted(np.cumsum(weights[order]), part * weights.sum())])
 
 
 @remembered

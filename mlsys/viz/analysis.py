@@ -87,7 +87,7 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     ax.plot(estimates, rows, "D", color=COLORS["OrangeLine"], markeredgecolor="white", markersize=8, label="estimate",
             zorder=4)  # fmt: skip
     for row, (_, estimate, low, high) in enumerate(times):
-        said = f"{number(estimate)} ms ({number(low)} to {number(high)})"
+        said = f"{number(estimate)} ms ({number(low)} to {number(high)}){_speed(analyses[row], analyses[0])}"
         ax.annotate(said, (high, row), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set_yticks(rows, [analysis.device for analysis in analyses])
     wide = max(highs) > 30 * min(bounds)
@@ -96,6 +96,16 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     ax.grid(False, axis="y")
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=8.5)
     return ax
+
+
+def _speed(analysis: Analysis, first: Analysis) -> str:
+    """Return how many times as fast as the first a device is, or that it cannot be told; nothing of the first."""
+    if analysis is first:
+        return ""
+    if not analysis.apart_from(first):
+        return "\ncannot be told apart from the first"
+    _, low, high = analysis.speed_over(first)
+    return f"\n{number(low)} to {number(high)} times as fast as the first"
 
 
 @drawn

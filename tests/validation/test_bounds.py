@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys.validation import shipped_rows, validate
+from mlsys.validation import examination_rows, shipped_rows, validate
 from mlsys.validation.bounds import explain
 from mlsys.validation.cases import Case, interpret
+from mlsys.validation.examination import EXAMINATIONS
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,35 @@ def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated(
     assert "batch not stated" in explain(replace(case, seconds=parameters / 1.5), 0.0, parameters)
     stated = replace(case, seconds=parameters / 1.5, row=replace(row, batch="1"))
     assert "not explained" in explain(stated, 0.0, parameters)
+
+
+@pytest.mark.parametrize(
+    ("device", "told"), [("NVIDIA RTX 3090", "sums in FP16"), ("NVIDIA A100 80GB SXM", "not expl")]
+)
+def test_sums_in_fp16_explain_twice_the_peak_of_a_card_for_players_and_no_more(device: str, told: str) -> None:
+    """GA102 does 142 TFLOP/s where it sums in FP16 and 71 in FP32, as NVIDIA's whitepaper has it; A100 312 in both."""
+    row = next(
+        row for row in examination_rows(3) if row.device == "NVIDIA RTX 3090" and "4096,K=4096" in row.seq_or_shape
+    )
+    case = interpret(replace(row, device=device, precision="fp16"))
+    peak = 2 * 4096**3 / case.engine.matmul
+    assert explain(replace(case, seconds=peak / 1.95), peak, 0.0).startswith(told)
+    assert explain(replace(case, seconds=peak / 2.6), peak, 0.0).startswith("not expl")
+
+
+def test_a_kernel_in_slow_instructions_bounds_no_other() -> None:
+    """FlashAttention-2 reads for each warp: its own ceiling is no bound of the card, which is 165.2 TFLOP/s."""
+    rows = [row for row in examination_rows(2) if "FlashAttention 2" in row.software and "4090" in row.device]
+    for each in validate(rows).predictions:
+        assert each.case is not None and each.case.fastest < 1
+        assert each.bound == pytest.approx(float(each.case.work["flops"].sum()) / 165.2e12)
+        assert each.seconds > each.bound and not each.excuse.startswith("not explained")
+
+
+@pytest.mark.parametrize("number", EXAMINATIONS)
+def test_no_row_of_an_examination_beats_its_bound_without_a_reason(number: int) -> None:
+    told = [each for each in validate(examination_rows(number)).predictions if each.excuse]
+    assert told and not [each.excuse for each in told if each.excuse.startswith("not explained")]
 
 
 @pytest.mark.parametrize("words", ["softmax", "layernorm"])

@@ -8,8 +8,9 @@ import pytest
 
 from mlsys.models.calibrated import Stack, calibrated_times
 from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.ranges import ALL_SOURCES, fitted_ranges, range_of
+from mlsys.models.calibrated.ranges import ALL_SOURCES, STRANGERS, fitted_ranges, range_of
 from mlsys.validation.cases import Case, interpret
+from mlsys.validation.examination import first_answers, missed
 from mlsys.validation.intervals import Left, intervals, sources_apart
 from mlsys.validation.report import validate
 from mlsys.validation.rows import shipped_rows
@@ -79,16 +80,33 @@ def test_few_sources_leave_more_open_than_many(case: Case) -> None:
     assert lone / five == pytest.approx(math.sqrt(2 / 1.2))
 
 
-def test_the_range_is_wider_for_who_never_measured_the_setting() -> None:
+def test_the_range_is_wider_for_who_never_measured_the_setting_above_all_upwards() -> None:
     entry = fitted_ranges()[SETTING]
     known = range_of(SETTING, DEVICE, "resnet50", source=entry["sources"][0])
     another = range_of(SETTING, DEVICE, "resnet50", source="a reader")
-    for end in ("low", "high"):
-        inner, outer = (abs(math.log(getattr(found, end))) for found in (known, another))
-        assert outer == pytest.approx(math.hypot(inner, entry["apart"]))
+    down, up = STRANGERS
+    for inner, outer, times in ((known.low, another.low, down), (known.high, another.high, up)):
+        inner, outer = abs(math.log(inner)), abs(math.log(outer))
+        assert outer == pytest.approx(max(inner, times * math.hypot(inner, entry["apart"])))
     assert "sources differ" in another.why and "sources differ" not in known.why
     assert range_of(SETTING, DEVICE, "resnet50", source=ALL_SOURCES) == known
     assert range_of(SETTING, DEVICE, "resnet50") == another, "who asks is nobody whose habits are known"
+
+
+def test_who_was_examined_blindly_says_how_far_strangers_reach() -> None:
+    """Told by the second examination, tested on the third, each answered with the laws and ranges of its hour."""
+    assert missed(2) == pytest.approx(STRANGERS, abs=0.005)
+    assert missed(3) == pytest.approx(STRANGERS, rel=0.1)
+    answers = first_answers(3)
+    first, wider = [], []
+    for each in answers:
+        low, high = math.log(each.value / each.low), math.log(each.high / each.value)
+        down, up = (high, low) if "/s" in each.row.unit else (low, high)
+        off = -math.log(each.ratio)
+        first.append(-down <= off <= up)
+        wider.append(-STRANGERS[0] * down <= off <= STRANGERS[1] * up)
+    assert np.mean(first) < 0.72, "sources left out flatter"
+    assert 0.75 < np.mean(wider) < 0.85
 
 
 def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
@@ -97,7 +115,8 @@ def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
         assert replace(row, source=same).measured_by == row.measured_by
     own, other = validate([row, replace(row, source="example.org/mine")]).predictions
     assert own.value == other.value
-    assert other.low < own.low < own.value < own.high < other.high
+    assert other.low <= own.low < own.value < own.high <= other.high
+    assert other.high / other.low > own.high / own.low
 
 
 def test_what_a_stand_in_is_off_by_is_told_for_each_kind_of_work(case: Case) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.memory import MemoryNeed
-from mlsys.models.calibrated.ranges import Range
+from mlsys.models.calibrated.ranges import Range, speed_range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
 from mlsys.models.energy.cards import card_power
 from mlsys.models.result import Result
@@ -212,10 +212,20 @@ class Analysis:
         low, high = (max(self.estimate * factor, self.bound) for factor in (self.interval.low, self.interval.high))
         return low, high
 
+    def speed_over(self, other: Analysis) -> tuple[float, float, float]:
+        """Return how many times as fast as another the device is, and between what four measurements in five lie.
+
+        Both are analysed as whoever measures them all, with ``source=ALL_SOURCES``; else the range is too wide.
+        """
+        speed = float((other.estimate / self.estimate).m_as(""))
+        own, its = ([float((end / each.estimate).m_as("")) for end in each.range] for each in (self, other))
+        low, high = speed_range((its[0], its[1]), (own[0], own[1]))
+        return speed, low * speed, high * speed
+
     def apart_from(self, other: Analysis) -> bool:
-        """Return whether the ranges of two estimates do not overlap, so that one can be told to be faster."""
-        (low, high), (other_low, other_high) = self.range, other.range
-        return bool(high < other_low or other_high < low)
+        """Return whether one of two estimates can be told to be faster: the range of their ratio leaves out one."""
+        _, low, high = self.speed_over(other)
+        return low > 1 or high < 1
 
     @property
     def facts(self) -> tuple[Fact, ...]:

@@ -40,6 +40,7 @@ def report(analysis: Analysis) -> dict[str, Any]:
 
 def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any]:
     """Return one line of an analysis; its speed is that over ``first``."""
+    speed, slowest, fastest = analysis.speed_over(first) if first not in (None, analysis) else (1.0, 1.0, 1.0)
     return {
         "model": analysis.workload,
         "device": analysis.device,
@@ -53,10 +54,12 @@ def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[
         "low_seconds": analysis.range[0].m_as("s"),
         "high_seconds": analysis.range[1].m_as("s"),
         "range_rests_on": analysis.interval.why,
-        "told_apart_from_first": first is not None and analysis is not first and analysis.apart_from(first),
+        "told_apart_from_first": slowest > 1 or fastest < 1,
         "held_by": analysis.held_by,
         "samples_per_second": analysis.rate.m_as("1/s"),
-        "speed_over_first": ((first or analysis).estimate / analysis.estimate).m_as(""),
+        "speed_over_first": speed,
+        "low_speed_over_first": slowest,
+        "high_speed_over_first": fastest,
         "flops": analysis.flops.m_as("FLOP"),
         "bytes": analysis.data.m_as("byte"),
         "weight_bytes": analysis.weights.m_as("byte"),

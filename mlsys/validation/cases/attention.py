@@ -1,7 +1,6 @@
 """Attention: one kernel over a prompt, or one new token against all that came before."""
 
 import re
-from dataclasses import replace
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import ATTENTION, Kernel, Snapshot, Work
@@ -87,7 +86,7 @@ def attention_kernel(row: Row) -> Case:
     vision = " of pictures" if "vision" in row.workload else ""
     case = case_of(row, "attention", f"{stack}{vision}{narrow}", Work.of(kernels), fmt)
     nvidia = Hardware[case.twin].vendor == "NVIDIA"
-    return replace(case, engine=_reading_each_warp(as_ampere(case))) if stack == _FLASH_2 and nvidia else case
+    return case.slower_on(_reading_each_warp(as_ampere(case))) if stack == _FLASH_2 and nvidia else case
 
 
 def decode_attention(row: Row) -> Case:

@@ -1,7 +1,7 @@
 """A measurement in the terms of the models, or the reason why it is not."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsys.models.calibrated import Snapshot, Work
 from mlsys.validation.cases.shapes import usual_name
@@ -48,6 +48,9 @@ class Case:
         so that launches, FLOP and bytes cost energy as they cost time, and nothing bounds it. Else 0.
     compulsory
         Part of the bytes of ``work`` that no other program saves: a row that is read twice could be kept.
+    fastest
+        Part of the time of the engine's arithmetic that the machine's fastest instructions take: a kernel may be
+        written in slower ones, and what they attain bounds nothing.
     """
 
     row: Row
@@ -62,6 +65,11 @@ class Case:
     at_least: float = 0.0
     power: float = 0.0
     compulsory: float = 1.0
+    fastest: float = 1.0
+
+    def slower_on(self, engine: Snapshot) -> "Case":
+        """Return the case by slower instructions than the machine's fastest."""
+        return replace(self, engine=engine, fastest=self.fastest * engine.matmul / self.engine.matmul)
 
     @property
     def version(self) -> str:

@@ -39,7 +39,7 @@ def in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
     case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
     if stack == "TensorRT-LLM" and row.precision.startswith("w8a8"):
         # Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for 80 to 90, and gives no sum to two blocks.
-        case = replace(case, engine=as_ampere(case))
+        case = case.slower_on(as_ampere(case))
     return replace(case, stays=_copies(row, stack, case))
 
 
