@@ -148,7 +148,7 @@ def _works(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[Work]:
     for network, point, _ in able:
         key = id(network), point.target.device
         if key not in made:
-            made[key] = resident(network.work, Hardware[point.target.device])
+            made[key] = resident(network.work, Hardware[point.target.device], point.case.batch)
     return [made[id(network), point.target.device] for network, point, _ in able]
 
 

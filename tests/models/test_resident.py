@@ -4,7 +4,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.models.analysis import analyse
-from mlsys.models.calibrated.resident import CACHED_BY_EDGE_TPU, KEPT_BY_DATAFLOW, resident, sent_part
+from mlsys.models.calibrated.resident import CACHED_BY_EDGE_TPU, KEPT_BY_DATAFLOW, resident, times_sent
 from mlsys.models.calibrated.work import VECTOR, Kernel, Work
 from mlsys.workloads.zoo import network
 
@@ -34,9 +34,11 @@ def test_what_the_chip_cannot_hold_crosses_its_link() -> None:
     sent = 25.5e6 - CACHED_BY_EDGE_TPU
     assert large.data.m_as("byte") == pytest.approx(sent, rel=0.02)
     assert large.bound.m_as("s") >= sent / 0.5e9
-    assert sent_part(chip, CACHED_BY_EDGE_TPU) == 0 < sent_part(chip, 1.01 * CACHED_BY_EDGE_TPU)
+    assert times_sent(chip, CACHED_BY_EDGE_TPU) == 0 < times_sent(chip, 1.01 * CACHED_BY_EDGE_TPU)
+    four = analyse(chip, network("resnet50", batch=4, precision="int8"), precision="int8", samples=4)
+    assert four.data.m_as("byte") == pytest.approx(4 * sent, rel=0.02)  # it takes one picture after the other
     hailo = Hardware["Hailo8"]
-    assert (sent_part(hailo, KEPT_BY_DATAFLOW), sent_part(hailo, KEPT_BY_DATAFLOW + 1)) == (0, 1)
+    assert (times_sent(hailo, KEPT_BY_DATAFLOW), times_sent(hailo, KEPT_BY_DATAFLOW + 1)) == (0, 1)
 
 
 def test_a_chip_with_a_memory_moves_all() -> None:

@@ -50,7 +50,7 @@ def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import zoo
     >>> print(memory_need(zoo.network("resnet50"), Hardware.Cloud.T4, "fp16"))
-    54.32 MB needed at least, 16 GB there
+    53.52 MB needed at least, 16 GB there
     """
     size = element_size(precision).m_as("byte")
     arrays = network.arrays

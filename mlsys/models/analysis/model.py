@@ -19,7 +19,7 @@ from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.ranges import range_of
-from mlsys.models.calibrated.resident import sent_bytes, sent_part
+from mlsys.models.calibrated.resident import resident, sent_bytes, times_sent
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -108,11 +108,12 @@ def analyse(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
         )
     checked_count("analyse", "samples", samples)
-    recounted = _resident(_in_precision(network, precision), device)
+    recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
     whose = setting_of(device, setting, network.kind, chosen)
     work = expert_by_expert(kernels_of(recounted, None), element_size(chosen).m_as("byte"))
+    work, recounted = resident(work, device, samples), _resident(recounted, device, samples)
     shape = shape_if_calibrated(device.id, work)
     parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen, shape=shape)
     result = roofline(device, recounted)
@@ -144,7 +145,7 @@ def analyse(
         )
         + _effects(whose, device.id, network.name)
         + _waiting(timing.engine)
-        + _kept(network, device)
+        + _kept(network, device, samples)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=range_of(whose, device.id, network.name, source=source),
         twin=device,
@@ -214,16 +215,16 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
     return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
 
 
-def _resident(network: Network, device: Device) -> Network:
+def _resident(network: Network, device: Device, samples: int) -> Network:
     """Return the network as a chip without a memory of its own sees it: only what its host sends is moved."""
     arrays = network.arrays
-    part = sent_part(device, float(arrays.weights @ arrays.repeats))
-    if part is None:
+    times = times_sent(device, float(arrays.weights @ arrays.repeats), samples)
+    if times is None:
         return network
-    sent, changed = sent_bytes(part, arrays.weights), {}
+    sent, changed = sent_bytes(times, arrays.weights), {}
     for row, operator in zip(arrays.order.tolist(), network, strict=True):
         if row not in changed:
-            changed[row] = replace(operator, data=Q_(float(sent[row]), "byte"), weights=operator.weights * part)
+            changed[row] = replace(operator, data=Q_(float(sent[row]), "byte"), weights=operator.weights * times)
     return Network(network.name, tuple(changed[row] for row in arrays.order.tolist()), network.kind)
 
 
@@ -305,14 +306,12 @@ def _waiting(engine: Snapshot) -> tuple[str, ...]:
     return (f"estimate: a thread on each core; those that share a sample wait, {engine.waiting:.2f} times as long",)
 
 
-def _kept(network: Network, device: Device) -> tuple[str, ...]:
+def _kept(network: Network, device: Device, samples: int) -> tuple[str, ...]:
     """Return what a chip without a memory of its own is sent, in words."""
-    part = sent_part(device, network.weights.m_as("byte"))
-    if part is None:
+    times = times_sent(device, network.weights.m_as("byte"), samples)
+    if times is None:
         return ()
-    return (
-        f"no memory of its own: all between layers stays on the chip, {part:.0%} of the weights are sent each pass",
-    )
+    return (f"no memory of its own: all between layers stays on the chip, weights are sent {times:.2g} times a pass",)
 
 
 def _assumptions(

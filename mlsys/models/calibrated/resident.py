@@ -17,10 +17,11 @@ KEPT_BY_DATAFLOW = 16e6
 _EDGE_TPU, _DATAFLOW = re.compile("Edge TPU"), re.compile("Dataflow of control")
 
 
-def sent_part(device: Device, weights: float) -> float | None:
-    """Return which part of a network's weights its host sends for each pass; None of a device with a memory.
+def times_sent(device: Device, weights: float, samples: float = 1.0) -> float | None:
+    """Return how often a host sends each byte of a network's weights in one pass; None of a device with a memory.
 
-    What passes between layers stays on such a chip.
+    What passes between layers stays on such a chip. A dataflow chip is loaded once for all samples of a pass; an
+    Edge TPU takes one after the other.
 
     Parameters
     ----------
@@ -28,30 +29,32 @@ def sent_part(device: Device, weights: float) -> float | None:
         A twin.
     weights
         Of the whole network, byte.
+    samples
+        Of one pass.
 
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> [sent_part(Hardware.Edge.Coral, weights) for weights in (3.5e6, 14.4703360e6)]
-    [0.0, 0.5]
-    >>> sent_part(Hardware.Cloud.A100, 3.5e6) is None
+    >>> [times_sent(Hardware.Edge.Coral, 2 * CACHED_BY_EDGE_TPU, samples) for samples in (1, 8)]
+    [0.5, 4.0]
+    >>> times_sent(Hardware.Cloud.A100, 3.5e6) is None
     True
     """
     if device.kind != "NPU":
         return None
     if _EDGE_TPU.match(device.architecture):
-        return max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(weights, 1.0))
+        return max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(weights, 1.0)) * samples
     if _DATAFLOW.match(device.architecture):
         return float(weights > KEPT_BY_DATAFLOW)
     return None
 
 
-def sent_bytes(part: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def sent_bytes(times: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the bytes that cross for each kernel: of its weights, and of its command one at least."""
-    return np.maximum(part * weights, 1.0)
+    return np.maximum(times * weights, 1.0)
 
 
-def resident(work: Work, device: Device) -> Work:
+def resident(work: Work, device: Device, samples: float = 1.0) -> Work:
     """Return the kernels with the bytes that cross the link of a chip without a memory; of others as they are.
 
     Examples
@@ -62,11 +65,11 @@ def resident(work: Work, device: Device) -> Work:
     >>> [float(resident(layer, device)["moved"][0]) for device in (Hardware.Edge.Coral, Hardware.Cloud.A100)]
     [1.0, 50000.0]
     """
-    part = sent_part(device, work.weights)
-    if part is None:
+    times = times_sent(device, work.weights, samples)
+    if times is None:
         return work
     columns = work.columns.copy()
     column = Work.FIELDS.index
-    columns[column("moved")] = sent_bytes(part, work["weights"])
-    columns[column("weights")] = part * work["weights"]
+    columns[column("moved")] = sent_bytes(times, work["weights"])
+    columns[column("weights")] = times * work["weights"]
     return Work(columns)
