@@ -8,7 +8,8 @@ from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Stack, Work, bound
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.reading import engine_for
+from mlsys.validation.cases.reading import engine_for, summing_in_half
+from mlsys.validation.examination import examination_rows
 from mlsys.validation.refit import jobs_of
 from mlsys.validation.rows import Row
 
@@ -135,3 +136,25 @@ def test_eager_layers_without_convolutions_are_the_librarys_products() -> None:
     # Each operator runs by itself, none rides along with a product; the products are the same.
     assert _multiplications(eager.work) == pytest.approx(_multiplications(compiled.work), rel=0.05)
     assert eager.work.launches > 1.5 * compiled.work.launches
+
+
+@pytest.mark.parametrize(("device", "twice"), [("RTX_3090", 2), ("RTX_4090", 2), ("TITAN_RTX", 1), ("A100_80GB", 1)])
+def test_only_geforce_cards_gain_by_sums_of_16_bits(device: str, twice: int) -> None:
+    """NVIDIA's GA102 and AD102 papers: GeForce tensor cores add to FP32 at half the rate that they add to FP16."""
+    twin = Hardware[device]
+    engine = engine_for(twin, "fp16")
+    assert summing_in_half(engine, twin).matmul == pytest.approx(twice * engine.matmul, rel=1e-3)
+    for other in ("bf16", "tf32", "int8"):
+        assert summing_in_half(engine_for(twin, other), twin) == engine_for(twin, other)
+
+
+def test_what_onediff_does_cannot_be_done_with_sums_of_32_bits() -> None:
+    """It draws with SDXL on an RTX 4090 and a 3090 faster than their peaks into FP32; eager PyTorch does not."""
+    rows = [row for row in examination_rows(3) if row.source == "siliconflow/onediff" and "SDXL" in row.model]
+    for row in (row for row in rows if "RTX" in row.device):
+        case, twin = interpret(row), Hardware[interpret(row).twin]
+        summed = replace(case, engine=engine_for(twin, "fp16"))
+        own, into_single = (bound(Stack.of([(each.engine, each.work, each.stays)]))[0][0] for each in (case, summed))
+        half = "OneDiff" in row.software
+        assert (into_single > case.seconds) == half, row.device
+        assert own == pytest.approx(into_single / (2 if half else 1), rel=1e-3)

@@ -17,7 +17,7 @@ _NETWORKS = (
     (r"ai hub", "AI Hub"),
     (r"cloud ai|qaic", "Cloud AI"),
     (r"qnn|core ml|edge tpu|genie|dlc|nnapi|snpe|synapse|qualcomm", "npu runtime"),
-    (r"paddle inference", "Paddle TensorRT"),
+    (r"paddle inference.*tensorrt [1-6]\b", "Paddle TensorRT"),
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
     (r"torch\.compile", "torch.compile"),
@@ -37,6 +37,11 @@ def network_software(software: str) -> str:
     --------
     >>> network_software("Hailo Dataflow Compiler 5.2.0"), network_software("TensorRT 8.4.0, CUDA 11.6")
     ('Hailo', 'compiled')
+
+    Paddle's calls of TensorRT are told apart up to the version that was measured.
+
+    >>> network_software("Paddle Inference, TensorRT 6.0"), network_software("Paddle Inference, TensorRT 8.0")
+    ('Paddle TensorRT', 'compiled')
 
     One program may be a phone's on one machine and a server's on another.
 
