@@ -58,8 +58,11 @@ PRIORS: dict[str, Prior] = {
 TRAINING_LAUNCH = Prior(1.5e-4, 4.0, 1e-8, 5e-3, "eager training costs 50 to 500 microseconds for each product")
 # It runs for minutes, so hot as MLPerf's networks do, whose fits say 1.5e-12; calls of microseconds say 1.2e-12.
 TRAINING_ENERGY = Prior(1.5e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 250 TFLOP/s, for minutes")
-# Large batches hide what it takes to start an operator from Python, and most rows have them.
+# Large batches hide what it takes to start an operator from Python, and most rows have them. Python starts what
+# torch.compile makes, too, kernel by kernel, unless it is asked for CUDA graphs (pytorch.org/docs, torch.compile: mode
+# "reduce-overhead"), and so it starts attention that is written out.
 HOST_LAUNCH = Prior(2.5e-5, 2.0, 1e-8, 5e-3, "one call of PyTorch takes 26 to 38 microseconds on A100, T4 and V100")
+_FROM_PYTHON = r"(eager attention|torch\.compile network) on GPU"
 
 # One token at a time is read from the main memory and little else, whichever program reads it; what differs among
 # programs is how long each kernel, and each step over PCIe, takes to start.
@@ -81,7 +84,7 @@ def _priors(setting: str) -> list[Prior]:
     """Return the priors of a setting, in the order of the parameters."""
     trains = {"launch": TRAINING_LAUNCH, "energy": TRAINING_ENERGY}
     own = PRIORS | (trains if setting.endswith(" training on GPU") else {})
-    own |= {"launch": HOST_LAUNCH} if one_by_one(setting) else {}
+    own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= UNSPLIT if "w8a8" in setting else {}
     own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}

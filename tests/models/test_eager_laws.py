@@ -17,6 +17,7 @@ from mlsys.models.calibrated.lowering import Format, kernels_of
 from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Case, interpret
+from mlsys.validation.examination import examination_rows
 from mlsys.validation.fit import fit, predicted
 from mlsys.workloads import load, zoo
 
@@ -135,6 +136,26 @@ def test_batches_that_hide_what_a_call_costs_do_not_say_that_it_is_nothing() -> 
     assert len(hidden) == 8
     told = predicted([interpret(alone)], fit(hidden))[0]
     assert 0.5 < told / interpret(alone).seconds < 2
+
+
+def test_what_torch_compile_makes_is_started_from_python() -> None:
+    """ResNet-50 of one picture takes 3.8 ms on a V100 (transformers' docs), told by large batches of other cards."""
+    compiled = (row for row in shipped_rows() if "torch.compile" in row.software and "RTX" in row.device)
+    hidden = [case for case in map(interpret, compiled) if case.setting == "torch.compile network on GPU"][:8]
+    asked = (row for row in examination_rows(3) if row.model == "ResNet-50" and "torch.compile" in row.software)
+    alone = next(interpret(row) for row in asked if "V100" in row.device and row.batch == "1")
+    assert len(hidden) == 8
+    assert 0.5 < predicted([alone], fit(hidden))[0] / alone.seconds < 2
+
+
+def test_tensorflow_trains_as_it_infers() -> None:
+    """Without XLA each operator is a kernel of its own, forward and for both gradients; with it, loops are."""
+    row = next(row for row in shipped_rows() if row.workload.endswith("training") and "TensorFlow" in row.software)
+    plain, loops = (interpret(replace(row, software=f"TensorFlow 1.15{xla}")) for xla in ("", " XLA"))
+    forward = interpret(replace(row, software="TensorFlow 1.15", workload="image classification inference"))
+    assert plain.work.launches == pytest.approx(3 * forward.work.launches)
+    assert plain.work.launches > 1.3 * loops.work.launches
+    assert _total(plain.work, "moved") > _total(loops.work, "moved")
 
 
 def _look(software: str) -> Case:

@@ -3,6 +3,7 @@
 Each product of the forward pass has two of the same size behind it, for the gradients of
 its inputs and of its weights. With activation checkpointing the forward pass runs twice.
 The optimiser and the exchange of gradients are taken as hidden behind the arithmetic.
+TensorFlow's operators run one by one, or with XLA in loops, as they do forward.
 """
 
 import re
@@ -13,7 +14,7 @@ from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.language import language_model_of
-from mlsys.validation.cases.networks import batched, saving, settled, shape_of
+from mlsys.validation.cases.networks import batched, between_products, saving, settled, shape_of
 from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
 
@@ -38,7 +39,9 @@ def training(row: Row) -> Case:
     batch = batch_of(row, 64)
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
-    single = batched(plain.model, fmt, batch, winograd, shape_of(row))
+    # Of PyTorch's steps what was fitted to products carries what lies between: told apart, nobody gained.
+    how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
+    single = batched(plain.model, fmt, batch, winograd, shape_of(row), how)
     columns = single.columns.copy()
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
