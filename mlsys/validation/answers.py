@@ -66,17 +66,17 @@ def class_scores() -> tuple[ClassScores, ...]:
 @tabled
 def answer_table() -> Table:
     """Return the median errors as a table; ranges are those of machines left out."""
-    heads = ("machine", "rows", "in the fit", "sweep unseen", "machine unseen", "inside", "width", "strangers, blind")
+    heads = ("machine", "in the fit", "sweep unseen", "machine unseen", "strangers", "inside", "width", "rows")
     rows = [
         (
             each.name,
-            each.fitted.rows,
             percent_cell(each.fitted.median_ape),
             percent_cell(each.sweep.median_ape),
             percent_cell(each.device.median_ape),
+            percent_cell(each.blind.median_ape) if each.blind.expressible >= FEWEST else "—",
             percent_cell(each.device.coverage),
             "—" if each.device.width is None else f"{each.device.width:.2g}×",
-            percent_cell(each.blind.median_ape) if each.blind.expressible >= FEWEST else "—",
+            each.fitted.rows,
         )
         for each in class_scores()
     ]

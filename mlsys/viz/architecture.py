@@ -66,6 +66,9 @@ def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, 
             ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 1.1, "shrinkB": 4})
             ax.plot(*start, marker, color="white", markeredgecolor=color, markersize=6, zorder=3)
             ax.plot(*end, marker, color=color, markeredgecolor="white", markeredgewidth=0.5, markersize=8.5, zorder=4)
+        for after in (row[0][1], row[-1][1]):  # who it is must not hang on its colour alone
+            name = after.device.rpartition(" ")[2]
+            ax.annotate(name, _point(after), (7, -10), textcoords="offset points", color=color, fontsize=8)
     ax.set(xscale="log", yscale="log", xlabel="time of one pass, ms", ylabel="energy of one pass, mJ")
     devices = [
         ax.plot([], [], "-", color=color, linewidth=5, label=row[0][0].device)[0]
