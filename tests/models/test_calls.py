@@ -9,7 +9,7 @@ import torch
 import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mlsys.models.calibrated import Stack
+from mlsys.models.calibrated import VECTOR, Stack
 from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.calls import A_CALL, calls_of, captured, small_steps
@@ -234,3 +234,22 @@ def test_index_arithmetic_holds_up_a_copy_of_short_numbers() -> None:
     cases = [interpret(one), interpret(many)]
     few, more = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
     assert more / few == pytest.approx(64 * one.value / many.value, rel=0.4)
+
+
+def test_index_arithmetic_is_done_by_integer_lanes() -> None:
+    """NVIDIA's guide: 64 integers a cycle on each multiprocessor of A100 and H100, which has twice as many in FP32."""
+    copies = {}
+    for device in ("NVIDIA A100 80GB SXM", "NVIDIA H100 SXM5"):
+        work = _told(device=device, seq_or_shape="context 4096", batch="8")[0].work
+        copies[device] = float(work["flops"][work["kind"] == VECTOR].max())
+    assert copies["NVIDIA H100 SXM5"] == pytest.approx(2 * copies["NVIDIA A100 80GB SXM"], rel=0.1)
+
+
+def test_narrow_weights_attain_less_of_hopper_than_halves() -> None:
+    """TensorRT-LLM's products with weights of 4 bits run in instructions of Ampere, 62.9 % as fast on Hopper."""
+    for device, part in (("NVIDIA H200 SXM", 0.629), ("NVIDIA A100 80GB SXM", 1.0)):
+        halves, narrow = (
+            _told(precision=name, software="TensorRT-LLM 0.15", device=device)[0].engine.matmul
+            for name in ("bf16", "4-bit weights, fp16")
+        )
+        assert narrow == pytest.approx(part * halves, rel=0.01)

@@ -23,7 +23,7 @@ import re
 
 import numpy as np
 
-from mlsys.models.calibrated import COLLECTIVE, MATMUL, VECTOR, Kernel, Work
+from mlsys.models.calibrated import COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import GELU_KERNELS, SCORE_KERNELS
 from mlsys.models.calibrated.lowering import Format, joined
 from mlsys.models.calibrated.work import QUEUED
@@ -55,6 +55,9 @@ QUANTISING, OF_FOUR_BITS = 10, 3
 # turn each index into one of every dimension, with a division for each (``CatArrayBatchedCopy`` of ``torch.cat`` in
 # aten/src/ATen/native/cuda/Shape.cu, ``OffsetCalculator`` of an expanded tensor's).
 OF_A_TREE, OF_AN_INDEX = 30, 64
+# Integers that a multiprocessor adds or multiplies each cycle, from Volta to Hopper, whatever it does in FP32 (NVIDIA,
+# CUDA C++ programming guide, "Throughput of Native Arithmetic Instructions").
+INTEGER_LANES = 64
 
 _FUSED = r"TinyChat|AutoAWQ|DeepSpeed|Colossal-Inference|vLLM.*eager"
 _PLAIN = r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers\b|LitGPT"
@@ -158,7 +161,7 @@ def captured(row: Row, step: Work) -> Work:
     return _queued(step) if at_once else step
 
 
-def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: Format) -> Work:
+def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: Format, engine: Snapshot) -> Work:
     """Return the copies of keys and values that a token of transformers' code makes; none of other programs.
 
     A longer cache is a new one (``torch.cat`` in ``DynamicCache.update``); heads that share keys and values read an
@@ -170,7 +173,8 @@ def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: 
     written = 1 + (shared if shared > 1 else 0)
     layer = batch * context * model.kv_heads * model.head_dim
     moved = 2 * written * layer * fmt.value
-    return Work.of([Kernel(VECTOR, OF_AN_INDEX * written * layer, moved, count=2.0 * model.layers)])
+    fewer = max(1.0, engine.vector / (2 * INTEGER_LANES * engine.units * engine.clock))
+    return Work.of([Kernel(VECTOR, fewer * OF_AN_INDEX * written * layer, moved, count=2.0 * model.layers)])
 
 
 def small_steps(row: Row, model: LanguageModel, rows: int, fmt: Format) -> Work:

@@ -193,7 +193,9 @@ def decode(row: Row) -> Case:
     narrow = step.weights
     if dequantises(row, fmt, batch):
         step = dequantised(row, step, fmt)
-    step = captured(row, joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt)))
+    step = captured(
+        row, joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt, _engine(row, fmt)[2]))
+    )
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
     return replace(case, at_least=calling + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
@@ -227,7 +229,7 @@ def generation(row: Row) -> Case:
     works = [whole_passes(prompt, prompt, 1), small_steps(row, model, batch * prompt, fmt)]
     if output > 1:
         middle = prompt + output // 2
-        copies = copied_cache(row, model, batch, middle, fmt)
+        copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2])
         copies.columns[Work.FIELDS.index("count")] *= output - 1
         works += [captured(row, whole_passes(1, middle, output - 1)), copies]
     seconds, inverse = seconds_each(row)
