@@ -45,6 +45,7 @@ def test_the_counts_are_those_of_the_data() -> None:
     asked = [row for number in held_examinations() for row in examination_rows(number)]
     assert f"`--exam` asks {len(asked):,}\n" in README
     assert f"of {len({row.source for row in asked})} other repositories" in README
+    assert f"`--exam {held_examinations()[-1]}` asks the last" in README
     assert f"{len(list(Hardware))} device twins" in README and f" {len(networks())} networks" in README
 
 

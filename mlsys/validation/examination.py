@@ -187,15 +187,20 @@ def examined(number: int) -> tuple[Examined, ...]:
 
 @tabled
 def examinations_table() -> Table:
-    """Return one line for each examination that was held: at first, and now where that is another."""
-    heads = ("examination", "rows", "sources", "done", "median", "p90", "inside", "width", "typical")
+    """Return two lines for each examination that was held: what was said blind, and what is said today."""
+    heads = ("number", "told", "rows", "sources", "answered", "median", "within two", "in range")
     rows = []
     for number in held_examinations():
-        whole, now = examined(number)[-1], validate(examination_rows(number)).predictions
-        first_texts = (*_texts(whole.first), f"{typical(first_answers(number)):.2f}×")
-        counted = (number, whole.first.rows, len(examination_sources(number)))
-        rows.append((*counted, *_arrows(first_texts, (*_texts(whole.now), f"{typical(now):.2f}×"))))
-    return Table("All examinations: first answers, and today's behind an arrow", heads, rows)
+        whole = examined(number)[-1]
+        sources = len(examination_sources(number))
+        for told, part in (("blind", whole.first), ("today", whole.now)):
+            rows.append((number, told, part.rows, sources, *_shares(part)))
+    return Table("Examinations: what was said blind, and what is said today", heads, rows)
+
+
+def _shares(part: Score) -> tuple[str, ...]:
+    percents = (part.median_ape, part.within_factor_two, part.coverage)
+    return (str(part.expressible), *("—" if value is None else f"{value:.0f}%" for value in percents))
 
 
 @tabled

@@ -32,7 +32,7 @@ from mlsys.validation import (
     validate,
 )
 from mlsys.validation.cases import Inexpressible, interpret
-from mlsys.validation.examination import EXAMINATIONS, examination_sources, hold, typical
+from mlsys.validation.examination import EXAMINATIONS, examination_sources, first_answers, hold, typical
 from mlsys.validation.rows import DATA, Row
 from mlsys.viz import examination_dots
 
@@ -162,15 +162,30 @@ def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
     assert sum(each.now.rows for each in examined(number)[:-1]) == whole.now.rows == len(rows)
 
 
-def test_the_table_of_all_has_a_line_for_each_that_was_held() -> None:
-    lines = dict(zip(held_examinations(), examinations_table().rows, strict=True))
-    for number, (named, rows, sources, done, *_, off) in lines.items():
-        assert (named, rows) == (number, FROZEN[number][0])
-        assert sources == len({row.source for row in examination_rows(number)})
-        now = validate(examination_rows(number)).predictions
-        assert str(done).endswith(str(sum(each.case is not None for each in now)))
-        logs = [np.log(each.value / each.row.value) for each in now if each.case is not None]
-        assert str(off).endswith(f"{np.exp(np.sqrt(np.mean(np.square(logs)))):.2f}×")
+def test_the_table_of_all_sets_blind_answers_beside_todays() -> None:
+    lines = [dict(zip(examinations_table().heads, row, strict=True)) for row in examinations_table().rows]
+    assert [(line["number"], line["told"]) for line in lines] == [
+        (number, told) for number in held_examinations() for told in ("blind", "today")
+    ]
+    for line in lines:
+        number = int(str(line["number"]))
+        rows = examination_rows(number)
+        assert (line["rows"], line["sources"]) == (FROZEN[number][0], len({row.source for row in rows}))
+        answers = first_answers(number) if line["told"] == "blind" else validate(rows).predictions
+        done = [each for each in answers if each.answered]
+        ratios = [each.value / each.row.value for each in done]
+        within = [0.5 <= ratio <= 2 for ratio in ratios]
+        held = [each.low <= each.row.value <= each.high for each in done]
+        assert line["answered"] == str(len(done))
+        assert line["median"] == f"{100 * median(abs(ratio - 1) for ratio in ratios):.0f}%"
+        assert line["within two"] == f"{100 * sum(within) / len(within):.0f}%"
+        assert line["in range"] == f"{100 * sum(held) / len(held):.0f}%"
+
+
+def test_a_typical_answer_is_off_by_the_mean_square_of_the_logarithm() -> None:
+    answers = [each for each in first_answers(2) if each.answered]
+    logs = [np.log(each.value / each.row.value) for each in answers]
+    assert typical(answers) == pytest.approx(float(np.exp(np.sqrt(np.mean(np.square(logs))))))
 
 
 def test_what_was_answered_is_not_answered_again() -> None:
