@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from mlsys.choices import Processor, TimedFormat
-from mlsys.cli.common import FILE, Output, asked_device, complete_devices, say, speak_plainly
+from mlsys.cli.common import FILE, Output, WrongUsage, asked_device, complete_devices, say, speak_plainly
 from mlsys.files import csv_text, write_text
 
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
@@ -49,18 +49,30 @@ calibration_option = click.option(
     show_default=True,
     help="Where to write what was learned.",
 )
+@click.option(
+    "--plan",
+    "chosen",
+    type=Output(),
+    help="Learn nothing yet: DATA lists what could be measured, and the ten rows to measure are written here.",
+)
+@click.pass_context
 @speak_plainly
-def calibrate(data: Path, out: Path) -> None:
+def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None) -> None:
     """Fit the model to your own measurements of one machine; ten are enough.
 
     DATA has the columns of `mlsys validate --data`; `mlsys measure` writes such a file. What was learned
     goes into a small file for --calibration, or the environment variable MLSYS_CALIBRATION.
 
-    Which ten? Of every software and number format that you will ask about, some: only what was measured is
-    calibrated. Of each, from the shortest to the longest, in even steps: one that its launches hold, one that
-    reads its weights at a batch of one, one large product or batch; and different networks rather than the
-    same again. Warm, at a steady clock.
+    Which ten? List what you will ask about in the same columns, values left empty: --plan ten.csv names the ten rows
+    that tell most of the list, and writes them to be filled in. Without a list: of every software, version and number
+    format that you will ask about, some, from the shortest to the longest, and different networks rather than the same
+    again; only software that was measured is calibrated. Measure warm, at a steady clock.
     """
+    if chosen is not None:
+        if context.get_parameter_source("out") is click.core.ParameterSource.COMMANDLINE:
+            raise WrongUsage("--plan learns nothing that --out could hold: leave one of them out")
+        _plan(data, chosen)
+        return
     from mlsys.validation.calibrate import calibrate_file
 
     calibration = calibrate_file(data, out)
@@ -78,11 +90,30 @@ def calibrate(data: Path, out: Path) -> None:
     if formats:
         told = ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(formats.items()))
         say(f"  and by the number format of a network: {told}")
+    for factors in calibration.versions.values():
+        say(
+            "  and by version: "
+            + ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(factors.items()))
+        )
     say(f"  a further measurement should lie within {math.exp(1.28 * calibration.spread):.2f} times, four in five")
     for sentence in calibration.untold:
         say(f"  {sentence}")
     ask = f"mlsys analyze resnet50 --device {calibration.device} --precision {next(iter(calibration.formats), 'fp16')}"
     say(f"written: {out}. Next: {ask} --calibration {out}", err=True)
+
+
+def _plan(data: Path, out: Path) -> None:
+    from mlsys.units import Q_
+    from mlsys.validation.plan import plan_file
+
+    ten = plan_file(data, out)
+    say(f"{len(ten)} rows of {data} that tell most of them all, the most telling first:")
+    for each in ten:
+        row = each.row
+        batch = f"batch {row.batch}" if row.batch else ""
+        what = ", ".join(filter(None, (row.workload, row.model, batch, row.precision, row.seq_or_shape, row.software)))
+        say(f"  line {each.line}: {what}; about {Q_(each.seconds, 's').to_compact():.3g~P}")
+    say(f"written: {out}. Fill in the column `value`; next: mlsys calibrate {out}", err=True)
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,8 @@ class Calibration:
     networks, formats
         How many times as long each network that was measured takes as these parameters say, and networks in each
         number format.
+    versions
+        How many times as long each version takes, by setting, where several were measured.
     shapes
         What networks of like shape are off alike, by setting.
     spread
@@ -67,6 +69,7 @@ class Calibration:
     settings: dict[str, Parameters]
     networks: dict[str, float]
     formats: dict[str, float]
+    versions: dict[str, dict[str, float]]
     shapes: dict[str, ShapeEffects]
     spread: float
     before: float
@@ -75,11 +78,11 @@ class Calibration:
     untold: tuple[str, ...] = ()
 
 
-def _checked(rows: Sequence[Row], where: str) -> list[Case]:
-    """Return the rows as cases, or say which line is wrong."""
-    if len(rows) > MOST:
+def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Case]:
+    """Return the rows as cases of one machine, or say which line is wrong."""
+    if len(rows) > most:
         raise ValueError(
-            f"{where}: {len(rows)} measurements, wanted {MOST} at most: ten, well chosen, say what a machine is like"
+            f"{where}: {len(rows)} measurements, wanted {most} at most: ten, well chosen, say what a machine is like"
         )
     if len(rows) < FEWEST:
         raise ValueError(f"{where}: wanted at least {FEWEST} measurements, ten are better, got {len(rows)}")
@@ -140,7 +143,7 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     ValueError
         If a row cannot be expressed, rows are of several machines, contradict each other, or are all the same.
     """
-    cases = _checked(rows, where)
+    cases = checked_cases(rows, where)
     check_classes(rows, where)
     with uncalibrated():
         base = tuned(cases)
@@ -165,6 +168,7 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         settings,
         factors,
         formats,
+        _by_setting(learned.versions),
         learned.shapes,
         max(learned.spread, apart),
         errors[0],
@@ -179,6 +183,13 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         ),
         _untold(cases, base),
     )
+
+
+def _by_setting(versions: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
+    told: dict[str, dict[str, float]] = {}
+    for (setting, version), value in versions.items():
+        told.setdefault(setting, {})[version] = math.exp(value)
+    return told
 
 
 def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
@@ -234,6 +245,12 @@ def _short(field: str, value: float) -> str:
     return f"{value * 1e6:.3g} µs" if field == "launch" else f"{value:.0%}"
 
 
+def check_columns(data: Path, *, measured: bool = True) -> None:
+    """Refuse a file of measurements, or of what could be measured, that has a column of another name."""
+    if unknown := unread_columns(data, measured=measured):
+        raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {', '.join(COLUMNS)}")
+
+
 def calibrate_file(data: Path, out: Path) -> Calibration:
     """Read measurements, calibrate, and write the small file that ``--calibration`` takes.
 
@@ -242,8 +259,7 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
     ValueError
         As :func:`calibrate`; and if a column has no name that rows have.
     """
-    if unknown := unread_columns(data):
-        raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {', '.join(COLUMNS)}")
+    check_columns(data)
     if out.exists() and out.samefile(data):
         raise ValueError(f"{out} holds the measurements: choose another place for what they teach")
     calibration = calibrate(read_rows(data), str(data))
@@ -254,6 +270,7 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
         calibration.rows,
         calibration.networks,
         calibration.formats,
+        calibration.versions,
         calibration.shapes,
         calibration.spread,
     )

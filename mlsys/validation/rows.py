@@ -94,15 +94,15 @@ class Row:
 COLUMNS = tuple(entry.name for entry in fields(Row) if entry.name != "line")
 
 
-def unread_columns(path: Path) -> list[str]:
-    """Return the columns of a CSV file that measurements do not have.
+def unread_columns(path: Path, *, measured: bool = True) -> list[str]:
+    """Return the columns of a CSV file that measurements, or what could be measured, do not have.
 
     Raises
     ------
     ValueError
         If one of them is a column that is missing, misspelt.
     """
-    heads = columns_of(path)
+    heads = columns_of(path, measured=measured)
     unread = [name for name in heads if name not in (*COLUMNS, *EXTRA)]
     for name in unread:
         meant = did_you_mean(name, [column for column in COLUMNS if column not in heads])
@@ -111,12 +111,12 @@ def unread_columns(path: Path) -> list[str]:
     return unread
 
 
-def columns_of(path: Path) -> list[str]:
+def columns_of(path: Path, *, measured: bool = True) -> list[str]:
     """Return the names of the columns of a CSV file, as its first line has them."""
-    return _records(path)[0]
+    return _records(path, measured)[0]
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
     """Return the measurements in a CSV file.
 
     Parameters
@@ -124,6 +124,8 @@ def read_rows(path: Path) -> list[Row]:
     path
         A file whose first line names at least the columns device, device_class, workload,
         precision, seq_or_shape, metric, value and unit.
+    measured
+        False for a list of what could be measured: no value is read, and each row has that of one unit.
 
     Raises
     ------
@@ -131,7 +133,7 @@ def read_rows(path: Path) -> list[Row]:
         If a column is missing, there is no row, or a value is no positive number; the
         message lists every such line.
     """
-    heads, records = _records(path)
+    heads, records = _records(path, measured)
     if not records:
         raise ValueError(f"{path}: no rows under the first line")
     faults: list[str] = []
@@ -142,7 +144,7 @@ def read_rows(path: Path) -> list[Row]:
             faults.append(f"line {number}: wanted {len(heads)} cells, as the first line has, got {record[_RAGGED]}")
             continue
         try:
-            row = _row(number, record)
+            row = _row(number, record if measured else record | {"value": "1"})
         except ValueError as error:
             faults.append(f"line {number}: {error}")
             continue
@@ -159,7 +161,7 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+def _records(path: Path, measured: bool = True) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """Return the names of the columns, and each record with the number of the line that it begins on.
 
     Raises
@@ -188,16 +190,17 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     twice = sorted(name for name, times in Counter(heads).items() if times > 1)
     if twice:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
-    missing = [name for name in REQUIRED if name not in heads]
+    required = [name for name in REQUIRED if measured or name != "value"]
+    missing = [name for name in required if name not in heads]
     if not heads:
-        raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(REQUIRED)}")
+        raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(required)}")
     if missing:
         other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
         raise ValueError(
             f"{path}: line 1: the cells stand between {other}: save the file with commas"
             if other
             else f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
-            f"The first line must name at least {', '.join(REQUIRED)}"
+            f"The first line must name at least {', '.join(required)}"
         )
     return heads, records
 

@@ -59,6 +59,12 @@ def check_classes(rows: Sequence[Row], where: str) -> None:
             )
 
 
+def what_was_measured(row: Row) -> tuple[str | int, ...]:
+    """Return what tells one measurement of a machine from the others."""
+    what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
+    return *what, row.metric, row.software, row.n_devices
+
+
 def contradiction(line: int, case: Case, seen: Seen) -> str:
     """Return how a measurement contradicts the first one of the same thing, in words; empty where it does not.
 
@@ -70,14 +76,21 @@ def contradiction(line: int, case: Case, seen: Seen) -> str:
         The first of each thing; this one is added where it is the first.
     """
     row = case.row
-    what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
-    first, other = seen.setdefault((case.twin, *what, row.metric, row.software, row.n_devices), (line, case))
+    first, other = seen.setdefault((case.twin, *what_was_measured(row)), (line, case))
     if max(case.seconds, other.seconds) <= CONTRADICTION * min(case.seconds, other.seconds):
         return ""
     return (
         f"lines {first} and {line} measure the same and contradict each other: "
         f"{other.row.value:g} {other.row.unit} and {row.value:g} {row.unit}"
     )
+
+
+def check_work(cases: Sequence[Case], expected: Sequence[float], where: str) -> None:
+    """Refuse rows that have nothing to do, as :func:`check_times`."""
+    for (line, row), case, usual in zip(lines_of([case.row for case in cases]), cases, expected, strict=True):
+        if not (0 < case.seconds < math.inf and 0 < usual < math.inf):
+            told = f"{where}: line {line}: {row.value:g} {row.unit}"
+            raise ValueError(f"{told}: there is nothing to do in `seq_or_shape` {row.seq_or_shape!r}")
 
 
 def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) -> None:
@@ -97,12 +110,11 @@ def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) ->
     ValueError
         If a row has no work, or its time is far below the bound, or a thousand times what is expected.
     """
+    check_work(cases, expected, where)
     arithmetic, traffic = least_times(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
     lines = [line for line, _ in lines_of([case.row for case in cases])]
     for line, case, usual, *bounds in zip(lines, cases, expected, arithmetic, traffic, strict=True):
         told = f"{where}: line {line}: {case.row.value:g} {case.row.unit}"
-        if not (0 < case.seconds < math.inf and 0 < usual < math.inf):
-            raise ValueError(f"{told}: there is nothing to do in `seq_or_shape` {case.row.seq_or_shape!r}")
         doubt = _doubt(case, usual, 0.0 if case.power else float(max(bounds)))
         if doubt:
             raise ValueError(f"{told} {doubt}")

@@ -1,8 +1,8 @@
 """What ten measurements of an unseen machine do to the error of the rest of its rows.
 
-Each machine is predicted by a fit that never saw it; ten of its rows, spread over its software and its times, are
-then handed back, and only the rows that were not handed back are graded. The predictions are those of the last
-fit, kept row by row; nothing is fitted again but what the ten rows teach.
+Each machine is predicted by a fit that never saw it; ten of its rows are then handed back, those that
+:mod:`mlsys.validation.advice` names before any is measured, and only the rows that were not handed back are graded.
+The predictions are those of the last fit, kept row by row; nothing is fitted again but what the ten rows teach.
 """
 
 import re
@@ -18,6 +18,7 @@ from mlsys.models.calibrated.ranges import after_ten, range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import comparing, remembered, traced
 from mlsys.tables import Table, tabled
+from mlsys.validation.advice import TEN, advised
 from mlsys.validation.cases import Case
 from mlsys.validation.learning import learn
 from mlsys.validation.refit import held_out_predictions
@@ -25,7 +26,9 @@ from mlsys.validation.report import Prediction
 from mlsys.validation.scales import without_scale
 
 Array = NDArray[np.float64]
-TEN, DRAWS, FEWEST_ROWS, FEWEST_IN_SWEEP = 10, 3, 15, 3
+DRAWS, FEWEST_ROWS, FEWEST_IN_SWEEP = 3, 15, 3
+# Part of a machine's rows that cannot be measured: another one each time, so that each draw takes another ten.
+ABSENT = 0.1
 # Error that ten measurements should bring a machine to.
 WANTED = 0.15
 
@@ -46,6 +49,8 @@ class TenBack:
         90th percentile of the error after.
     scale
         Median error after, were nothing but a scale learned: the median of the ten.
+    at_random
+        Median error, were the ten taken at random.
     shape
         Median error after, were the scale of each sweep known as well: what shapes alone leave.
     covered, width
@@ -59,6 +64,7 @@ class TenBack:
     after: float
     p90: float
     scale: float
+    at_random: float
     shape: float
     covered: float
     width: float
@@ -82,56 +88,46 @@ class _Graded:
     after: Array
     scale: Array
     shape: Array
+    at_random: Array  # errors, were the ten taken at random
     reach: Array  # logarithms of the ends of the interval, shape (rows, 2)
     inverse: NDArray[np.bool_]
 
 
-def spread_choice(cases: Sequence[Case], seconds: Sequence[float], ten: int = TEN, seed: int = 0) -> list[int]:
-    """Return which measurements to take: of every software and format in proportion, from short to long.
-
-    Parameters
-    ----------
-    cases
-        What could be measured.
-    seconds
-        How long each is predicted to take.
-    ten
-        How many to choose.
-    seed
-        Of the place that the even steps start from.
-
-    Examples
-    --------
-    >>> rows = [each for each in held_out_predictions("device") if each.case.twin == "RaspberryPi4"]
-    >>> len(spread_choice([each.case for each in rows], [each.seconds for each in rows]))
-    10
-    """
-    order = sorted(range(len(cases)), key=lambda index: (cases[index].setting, seconds[index]))
-    start = float(np.random.default_rng([seed, len(order)]).random())
-    return sorted({order[int((step + start) * len(order) / ten)] for step in range(ten)})
+def _handed_back(cases: Sequence[Case], before: Array, base: Array, draw: int) -> tuple[list[int], list[int]]:
+    """Return which rows to measure of those that can be, as advised and at random."""
+    drawn = np.random.default_rng([draw, len(cases)])
+    there = np.sort(drawn.choice(len(cases), max(TEN, round((1 - ABSENT) * len(cases))), replace=False)).tolist()
+    told = advised([cases[index] for index in there], before[there].tolist(), base[there])
+    return sorted(there[index] for index in told), sorted(drawn.choice(there, TEN, replace=False).tolist())
 
 
 def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
     cases = [each.case for each in own if each.case is not None]
     before = np.array([each.seconds for each in own])
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
-    back = spread_choice(cases, before.tolist(), seed=draw)
-    rest = sorted(set(range(len(cases))) - set(back))
-    learned = learn([cases[index] for index in back], before[back], base[back])
+    measured, inverse = np.log([case.seconds for case in cases]), np.array([case.inverse for case in cases])
+
+    def after(back: list[int]) -> tuple[list[int], Array, float]:
+        rest = sorted(set(range(len(cases))) - set(back))
+        learned = learn([cases[index] for index in back], before[back], base[back])
+        return rest, np.log(learned.seconds([cases[index] for index in rest], before[rest], base[rest])), learned.spread
+
+    back, at_random = _handed_back(cases, before, base, draw)
+    others, told_at_random, _ = after(at_random)
+    rest, told, spread = after(back)
     left = [cases[index] for index in rest]
-    after = learned.seconds(left, before[rest], base[rest])
-    measured = np.log([case.seconds for case in cases])
     alone = float(np.median(measured[back] - np.log(before[back])))
     # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
     usual = [range_of(case.setting, case.twin, case.network, measured=True, version=case.version) for case in left]
-    ranges = [after_ten(about, learned.spread) for about in usual]
+    ranges = [after_ten(about, spread) for about in usual]
     return _Graded(
         measured[rest] - np.log(before[rest]),
-        measured[rest] - np.log(after),
+        measured[rest] - told,
         measured[rest] - np.log(before[rest]) - alone,
-        _shapes(left, measured[rest] - np.log(after)),
+        _shapes(left, measured[rest] - told),
+        _errors(measured[others] - told_at_random, inverse[others]),
         np.log([(reach.low, reach.high) for reach in ranges]),
-        np.array([case.inverse for case in left]),
+        inverse[rest],
     )
 
 
@@ -155,7 +151,7 @@ def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
 def ten_back(like: str = "") -> tuple[TenBack, ...]:
     """Return every class of machine and kind of work that has a machine with 15 rows or more.
 
-    Three draws of ten rows are taken of each machine, with fixed seeds.
+    Of each machine ten rows are taken three times, as advised of nine tenths of them, drawn with fixed seeds.
 
     Parameters
     ----------
@@ -211,6 +207,7 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
         float(np.median(after)),
         float(np.quantile(after, 0.9)),
         float(np.median(scale)),
+        float(np.median(np.concatenate([machine.at_random for machine in graded]))),
         float(np.median(shape)),
         float(np.mean(inside)),
         float(np.exp(np.median(reach[:, 1] - reach[:, 0]))),
@@ -221,16 +218,17 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
 def ten_table(fewest: int = 0) -> Table:
     """Return what ten rows do, as a table of groups with so many rows or more.
 
-    ``p90`` is the 90th percentile after ten rows, ``inside`` the share within the 80 % range, ``left`` what is
-    left to learn.
+    ``at random`` is for ten that nobody chose, ``ten rows`` for those that are advised; ``p90`` is the 90th percentile
+    after these, ``inside`` the share within the 80 % range, ``left`` what is left to learn.
     """
-    heads = ("group", "rows", "unseen", "a scale", "ten rows", "p90", "inside", "width", "left")
+    heads = ("group", "rows", "unseen", "a scale", "at random", "ten rows", "p90", "inside", "width", "left")
     rows = [
         (
             row.group,
             row.rows,
             f"{row.before:.0%}",
             f"{row.scale:.0%}",
+            f"{row.at_random:.0%}",
             f"{row.after:.0%}",
             f"{row.p90:.0%}",
             f"{row.covered:.0%}",

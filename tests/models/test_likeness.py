@@ -14,20 +14,21 @@ from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.likeness import APART, ShapeEffects, likeness, shape_of_products
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.own import CALIBRATION, save_calibration
-from mlsys.validation import learning
+from mlsys.validation import averaging, learning
 from mlsys.workloads.zoo import network
 
 
 def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPatch) -> None:
     gaussian = pytest.importorskip("sklearn.gaussian_process")
-    monkeypatch.setattr(learning, "TAILS", 1e9)  # Student's t with no tails is normal
+    monkeypatch.setattr(averaging, "TAILS", 1e9)  # Student's t with no tails is normal
     draws = np.random.default_rng(11)
     shapes = [tuple(row) for row in draws.uniform(2, 14, (8, 3)).tolist()]
     others, y, width, scatter = draws.uniform(2, 14, (5, 3)), draws.normal(0, 0.3, 8), 0.4, 0.1
     root = learning._root(shapes, [True] * 8)
-    (effects,), _, _ = learning._solved(root, y, np.full((1, 8), width), np.array([scatter]))
-    case = type("Case", (), {"setting": "one"})()
-    told = learning._shape_effects(shapes, [case] * 8, {"one": root}, effects.tolist())["one"]
+    (effects,), _, _ = averaging._solved(root, y, np.full((1, 8), width), np.array([scatter]))
+    monkeypatch.setattr(learning, "shape_of_products", lambda work: work)
+    cases = [type("Case", (), {"setting": "one", "work": shape})() for shape in shapes]
+    told = learning._shape_effects(cases, {"one": root}, effects.tolist())["one"]
     kernel = width**2 * gaussian.kernels.Matern(length_scale=APART, nu=0.5)
     process = gaussian.GaussianProcessRegressor(kernel, alpha=scatter**2 + learning.LITTLE * width**2, optimizer=None)
     assert told.of([tuple(row) for row in others.tolist()]) == pytest.approx(
@@ -54,7 +55,7 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
     shape = shape_of_products(kernels_of(one, None))
     slow = Parameters(compute=0.4, vector=0.3, bandwidth=0.4)  # far from what no machine exceeds
     for name, shapes in (("none", {}), ("one", {setting: ShapeEffects((shape,), (float(np.log(1.5)),))})):
-        save_calibration(tmp_path / name, twin.id, {setting: slow}, 3, {}, {}, shapes, 0.1)
+        save_calibration(tmp_path / name, twin.id, {setting: slow}, 3, {}, {}, {}, shapes, 0.1)
 
     def answer(file: str, name: str) -> float:
         monkeypatch.setenv(CALIBRATION, str(tmp_path / file))

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from mlsys.models.calibrated.library import plain_of
-from mlsys.validation import learning, shipped_rows
-from mlsys.validation.cases import interpret
-from mlsys.validation.learning import _solved, learn
-from mlsys.validation.ten import _shapes, spread_choice, ten_back
+from mlsys.validation import averaging, shipped_rows
+from mlsys.validation.averaging import _solved, heard
+from mlsys.validation.cases import Case, interpret
+from mlsys.validation.learning import learn
+from mlsys.validation.ten import _shapes, ten_back
 
 
 def test_effects_are_the_mean_of_what_they_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two effects on a fine grid, weighed by prior times likelihood of normal scatter: no linear algebra."""
-    monkeypatch.setattr(learning, "TAILS", 1e9)  # Student's t with no tails is normal
+    monkeypatch.setattr(averaging, "TAILS", 1e9)  # Student's t with no tails is normal
     design = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     y, width, scatter = np.array([0.3, 0.1, 0.5]), np.array([0.4, 0.2]), 0.15
     (answer,), _, _ = _solved(design, y, width[None], np.array([scatter]))
@@ -36,7 +37,7 @@ def test_the_likelier_scatter_has_the_greater_evidence() -> None:
 def _part(y: np.ndarray) -> float:
     """Return how much of a lesson about a scale and one shape of each row counts."""
     design = np.column_stack([np.ones(len(y)), np.linspace(-1, 1, len(y))])
-    return learning._heard(design, y, [(np.array([0.4, 0.4]), 0.0)], (0.1, 0.3))
+    return heard(design, y, [(np.array([0.4, 0.4]), 0.0)], (0.1, 0.3))
 
 
 def test_a_lesson_that_tells_no_other_row_counts_for_little() -> None:
@@ -56,33 +57,39 @@ def test_ten_products_lead_no_consumer_card_astray() -> None:
     assert group.after < group.scale
 
 
-def test_a_builds_energies_teach_each_other_and_no_time() -> None:
-    """Half of a machine's energies are of a build that leaves its board on: they draw 1.7 times as much."""
+def _of_tiny() -> list[Case]:
     cases = [interpret(row) for row in shipped_rows() if "MLPerf Tiny" in row.workload and "STM32L4R5" in row.device]
-    cases = [case for case in cases if case.kind == "energy"][:12]
+    return [case for case in cases if case.kind == "energy"][:12]
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_rows_of_a_version_teach_each_other(drawn: bool) -> None:
+    """Half of a machine's rows are of a build that leaves its board on: they take 1.7 times as much."""
+    cases = [case if drawn else replace(case, power=0.0) for case in _of_tiny()]
     named = [replace(case.row, software=f"X-CUBE-AI {index % 2}") for index, case in enumerate(cases)]
-    drawn = [1.7 ** (index % 2) for index in range(len(cases))]
-    ones = [replace(case, row=row, seconds=s) for case, row, s in zip(cases, named, drawn, strict=True)]
+    taken = [1.7 ** (index % 2) for index in range(len(cases))]
+    ones = [replace(case, row=row, seconds=s) for case, row, s in zip(cases, named, taken, strict=True)]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in ones])
     learned = learn(ones, np.ones(len(ones)), base)
-    thrifty, spender = learned.builds["X-CUBE-AI 0"], learned.builds["X-CUBE-AI 1"]
+    thrifty, spender = (learned.versions[ones[index].setting, f"X-CUBE-AI {index}"] for index in (0, 1))
     assert 0.3 < spender - thrifty < np.log(1.7)
-    assert learn([replace(case, power=0.0) for case in ones], np.ones(len(ones)), base).builds == {}
+
+
+def test_one_version_alone_is_the_software() -> None:
+    """Asked for with no version named, or with another, what it taught still holds."""
+    cases = [replace(case, row=replace(case.row, software="X-CUBE-AI"), seconds=2.0) for case in _of_tiny()]
+    base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
+    learned = learn(cases, np.ones(len(cases)), base)
+    newer = [replace(case, row=replace(case.row, software="X-CUBE-AI 9")) for case in cases]
+    times = [learned.seconds(ones, np.ones(len(cases)), base).tolist() for ones in (cases, newer)]
+    assert learned.versions == {} and times[0] == times[1]
+    assert np.log(times[0]) == pytest.approx(np.log(2.0), abs=0.2)
 
 
 class _Case:
     def __init__(self, setting: str, group: str = "") -> None:
         self.setting = setting
         self.row = type("Row", (), {"group": group, "device": "here"})()
-
-
-def test_a_choice_is_spread_over_software_and_times() -> None:
-    cases = [_Case("a")] * 30 + [_Case("b")] * 30
-    seconds = [float(index) for index in range(60)]
-    for seed in range(5):
-        chosen = spread_choice(cases, seconds, seed=seed)  # type: ignore[arg-type]
-        assert len(chosen) == 10 and sum(index < 30 for index in chosen) == 5
-        assert all(step == 6 for step in np.diff(chosen))
 
 
 def test_shapes_are_what_is_left_of_a_sweep_once_its_scale_is_known() -> None:

@@ -18,6 +18,7 @@ from mlsys.models.calibrated.own import (
     calibrated_format,
     calibrated_network,
     calibrated_shape,
+    calibrated_version,
     decimal,
 )
 from mlsys.models.calibrated.parameters import Parameters
@@ -85,7 +86,7 @@ def parameters_of(
     factor = effect.factor
     if own:
         factor *= calibrated_network(device, network) * calibrated_format(device, precision)
-        factor *= calibrated_shape(setting, device, shape)
+        factor *= calibrated_version(setting, device, version) * calibrated_shape(setting, device, shape)
     return scaled(plain, factor, effect.starting), whose
 
 

@@ -27,12 +27,13 @@ _MOST_SPREAD = 5.0
 
 @dataclass(frozen=True)
 class _Own:
-    """What the file says: whose it is, parameters by setting, factors of networks, formats, shapes, its spread."""
+    """What the file says: whose it is, parameters by setting, what lies apart from them, and its spread."""
 
     device: str = ""
     settings: FrozenDict[str, Parameters] = field(default_factory=lambda: FrozenDict({}))
     networks: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
     formats: FrozenDict[str, float] = field(default_factory=lambda: FrozenDict({}))
+    versions: FrozenDict[str, FrozenDict[str, float]] = field(default_factory=lambda: FrozenDict({}))
     shapes: FrozenDict[str, ShapeEffects] = field(default_factory=lambda: FrozenDict({}))
     spread: float | None = None
 
@@ -59,6 +60,7 @@ def _calibration(name: str, _written: float) -> _Own:
         device, settings, networks = str(read["device"]), read["settings"], read.get("networks") or {}
         formats = read.get("formats") or {}
         shapes = {setting: _shape_effects(lines) for setting, lines in (read.get("shapes") or {}).items()}
+        versions = {setting: FrozenDict(values) for setting, values in (read.get("versions") or {}).items()}
         parameters = {setting: Parameters(**values) for setting, values in settings.items()}
         numbers = {setting: dict(values) for setting, values in settings.items()}
         numbers |= {"networks": dict(networks), "formats": dict(formats), "": {"spread": read.get("spread", 1.0)}}
@@ -66,9 +68,9 @@ def _calibration(name: str, _written: float) -> _Own:
         raise
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
-    for part, values in numbers.items():
+    for part, values in (*numbers.items(), *versions.items()):
         _check(name, part, values)
-    told = FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), FrozenDict(shapes)
+    told = FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), FrozenDict(versions), FrozenDict(shapes)
     return _Own(device, *told, read.get("spread"))
 
 
@@ -111,6 +113,12 @@ def calibrated_format(device: str, precision: str) -> float:
     """Return how many times as long as its parameters say a calibrated machine takes in a number format; else 1."""
     own = _calibration(*chosen_calibration())
     return own.formats.get(precision, 1.0) if own.device == device else 1.0
+
+
+def calibrated_version(setting: str, device: str, version: str) -> float:
+    """Return how many times as long as its parameters say a calibrated machine takes in a version; else 1."""
+    own = _calibration(*chosen_calibration())
+    return own.versions.get(setting, FrozenDict({})).get(version, 1.0) if own.device == device else 1.0
 
 
 def calibrated_shape(setting: str, device: str, shape: Shape | None) -> float:
@@ -156,6 +164,7 @@ def save_calibration(
     rows: int,
     networks: Mapping[str, float],
     formats: Mapping[str, float],
+    versions: Mapping[str, Mapping[str, float]],
     shapes: Mapping[str, ShapeEffects],
     spread: float,
 ) -> None:
@@ -175,6 +184,8 @@ def save_calibration(
         How many times as long each network takes as the parameters say.
     formats
         How many times as long it takes in each number format.
+    versions
+        How many times as long it takes in each version of a setting, where several were measured.
     shapes
         What the shapes of measured networks tell of others, by setting.
     spread
@@ -192,6 +203,11 @@ def save_calibration(
     if formats:
         lines.append("formats:  # the same, of networks in each number format")
         lines += [f"  {name}: {factor:.4g}" for name, factor in sorted(formats.items())]
+    if versions:
+        lines.append("versions:  # the same, of each version of a software")
+        for setting, factors in sorted(versions.items()):
+            pairs = ", ".join(f"{_quoted(name)}: {factor:.4g}" for name, factor in sorted(factors.items()))
+            lines.append(f"  {_quoted(setting)}: {{{pairs}}}")
     if shapes:
         lines.append("shapes:  # networks by their products: rows, columns, depth (binary logarithms) and a weight")
         for setting, told in sorted(shapes.items()):
