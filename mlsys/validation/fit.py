@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, Work, calibrated_times, kernel_times
 from mlsys.models.calibrated.eager import one_by_one
-from mlsys.models.calibrated.effects import tells_hosts
+from mlsys.models.calibrated.effects import tells_machines
 from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
 
@@ -212,13 +212,16 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         x_scale=spreads[felt],
     )
     parameters = Parameters(*(float(value) for value in np.exp(whole(solution.x))))
-    if tells_hosts(chosen[0].setting):  # one factor of a whole machine would mix its memory and its host
-        return Fit(parameters, {case.twin: 1.0 for case in cases})
     return Fit(parameters, machines_of(cases, parameters))
 
 
 def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
-    """Return each machine's factor of time: the mean over its sweeps of their median, drawn towards one."""
+    """Return each machine's factor of time: the mean over its sweeps of their median, drawn towards one.
+
+    One for those of settings whose machines are told apart by effects.
+    """
+    if tells_machines(cases[0].setting):
+        return {case.twin: 1.0 for case in cases}
     plain = predicted(cases, Fit(parameters))
     apart = np.log([case.seconds for case in cases]) - np.log(plain)
     sweeps: dict[str, dict[str, list[float]]] = {}

@@ -8,12 +8,14 @@ import pytest
 
 from mlsys.hardware import Hardware
 from mlsys.models.analysis import analyse
+from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.effects import CURVES, MOST, POOLS, effect_of, pool_of, spread, spread_of
 from mlsys.models.calibrated.features import hats
 from mlsys.models.calibrated.library import fitted, parameters_of, plain_of
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.validation import held_out_scores, shipped_rows
 from mlsys.validation.cases import Case, interpret
+from mlsys.validation.fit import Fit, machines_of, predicted
 from mlsys.validation.pooling import _blocks, _solved, _without, fit_pool
 from mlsys.workloads import zoo
 
@@ -82,6 +84,22 @@ def test_a_sweep_left_out_does_not_hear_its_own_rows(cases: list[Case]) -> None:
     np.testing.assert_allclose(
         again[here], _without(blocks, solved, y, [case.row.group for case in cases])[here], atol=1e-9
     )
+
+
+def test_what_machines_of_a_family_have_in_common_is_left_to_the_effects(cases: list[Case]) -> None:
+    """Three phones take half as long as the parameters say: a fourth, never measured, is told of it."""
+    faster = np.array([0.5 if case.twin.startswith("Snapdragon") else 1.0 for case in cases])
+    own = Parameters()
+    times = predicted(cases, Fit(own))
+    halved = [replace(case, seconds=float(time)) for case, time in zip(cases, times * faster, strict=True)]
+    fitted_first = machines_of(halved, own)
+    y = np.log([case.seconds for case in halved]) - np.log(predicted(halved, Fit(own, fitted_first)))
+    told = fit_pool(POOL, halved, {}, y, y).without_device
+    of_a_phone = [value for value, case in zip(told, halved, strict=True) if case.twin == "Snapdragon8Elite"]
+    assert np.median(of_a_phone) < math.log(0.75)
+    # A pool that has factors of its machines finds them before.
+    ones = [replace(case, setting="RKNN int8 network on NPU") for case in halved]
+    assert machines_of(ones, own)["Snapdragon8Elite"] < 0.75 < machines_of(ones, own)["QCS9075"]
 
 
 def test_what_was_never_measured_has_no_effect_and_a_wider_range() -> None:

@@ -158,3 +158,27 @@ def test_what_onediff_does_cannot_be_done_with_sums_of_32_bits() -> None:
         half = "OneDiff" in row.software
         assert (into_single > case.seconds) == half, row.device
         assert own == pytest.approx(into_single / (2 if half else 1), rel=1e-3)
+
+
+def test_bytes_run_at_the_rate_of_fp32_where_a_program_has_no_dot_product() -> None:
+    """A Cortex-A76 does a dot product of four bytes in each lane of FP32; OpenCV's layers widen them instead."""
+    pi = "Raspberry Pi 5 (Cortex-A76, 4 cores)"
+    opencv, onnx = (
+        interpret(_row(software, precision="int8", device=pi)).engine for software in ("OpenCV 4.10", "ONNX Runtime")
+    )
+    assert opencv.matmul == opencv.vector == pytest.approx(onnx.matmul / 4)
+    # On x86 it is compiled for AVX2 and AVX-512, as others are.
+    xeon, other = (interpret(_row(software, precision="int8")).engine for software in ("OpenCV 4.10", "MXNet 1.8"))
+    assert xeon.matmul == other.matmul
+
+
+def test_a_request_runs_on_one_core_of_a_neural_processor() -> None:
+    """Rockchip's manual has three cores of 2 TOPS each; the runtime's default picks one of them."""
+    one_of_three = "Rockchip RK3588 (NPU, 1 of 3 cores)"
+    stated = next(row for row in shipped_rows() if row.device == one_of_three and row.precision == "int8")
+    unsaid = replace(stated, device="Rockchip RK3588 (NPU)")
+    assert interpret(unsaid).engine.matmul == pytest.approx(2e12)
+    assert interpret(stated).engine.matmul == pytest.approx(2e12, rel=0.01)
+    assert interpret(replace(unsaid, note="3 cores")).engine.matmul == pytest.approx(6e12)
+    alone = replace(stated, device="Rockchip RK3568 (NPU)")
+    assert interpret(alone).engine.matmul == pytest.approx(1e12)

@@ -44,35 +44,40 @@ class Pool:
     curves
         Features of a shape, each with a smooth curve of its own; see
         :func:`mlsys.models.calibrated.features.features`.
+    factors
+        Whether each machine has a factor of its own before the effects are fitted: then nothing but what it leaves
+        tells what machines of a family have in common.
     """
 
     settings: str
     groups: tuple[str, ...]
     curves: tuple[str, ...] = ()
+    factors: bool = False
 
 
 _MACHINE = ("machine", "family", "machine and software")
-_WHOLE = (*_MACHINE, "network", "network and software")
+_WHOLE = (*_MACHINE, "family and software", "network", "network and software")
 _VERSION = "version"
 _SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
 # The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
 # no pool names gained nothing. An energy is told with the times of its kind: a network that is slow on a machine
 # draws longer, and what a machine draws beside is an effect of its own, of "energy of" that software on it.
 POOLS: dict[str, Pool] = {
-    "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",)),  # one sweep a machine: nothing is told of it
+    # One sweep a machine: nothing is told of it.
+    "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",), factors=True),
     "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
-    "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network")),
-    "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network")),
+    "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network", _VERSION)),
+    "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network", _VERSION)),
     "wholes on GPU": Pool(
         r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime", _VERSION)
     ),
-    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION)),
+    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION), factors=True),
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
     "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
     # Which algorithm runs is a jump from shape to shape: the other curves carried what one library did to the next.
     "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, ("depth", "waves", "launch")),
-    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE),
+    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE, factors=True),
     "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
     "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
     # One call at a time: its host starts it, and its memory does the rest.
@@ -197,6 +202,7 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
     """
     software = setting.rpartition(" on ")[0]
     levels = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
+    levels["family and software"] = f"{levels['family']}, {software}"
     levels["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"
     levels |= {"memory": device, "host": device}
     if network:
@@ -215,10 +221,19 @@ _WORK = re.compile(r" (network|training|llm \w+)$")
 _ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime", "memory", "host")
 
 
-def tells_hosts(setting: str) -> bool:
-    """Return whether measurements of a setting tell a machine's host apart from the machine."""
+def tells_machines(setting: str) -> bool:
+    """Return whether effects alone tell the machines of a setting apart: its parameters are those of all of them.
+
+    A factor of each machine, found before, leaves nothing that tells what those of a family have in common, and one
+    that was never measured then has no more than the mean of all.
+
+    Examples
+    --------
+    >>> tells_machines("ncnn network on CPU"), tells_machines("RKNN int8 network on NPU")
+    (True, False)
+    """
     pool = POOLS.get(pool_of(setting))
-    return pool is not None and "host" in pool.groups
+    return pool is not None and not pool.factors
 
 
 def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True, version: str = "") -> Effect:
@@ -242,7 +257,7 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
         return NO_EFFECT
     levels = levels_of(setting, device, network, version)
     parts, starting = [], None
-    for group in POOLS[name].groups:
+    for group in fitted["groups"]:
         if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
             continue
         value = fitted["groups"][group]["levels"].get(levels[group], (0.0, 0))[0]
@@ -291,7 +306,7 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
         return USUAL, ()
     levels = levels_of(setting, device, network, version)
     counts = []
-    for group in POOLS[name].groups:
+    for group in fitted["groups"]:
         known = fitted["groups"][group]["levels"].get(levels.get(group, ""), (0.0, 0))
         counts.append((group, int(known[1])))
     unseen = tuple(group for group, number in counts if not number)

@@ -26,8 +26,10 @@ from mlsys.models.calibrated.resident import resident
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import halved_by_wide_sums, summing_in_fp16
 from mlsys.validation.cases.programs import (
+    in_bytes,
     leaves_tiles_idle,
     multiplies_only,
+    part_for_a_request,
     starts_operators,
     tensorflow_on,
     winograd_on,
@@ -168,6 +170,10 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
         engine = clocked(engine, clock)
     if re.search("ncnn|TFLite", row.software) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
+    if fmt.computes == "int8" and on_cpu:
+        engine = in_bytes(twin, engine, row.software)
+    if share == 1:
+        share = part_for_a_request(row, twin, engine)
     if share < 1:
         engine = engine.share(share, share)
     # OneDiff sets ONEFLOW_CONV_ALLOW_HALF_PRECISION_ACCUMULATION and its like before it compiles.

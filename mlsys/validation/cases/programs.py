@@ -5,6 +5,7 @@ import re
 from mlsys.hardware import Device
 from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
+from mlsys.provenance import as_recorded
 from mlsys.validation.cases.threads import integer_winograd
 from mlsys.validation.rows import Row
 
@@ -57,6 +58,45 @@ def leaves_tiles_idle(row: Row) -> bool:
     """
     pictures = "image" in row.seq_or_shape
     return re.search("ONNX ?Runtime" if pictures else r"torch.*\d", row.software, re.IGNORECASE) is not None
+
+
+# OpenCV's layers of bytes are compiled for AVX2, AVX-512, RVV and LASX, and for no dot product of Arm's (opencv/opencv,
+# modules/dnn/src/int8layers: the modes that version 4.10 builds layers_common.simd.hpp for): what is left widens, as
+# many multiply-adds an instruction as FP32 has.
+_WIDENS_ON_ARM = r"opencv"
+
+
+def in_bytes(processor: Device, engine: Snapshot, software: str) -> Snapshot:
+    """Return a processor as a program multiplies bytes on it: on Arm not all use the dot product.
+
+    Parameters
+    ----------
+    processor, engine
+        Of ``processor``, in 8-bit integers.
+    software
+        In the words of a row.
+    """
+    if processor.vendor in ("Intel", "AMD") or not re.search(_WIDENS_ON_ARM, software, re.IGNORECASE):
+        return engine
+    return engine.changed(matmul=lambda: engine.vector).designed()
+
+
+def part_for_a_request(row: Row, twin: Device, engine: Snapshot) -> float:
+    """Return the part of a machine that runs one request where a row names no part: one core of Rockchip's of several.
+
+    ``RKNN_NPU_CORE_AUTO``, the default, picks one of them (rknn_api.h of airockchip/rknn-toolkit2: "default, run on NPU
+    core randomly"); language models have a runtime of their own, which takes all.
+
+    Parameters
+    ----------
+    row
+        Of a whole network; its note may say ``3 cores``.
+    twin, engine
+        The whole machine.
+    """
+    several = re.search(r"\b([2-9]) cores\b", row.note)
+    with as_recorded():
+        return int(several[1] if several else 1) / engine.units if twin.architecture == "RKNN" else 1.0
 
 
 def starts_operators(row: Row, software: str) -> bool:
