@@ -66,3 +66,16 @@ def test_exllama_writes_each_matrix_out() -> None:
     layers, width, inner, vocabulary = 32, 4096, 11008, 32000
     weights = layers * (4 * width**2 + 3 * width * inner) + width * vocabulary
     assert apart == pytest.approx(2 * 2 * weights)
+
+
+def test_small_units_are_easily_fed_whatever_they_multiply() -> None:
+    """FP32 on an A100's vector units, and halves on a GeForce's matrix units, are told apart from an A100's halves."""
+    eager = _row("Hugging Face Transformers (PyTorch 2 eager)")
+    settings = {
+        interpret(replace(eager, device=device, precision=precision)).setting
+        for device, precision in (("NVIDIA RTX 4090", "fp16"), ("NVIDIA A100 80GB SXM", "fp32"), ("NVIDIA T4", "fp32"))
+    }
+    assert settings == {"eager small units llm prefill on GPU"}
+    server = interpret(replace(eager, device="NVIDIA A100 80GB SXM", precision="fp16"))
+    assert server.setting == "eager llm prefill on GPU"
+    assert server.engine.matmul == pytest.approx(312e12, rel=1e-3)

@@ -19,7 +19,7 @@ from mlsys.workloads.traced import TracedOperator
 
 # Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
 # TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
-_SETTINGS = re.compile(r"(eager( ROCm| fp32)?|TensorFlow) (network|llm prefill) on GPU")
+_SETTINGS = re.compile(r"(eager( ROCm| small units)?|TensorFlow) (network|llm prefill) on GPU")
 # PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
 # along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
 _LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA( 1)?) network on GPU")

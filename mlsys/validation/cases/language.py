@@ -136,7 +136,7 @@ def _pass(
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    name = prompt_program(row, fmt) if kind == "llm prefill" else program(row)
+    name = prompt_program(row, engine) if kind == "llm prefill" else program(row)
     return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
