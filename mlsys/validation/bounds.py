@@ -15,7 +15,7 @@ from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
-from mlsys.validation.cases.kernels import SUMS_IN_FP16, halved_by_wide_sums
+from mlsys.validation.cases.reading import summing_in_half
 from mlsys.validation.cases.threads import clock_ratio
 
 # Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this, or, on processors,
@@ -107,11 +107,9 @@ def _arithmetic(case: Case, factor: float) -> str:
     if factor <= max(BOOST, clock_ratio(Hardware[case.twin], 1)):
         return "boost clock: above the clock that the peak is stated at"
     named = case.row.precision.lower()
-    if (
-        named.startswith(("fp16", "mixed fp16"))
-        and factor <= SUMS_IN_FP16 * BOOST
-        and halved_by_wide_sums(Hardware[case.twin])
-    ):
+    own = case.engine.matmul / case.fastest
+    twice = summing_in_half(case.engine, Hardware[case.twin]).matmul / own
+    if twice > 1.01 and factor <= twice * BOOST:
         return "sums in FP16: at twice the rate of sums in FP32, which the peak is stated for"
     if (named in ("fp32", "fp32/fp16") and factor <= 8) or ("pseudo-fp16" in named and factor <= 2):
         return "mislabelled precision: narrower or matrix arithmetic than the row says"

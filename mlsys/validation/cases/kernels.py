@@ -131,34 +131,6 @@ def dot_product_engine(engine: Snapshot) -> Snapshot:
     ).designed()
 
 
-# Matrix units of cards for players add products of FP16 into FP32 at half the rate of sums in FP16: of GA102 64
-# multiply-adds a cycle, or 128 (NVIDIA Ampere GA102 whitepaper, table 2; AD102 alike). Their rate in INT8, which knows
-# no such limit, is four times as high as the halved one; that of a card for data centres twice.
-SUMS_IN_FP16, WIDE_SUMS = 2.0, 4.0
-
-
-def halved_by_wide_sums(twin: Device) -> bool:
-    """Tell from the peaks on record whether a GPU's matrix units take two turns for a sum in FP32.
-
-    Examples
-    --------
-    >>> from mlsys import Hardware
-    >>> [halved_by_wide_sums(Hardware[name]) for name in ("RTX_3090", "RTX_A6000", "A100", "GTX_1080_Ti")]
-    [True, False, False, False]
-    """
-    machine = view(twin, twin.headline)
-    if twin.vendor != "NVIDIA" or not (machine.has_rate("fp16", "matrix") and machine.has_rate("int8", "matrix")):
-        return False
-    with comparing():
-        narrow, wide = (replace(machine, precision=name, unit="matrix").require("rate") for name in ("int8", "fp16"))
-        return narrow >= 0.99 * WIDE_SUMS * wide
-
-
-def summing_in_fp16(engine: Snapshot) -> Snapshot:
-    """Return the engine of a card for players as a program uses it that adds its products in FP16."""
-    return engine.changed(matmul=lambda: SUMS_IN_FP16 * engine.matmul).designed()
-
-
 def half_engine(engine: Snapshot) -> Snapshot:
     """Return the engine as one whose vector units do two operations in half precision for one of FP32."""
     return engine.changed(vector=lambda: engine.matmul).designed()

@@ -24,7 +24,6 @@ from mlsys.models.calibrated.lowering import (
 )
 from mlsys.models.calibrated.resident import resident
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.kernels import halved_by_wide_sums, summing_in_fp16
 from mlsys.validation.cases.programs import (
     in_bytes,
     leaves_tiles_idle,
@@ -176,9 +175,6 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
         share = part_for_a_request(row, twin, engine)
     if share < 1:
         engine = engine.share(share, share)
-    # OneDiff sets ONEFLOW_CONV_ALLOW_HALF_PRECISION_ACCUMULATION and its like before it compiles.
-    if "OneDiff" in row.software and fmt.computes == "fp16" and halved_by_wide_sums(twin):
-        engine = summing_in_fp16(engine)
     kind = "CPU" if on_cpu else twin.kind
     threads = threads_of(row, engine.units) if kind == "CPU" else 0
     instances, cores = instances_of(row)
