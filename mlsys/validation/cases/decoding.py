@@ -54,7 +54,7 @@ def program(row: Row) -> str:
     return next((name for word, name in _PROGRAMS if re.search(word, row.software)), "compiled")
 
 
-# Operations that a multiprocessor's units do each cycle, as if in 16 bits, where plain loops keep them fed: vector units
+# Operations that a multiprocessor's units do each cycle, as if in 16 bits, where plain loops feed them: vector units
 # in FP32 do 256 to 560, matrix units of GeForce cards 512, those of servers 1,024 and more.
 EASILY_FED = 700.0
 
