@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, get_args
 
 from mlsys.bench.errors import MeasureError
-from mlsys.bench.timing import measure
+from mlsys.bench.timing import Timing, measure
 from mlsys.choices import Processor, TimedFormat
 from mlsys.door import checked_choice
 from mlsys.units import ureg
@@ -62,7 +62,7 @@ def ten_measurements(
     Raises
     ------
     MeasureError
-        If PyTorch is not there, or finds no such device.
+        If PyTorch is not there, or finds no such device; or if nothing fits its memory. What does not is left out.
     UnknownNameError
         If ``on`` or ``precision`` is none of those.
     """
@@ -80,25 +80,20 @@ def ten_measurements(
     waits: Callable[[], object] = torch.cuda.synchronize if on == "cuda" else lambda: None
     begun, measurements = time.perf_counter(), []
     with torch.inference_mode():
-        for cells, run, moved in _runs(on, precision, fixed, size):
-            waits()
-            started, used = time.perf_counter(), time.process_time()
-            timed = measure(
-                {cells["workload"]: _finished(run, waits, on)},
-                repeats=30,
-                warmup=3,
-                shortest=ureg.Quantity(5, "ms"),
-                limit=ureg.Quantity(EACH, "s"),
-                clock=time.perf_counter,
-            )[0]
-            seconds = float(timed.median.m_as("s")) / (_CALLS if on == "cuda" else 1)
+        for cells, placed, moved in _runs(on, precision, fixed, size):
+            try:
+                timed, calls, held = _timed(placed, on, waits)
+            except torch.cuda.OutOfMemoryError:  # smaller ones may fit
+                continue
+            seconds = float(timed.median.m_as("s")) / calls
             value = moved / seconds / 1e9 if moved else seconds * 1e3
             note = (
-                f"median of {len(timed.samples)} samples after {timed.warmup} warm-up calls, "
+                f"median of {len(timed.samples)} samples after {timed.warmup * calls} warm-up calls, "
                 f"middle half within {timed.spread:.1%}; {_clock(on)}"
             )
+            if on == "cuda":
+                note += f"; {torch.cuda.get_device_name()}{_in_tf32(torch) if precision == 'fp32' else ''}"
             if on == "cpu":
-                held = (time.process_time() - used) / (time.perf_counter() - started) / torch.get_num_threads()
                 note += f"; {held:.0%} of {torch.get_num_threads()} threads"
             always = {"device": device, "device_class": device_class, "n_devices": "1", "precision": precision}
             software = {"software": f"PyTorch {torch.__version__} eager", "note": note, "value": f"{value:.5g}"}
@@ -106,7 +101,35 @@ def ten_measurements(
             tick()
             if time.perf_counter() - begun > LONGEST:
                 break
+    if not measurements:
+        raise MeasureError("measure: none of the measurements fits the memory of the GPU. Free it, or take another")
     return measurements
+
+
+def _timed(
+    placed: Callable[[], Callable[[], object]], on: Processor, waits: Callable[[], object]
+) -> tuple[Timing, int, float]:
+    """Return the samples of a call, how many calls each is of, and what its threads had of the processor.
+
+    Nothing of it is left on the device when it returns.
+    """
+    import torch
+
+    if on == "cuda":
+        torch.cuda.empty_cache()
+    run = placed()
+    calls = _calls_of_a_sample(run, waits) if on == "cuda" else 1
+    started, used = time.perf_counter(), time.process_time()
+    timed = measure(
+        {"run": _finished(run, calls, waits)},
+        repeats=30,
+        warmup=3,
+        shortest=ureg.Quantity(5, "ms"),
+        limit=ureg.Quantity(EACH, "s"),
+        clock=time.perf_counter,
+    )[0]
+    held = (time.process_time() - used) / (time.perf_counter() - started) / torch.get_num_threads()
+    return timed, calls, held
 
 
 def planned(on: Processor) -> int:
@@ -116,16 +139,15 @@ def planned(on: Processor) -> int:
 
 def _runs(
     on: Processor, precision: TimedFormat, fixed: dict[str, Any], size: int
-) -> Iterator[tuple[dict[str, str], Callable[[], object], float]]:
-    """Yield what tells one measurement from the others, its call, and the bytes that it moves where they are told."""
-    import torch
+) -> Iterator[tuple[dict[str, str], Callable[[], Callable[[], object]], float]]:
+    """Yield what tells one measurement from the others, what puts it on the device, and the bytes that it moves.
 
+    The second returns the call to be timed; of networks no bytes are told.
+    """
     from mlsys.bench.models import ready_model
 
     for name, batch in _NETWORKS[on]:
         module, inputs, _ = ready_model(name, batch=batch)
-        module = module.to(**fixed)
-        inputs = inputs.to(**fixed) if inputs.is_floating_point() else inputs.to(fixed["device"])
         language = not inputs.is_floating_point()
         words = "BERT inference" if language else "CNN inference"
         shape = f"seq {inputs.shape[1]}" if language else f"{inputs.shape[2]}x{inputs.shape[3]} image"
@@ -133,32 +155,62 @@ def _runs(
             "workload": f"{words} on CPU" if on == "cpu" else words, "model": name, "batch": str(batch),
             "seq_or_shape": shape, "metric": "latency", "unit": "ms",
         }  # fmt: skip
-        yield cells, partial(module, inputs), 0.0
+        yield cells, partial(_network, module, inputs, fixed), 0.0
     for count in _ELEMENTS[on]:
-        x, y = torch.randn(count, **fixed), torch.randn(count, **fixed)
-        out = torch.empty_like(x)
         cells = {
             "workload": "STREAM Add (PyTorch eager torch.add)", "model": "", "batch": "1",
             "seq_or_shape": f"{count * size / 1e6:.6g} MB per array (2 loads + 1 store)",
             "metric": "memory bandwidth", "unit": "GB/s",
         }  # fmt: skip
-        yield cells, partial(torch.add, x, y, out=out), 3.0 * count * size
+        yield cells, partial(_addition, count, fixed), 3.0 * count * size
 
 
-# Calls of a GPU between two waits: it works on while the next is handed over.
-_CALLS = 20
+def _network(module: Any, inputs: Any, fixed: dict[str, Any]) -> Callable[[], object]:
+    there = inputs.to(**fixed) if inputs.is_floating_point() else inputs.to(fixed["device"])
+    return partial(module.to(**fixed), there)
 
 
-def _finished(run: Callable[[], object], waits: Callable[[], object], on: str) -> Callable[[], object]:
-    if on == "cpu":
-        return run
+def _addition(count: int, fixed: dict[str, Any]) -> Callable[[], object]:
+    import torch
 
+    x, y = torch.randn(count, **fixed), torch.randn(count, **fixed)
+    return partial(torch.add, x, y, out=torch.empty_like(x))
+
+
+# Calls of a GPU between two waits, at most, and seconds that they take about, where one is long: it works on while the
+# next is handed over.
+_CALLS, _TOGETHER = 20, 0.2
+
+
+def _calls_of_a_sample(run: Callable[[], object], waits: Callable[[], object]) -> int:
+    run()  # the first call loads kernels and chooses algorithms
+    waits()
+    started = time.perf_counter()
+    run()
+    waits()
+    return max(1, min(_CALLS, round(_TOGETHER / max(time.perf_counter() - started, 1e-6))))
+
+
+def _finished(run: Callable[[], object], calls: int, waits: Callable[[], object]) -> Callable[[], object]:
     def many() -> None:
-        for _ in range(_CALLS):
+        for _ in range(calls):
             run()
         waits()
 
     return many
+
+
+def _in_tf32(torch: Any) -> str:
+    """Return whether PyTorch's convolutions may take TF32 for FP32, as they do from Ampere on unless told otherwise."""
+    able = torch.cuda.get_device_capability()[0] >= 8 and torch.version.hip is None
+    return ", convolutions may take TF32" if able and torch.backends.cudnn.allow_tf32 else ""
+
+
+def gpu_name() -> str:
+    """Return the name of the GPU that PyTorch runs on; empty where there is none."""
+    import torch
+
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else ""
 
 
 def _clock(on: str) -> str:
@@ -168,7 +220,7 @@ def _clock(on: str) -> str:
 
         try:
             return f"clock {torch.cuda.clock_rate()} MHz"
-        except (RuntimeError, ModuleNotFoundError, AttributeError):
+        except Exception:  # NVML has errors of its own, and no number hangs on the clock
             return "clock not told"
     from pathlib import Path
 

@@ -1,16 +1,21 @@
 """``mlsys calibrate`` and ``mlsys measure``: ten measurements that make the estimates your own."""
 
+from __future__ import annotations
+
 import math
 import re
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from mlsys.choices import Processor, TimedFormat
 from mlsys.cli.common import FILE, Output, WrongUsage, asked_device, complete_devices, say, speak_plainly
 from mlsys.files import csv_text, write_text
+
+if TYPE_CHECKING:
+    from mlsys.hardware import Device
 
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
 
@@ -155,7 +160,13 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
         what = f"{row['workload']}, {row['model']}, batch {row['batch']}" if row["model"] else row["workload"]
         say(f"{what:<50} {row['seq_or_shape']:<42} {row['value']:>8} {row['unit']:<4} {row['note']}")
     if len(rows) < planned(on):
-        say(f"{len(rows)} of {planned(on)} measurements: three minutes were up. The machine is slow, or busy", err=True)
+        full = ", or its memory was full" if on == "cuda" else ""
+        say(
+            f"{len(rows)} of {planned(on)} measurements: three minutes were up{full}. The machine is slow, or busy",
+            err=True,
+        )
+    if on == "cuda" and (other := _other_twin(twin)):
+        say(f"PyTorch runs on {other}, and the rows say {twin.name}: is --device right?", err=True)
     restless = sum(_scatter(row["note"]) > RESTLESS for row in rows)
     if restless:
         say(
@@ -171,6 +182,19 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
             err=True,
         )
     say(f"written: {out}. Next: mlsys calibrate {out}", err=True)
+
+
+def _other_twin(twin: Device) -> str:
+    """Return the name of PyTorch's GPU where it is that of another twin; empty where it is not known as one."""
+    from mlsys.bench.ten import gpu_name
+    from mlsys.validation.cases import Inexpressible
+    from mlsys.validation.cases.reading import twin_of
+
+    name = gpu_name()
+    try:
+        return name if twin_of(name)[0].id != twin.id else ""
+    except Inexpressible:
+        return ""
 
 
 # Middle half of the samples, over their median, above which a measurement says more of its neighbours.
