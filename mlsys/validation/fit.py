@@ -3,7 +3,8 @@
 One setting, a kind of software on a class of machine, is one least-squares problem: the
 logarithms of predicted over measured time, with a soft loss for outliers, and a prior for
 each parameter that keeps it near its physical value where the rows do not speak. What is
-left of a machine after that, over all its sweeps, is its own factor, drawn towards one.
+left of a machine after that is told by effects (:mod:`mlsys.validation.pooling`); where these are fitted to
+what a factor of each machine leaves, it is the mean over its sweeps, drawn towards one.
 """
 
 import re

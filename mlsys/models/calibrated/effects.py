@@ -67,7 +67,8 @@ POOLS: dict[str, Pool] = {
     "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",), factors=True),
     "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
     "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network", _VERSION)),
-    "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network", _VERSION)),
+    # What Vulkan attains on a phone's GPU tells little of OpenCL on its kin.
+    "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network"), factors=True),
     "wholes on GPU": Pool(
         r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime", _VERSION)
     ),
