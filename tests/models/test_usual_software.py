@@ -35,6 +35,11 @@ def test_every_device_is_asked_in_software_of_the_question_that_was_fitted_to_su
     ("device", "kind", "precision", "setting"),
     [
         ("H100", "llm decode", "fp16", "compiled llm decode on GPU"),
+        ("Hailo15H", "network", "int8", "Hailo int8 network on NPU"),
+        ("Hailo15H", "network", "fp16", "Hailo int8 network on NPU"),  # not AWS's compiler
+        ("EdgeTPU", "network", "fp16", "npu runtime int8 network on NPU"),
+        ("RV1109_NPU", "network", "int8", "RKNN int8 first network on NPU"),
+        ("RK3568_NPU", "network", "int8", "RKNN int8 network on NPU"),
         ("Inferentia2", "llm decode", "bf16", "compiled llm decode on NPU"),
         ("Gaudi2", "llm decode", "bf16", "HPU graphs llm decode on NPU"),
         ("Snapdragon8Elite", "llm decode", "int8", "npu runtime llm decode on NPU"),

@@ -13,9 +13,12 @@ _PROGRAMS = {
     PREFILL: ("compiled", "llama.cpp", "early llama.cpp"),
     DECODE: ("compiled", "llama.cpp"),
 }
-# What machines run that have software of their own, by their architecture. Microcontrollers run kernels of their own,
-# and nothing else stands in for them.
+# What machines run that have software of their own, by their id and architecture. Some take networks in 8 bits alone,
+# whatever format is asked for. Microcontrollers run kernels of their own, and nothing else stands in for them.
 _MAKERS = (
+    (r"^Hailo", "NPU", {NETWORK: "Hailo int8"}),
+    (r"Edge TPU", "NPU", {NETWORK: "npu runtime int8"}),
+    (r"^(RK1808|RV1109|RV1126|RK3399Pro)", "NPU", {NETWORK: "RKNN int8 first"}),
     (r"Hexagon", "NPU", {NETWORK: "AI Hub", DECODE: "npu runtime"}),
     (r"Cloud AI", "NPU", {NETWORK: "Cloud AI"}),
     (r"RKNN", "NPU", {NETWORK: "RKNN", PREFILL: "RKNN", DECODE: "npu runtime"}),
@@ -86,7 +89,8 @@ def machine_kind(device: Device) -> str:
 
 
 def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
-    own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, device.architecture))
+    names = f"{device.id} {device.architecture}"
+    own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, names))
     makers = next(own, {})
     if machine == "MCU" and not precision.lower().startswith("int") and precision and _FLOATS_ON_MCU in fitted():
         return _FLOATS_ON_MCU
