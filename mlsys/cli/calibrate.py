@@ -181,7 +181,22 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
             "Stop them and measure again; what was measured is their waiting",
             err=True,
         )
+    if twin.kind == "CPU" and (few := _few_threads(twin, rows[0]["note"])):
+        say(few, err=True)
     say(f"written: {out}. Next: mlsys calibrate {out}", err=True)
+
+
+def _few_threads(twin: Device, note: str) -> str:
+    """Return that PyTorch had far fewer threads than the processor has cores, in words; empty where it had not."""
+    from mlsys.hardware.view import view
+
+    threads, cores = re.search(r"% of (\d+) threads", note), view(twin, "fp32").units
+    if threads is None or cores is None or int(threads.group(1)) >= cores / 2:
+        return ""
+    return (
+        f"PyTorch ran {threads.group(1)} threads, and {twin.name} has {cores:.0f} cores: what `mlsys calibrate` learns "
+        "of it holds for so many threads. Is it a part of that processor, as a virtual machine is?"
+    )
 
 
 def _other_twin(twin: Device) -> str:

@@ -213,6 +213,34 @@ def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, monkeypatch: p
         parameters_of("stream on GPU", "L4")
 
 
+def test_a_version_has_its_factor_and_no_other_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the networks ran in a newer version, in 0.6 of the time."""
+    rows = network_rows({"": 1.0})
+    newer = [(*row[:6], str(0.6 * float(row[6])), row[7], "ncnn 2", *row[9:]) for row in rows]
+    out = tmp_path / "own.yaml"
+    mixed = [old if index % 2 else new for index, (old, new) in enumerate(zip(rows, newer, strict=True))]
+    calibration = calibrate_file(written(tmp_path / "a.csv", mixed, NETWORK_HEADS), out)
+    ((setting, factors),) = calibration.versions.items()
+    assert factors["ncnn 2"] < 0.9 < 1.0 < factors["ncnn benchncnn"]
+    monkeypatch.setenv(CALIBRATION, str(out))
+    launches = {
+        name: parameters_of(setting, calibration.device, version=name)[0].launch
+        for name in ("ncnn 2", "ncnn benchncnn", "")
+    }
+    assert launches["ncnn 2"] / launches[""] == pytest.approx(factors["ncnn 2"], rel=0.01)
+    assert launches["ncnn benchncnn"] / launches[""] == pytest.approx(factors["ncnn benchncnn"], rel=0.01)
+
+
+@pytest.mark.parametrize("versions", ["[1]", "{a: 1.2}", "{a: {b: 0}}", "{a: {b: nan}}", "{a: {b: x}}", "7"])
+def test_versions_that_are_none_are_refused(versions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, out = written(tmp_path / "mine.csv", stream_rows(0.6)), tmp_path / "own.yaml"
+    calibrate_file(data, out)
+    out.write_text(out.read_text() + f"versions: {versions}\n")
+    monkeypatch.setenv(CALIBRATION, str(out))
+    with pytest.raises(ValueError, match="no calibration file|must be a finite number"):
+        parameters_of("stream on GPU", "L4")
+
+
 @pytest.fixture
 def briefly(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Two small networks, timed a few times on one thread: how well it times is asked in tests/bench."""
@@ -263,6 +291,18 @@ def test_a_machine_that_works_for_others_is_told(
     outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
     assert outcome.exit_code == 0, outcome.output
     assert ("other programs held it" in outcome.output) == warned
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(("device", "warned"), [("EPYC_9654", True), ("Core_i5_5200U", False)])
+def test_a_part_of_a_processor_is_told(tmp_path: Path, device: str, warned: bool) -> None:
+    """Two threads of 96 cores attain little of what the processor does; two cores are a laptop's."""
+    import torch
+
+    torch.set_num_threads(2)  # the fixture sets it back
+    outcome = CliRunner().invoke(main, ["measure", "--device", device, "--out", str(tmp_path / "mine.csv")])
+    assert outcome.exit_code == 0, outcome.output
+    assert ("2 threads, and AMD EPYC 9654 has 96 cores" in outcome.output) == warned
 
 
 @pytest.mark.usefixtures("at_once")
