@@ -82,7 +82,7 @@ def compared(name: str) -> set[str]:
 
 READING = [name for name in PAGES if facts_of(name)]
 CASES = [
-    (name, fact) for name in drawn(READING, 3, "pages") for fact in drawn(facts_of(name), 2, f"facts of {name}")
+    (name, fact) for name in drawn(READING, 2, "pages") for fact in drawn(facts_of(name), 2, f"facts of {name}")
 ]  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def pinned_table(name: str) -> str:
     return "".join(tables[0]["text/plain"])
 
 
-@pytest.mark.parametrize("name", drawn(READING, 3, "pages"))
+@pytest.mark.parametrize("name", drawn(READING, 2, "pages"))
 def test_a_run_in_this_process_reproduces_the_committed_table(name: str) -> None:
     """So what is tried below is the page that nbval compares, in a kernel of its own, with the committed outputs."""
     page = unchanged(name)[0]
@@ -172,7 +172,7 @@ def all_facts() -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", drawn(drawn(READING, 3, "pages"), 1, "one of them"))
+@pytest.mark.parametrize("name", drawn(drawn(READING, 2, "pages"), 1, "one of them"))
 def test_what_a_page_does_not_name_moves_nothing(name: str) -> None:
     """All facts that a page does not name change at once, each by an amount of its own, up to 1 %.
 

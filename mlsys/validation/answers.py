@@ -38,14 +38,7 @@ class ClassScores:
 @remembered
 @traced
 def class_scores() -> tuple[ClassScores, ...]:
-    """Return the scores of each class of machine, most rows first, and of all at the end.
-
-    Examples
-    --------
-    >>> whole = class_scores()[-1]
-    >>> whole.name, whole.fitted.rows == len(shipped_rows())
-    ('all', True)
-    """
+    """Return the scores of each class of machine, most rows first, and of all at the end."""
     parts: tuple[Iterable[Prediction], ...] = (
         validate(shipped_rows()).predictions,
         held_out_predictions("sweep"),

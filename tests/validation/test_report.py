@@ -303,3 +303,18 @@ def test_kinds_of_software_are_fitted_apart(all_settings: dict[str, list[Case]],
     assert kinds - other == {kind}
     vendors = {case.engine.name.split()[0] for name, cases in all_settings.items() if "ROCm" in name for case in cases}
     assert vendors == {"AMD"}
+
+
+def test_the_answer_by_class_is_the_scores_of_its_rows(validation: Validation) -> None:
+    from mlsys.validation import answer_table, class_scores, held_out_predictions
+
+    *classes, whole = class_scores()
+    assert [each.fitted.rows for each in classes] == sorted((each.fitted.rows for each in classes), reverse=True)
+    for part in ("fitted", "sweep", "device", "blind"):
+        assert sum(getattr(each, part).rows for each in classes) == getattr(whole, part).rows
+    assert whole.fitted == score(validation.predictions)
+    boards = [abs(each.value / each.row.value - 1) for each in held_out_predictions("device")
+              if each.row.device_class == "edge SoC"]  # fmt: skip
+    (own,) = (each for each in classes if each.name == "edge SoC")
+    assert own.device.median_ape == pytest.approx(100 * float(np.median(boards)), rel=1e-3)
+    assert f"{own.device.median_ape:.0f}%" in str(answer_table())

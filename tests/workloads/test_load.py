@@ -59,7 +59,7 @@ def edges(work: Workload) -> list[object]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("name", "precision"), drawn([(name, form) for name in DRAWN for form in FORMATS], 3, "drawings")
+    ("name", "precision"), drawn([(name, form) for name in DRAWN for form in FORMATS], 2, "drawings")
 )
 def test_a_drawn_graph_is_what_torch_captures_of_its_module(name: str, precision: str) -> None:
     """One recipe, two readers: edges without torch, and calls of torch's own layers followed by torch."""

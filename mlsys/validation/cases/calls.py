@@ -151,7 +151,7 @@ def _queued(work: Work) -> Work:
     return Work(columns)
 
 
-def captured(row: Row, step: Work) -> Work:
+def graph_captured(row: Row, step: Work) -> Work:
     """Return the kernels of a token as a program runs them that hands the machine all of them at once.
 
     vLLM replays a graph that it captured (since 0.2.7, unless eager), as SGLang does; calm is one kernel, whose blocks

@@ -49,8 +49,8 @@ def convolution(row: Row) -> Case:
 
 def _times_as_long(row: Row) -> float:
     """Return how many times as long as the first of its process a call takes."""
-    place = re.search(rf"/collect/conv/.*\b({'|'.join(TWICE_AFTER)})\b.* line (\d+)", row.source_path)
-    return 1 + float(place[2]) / TWICE_AFTER[place[1]] if place else 1.0
+    listed = re.search(rf"/collect/conv/.*\b({'|'.join(TWICE_AFTER)})\b.* line (\d+)", row.source_path)
+    return 1 + float(listed[2]) / TWICE_AFTER[listed[1]] if listed else 1.0
 
 
 def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:

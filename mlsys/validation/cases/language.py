@@ -13,10 +13,10 @@ from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.calls import (
     called,
-    captured,
     copied_cache,
     dequantised,
     dequantises,
+    graph_captured,
     layer_by_layer,
     small_steps,
 )
@@ -193,7 +193,7 @@ def decode(row: Row) -> Case:
     narrow = step.weights
     if dequantises(row, fmt, batch):
         step = dequantised(row, step, fmt)
-    step = captured(
+    step = graph_captured(
         row, joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt, _engine(row, fmt)[2]))
     )
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
@@ -231,7 +231,7 @@ def generation(row: Row) -> Case:
         middle = prompt + output // 2
         copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2])
         copies.columns[Work.FIELDS.index("count")] *= output - 1
-        works += [captured(row, whole_passes(1, middle, output - 1)), copies]
+        works += [graph_captured(row, whole_passes(1, middle, output - 1)), copies]
     seconds, inverse = seconds_each(row)
     work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")
     return replace(_case(row, "llm generation", [work], seconds, inverse, fmt, tensor), at_least=calling)
