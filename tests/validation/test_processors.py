@@ -12,6 +12,7 @@ from mlsys.hardware import Hardware, view
 from mlsys.models.analysis.model import analyse
 from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
 from mlsys.models.calibrated.effects import levels_of
+from mlsys.models.calibrated.laws import waiting
 from mlsys.models.calibrated.library import fitted, machines
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.validation import shipped_rows
@@ -357,19 +358,19 @@ def test_threads_that_share_a_picture_gain_what_published_runs_gain() -> None:
     twin = Hardware["Cobalt100"]
     engine = engine_for(twin, "fp32")
     one, many = on_threads(engine, twin, 1), on_threads(engine, twin, 64)
-    gain = (many.matmul / many.waiting) / (one.matmul / one.waiting)
+    gain = many.matmul / one.matmul * float(waiting(np.array(one.team)) / waiting(np.array(many.team)))
     assert min(gains) < gain < 1.2 * max(gains)
     # A picture each: nobody waits.
-    assert on_threads(engine, twin, 64, samples=64).waiting == 1
+    assert on_threads(engine, twin, 64, samples=64).team == 1
 
 
 def test_what_threads_wait_for_is_no_part_of_a_bound() -> None:
     rows = [row for row in shipped_rows() if "ncnn" in row.software and "CPU 64 threads" in row.workload]
     for row in rows[:3]:
         case = interpret(row)
-        alone = replace(case.engine, waiting=1.0, joining=1.0)
+        alone = replace(case.engine, team=1.0, joining=1.0)
         stacks = [Stack.of([(engine, case.work, case.stays)]) for engine in (case.engine, alone)]
-        assert case.engine.waiting > 5
+        assert case.engine.team == 64
         for with_threads, without in zip(bound(stacks[0]), bound(stacks[1]), strict=True):
             assert with_threads == without
 
@@ -396,7 +397,7 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     waits = [
         next((words for words in each.assumptions if "a thread on each core" in words), "") for each in (one, batch)
     ]
-    assert "2.84 times" in waits[0] and not waits[1], waits  # 24 threads on one picture: 1 + 0.08 × 23
+    assert "24 share a sample" in waits[0] and not waits[1], waits
 
 
 def test_microcontrollers_alone_issue_one_instruction_after_the_other() -> None:

@@ -38,7 +38,7 @@ def test_programs_side_by_side_read_weights_of_their_own(note: str) -> None:
     assert 14 * many.engine.bandwidth == pytest.approx(one.engine.bandwidth)  # ... for its part of the memory
     assert 14 * many.engine.cache == pytest.approx(one.engine.cache)
     # Four threads share a picture either way, at the clock of all cores.
-    assert many.engine.waiting == pytest.approx(one.engine.waiting)
+    assert many.engine.team == pytest.approx(one.engine.team)
     assert many.engine.clock == one.engine.clock
     # 138.4 million parameters in FP32, fourteen times, at 307.2 GB/s: no round is faster.
     _, moving = bound(Stack.of([(many.engine, many.work, many.stays)]))
@@ -114,7 +114,7 @@ def test_one_thread_of_ncnn_is_fitted_together_with_many() -> None:
     assert len({case.setting for case in threads}) == 2  # what is left of either is an effect of its own
     (together,) = jobs_of({case.setting: [case] for case in threads}).values()
     assert together == threads
-    assert threads[0].engine.waiting == threads[0].engine.joining == 1 < threads[1].engine.waiting
+    assert threads[0].engine.team == threads[0].engine.joining == 1 < threads[1].engine.team
 
 
 def test_a_boards_compiler_has_one_set_of_parameters_as_a_gpus_has() -> None:

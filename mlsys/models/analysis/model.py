@@ -301,9 +301,9 @@ def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:
 
 def _waiting(engine: Snapshot) -> tuple[str, ...]:
     """Return how long the threads of a processor wait for each other, in words; nothing where none does."""
-    if engine.waiting == 1.0:
+    if engine.team == 1.0:
         return ()
-    return (f"estimate: a thread on each core; those that share a sample wait, {engine.waiting:.2f} times as long",)
+    return (f"estimate: a thread on each core; {engine.team:.0f} share a sample and wait for each other",)
 
 
 def _kept(network: Network, device: Device, samples: int) -> tuple[str, ...]:

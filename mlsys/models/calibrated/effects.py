@@ -1,7 +1,7 @@
 """What measurements of like things say beyond the parameters of a setting: effects, drawn towards none.
 
 The parameters of a setting say how fast a kind of software is on a class of machine. What is left
-is in part common to a machine under all software, to machines of its family, to a network
+is in part common to a machine under all software, to machines of its family, to networks of one family, to a network
 wherever it runs, to a network under one software, and to shapes that a library serves well or badly.
 Each of these is an effect on the logarithm of time, fitted to all measurements at once as the random
 effects of a mixed model: many sweeps pull an effect away from zero, one hardly does, and what was
@@ -56,7 +56,7 @@ class Pool:
 
 
 _MACHINE = ("machine", "family", "machine and software")
-_WHOLE = (*_MACHINE, "family and software", "network", "network and software")
+_WHOLE = (*_MACHINE, "family and software", "network family", "network", "network and software")
 _VERSION = "version"
 _SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
 # The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
@@ -189,6 +189,13 @@ def _network(name: str) -> str:
     return entry.name if entry is not None else name.lower()
 
 
+@lru_cache(maxsize=4096)
+def _kin(name: str) -> str:
+    """Return what a network's name begins with, before its size: of ``vgg13`` ``vgg``, but ``mobilenet_v2``."""
+    found = re.match(r"[a-z]+(_v\d+)?", name)
+    return found.group() if found else name
+
+
 def levels_of(setting: str, device: str, network: str = "", version: str = "") -> dict[str, str]:
     """Return what a measurement has in common with others, by group.
 
@@ -208,6 +215,7 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
     levels |= {"memory": device, "host": device}
     if network:
         name = _network(network)
+        levels["network family"] = _kin(name)
         levels |= {"network": name, "network and software": f"{name}, {software}"}
         levels["machine and network"] = f"{device}, {name}"
     if version:

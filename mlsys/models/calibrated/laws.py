@@ -90,6 +90,19 @@ BLOCK_OF_PAIRS, ROW_OF_PAIRS, ONE_BY_ONE = 17 / 16, 23 / 12, 3.0
 ONE, PAIR = 1.0, 2.0
 
 
+# Part of a layer that its threads do one after the other.
+SERIAL = 0.05
+
+
+def waiting(team: Array) -> Array:
+    """Return how many times as long threads take, so many of which share a layer of one sample: they wait.
+
+    Of t threads t / (1 + SERIAL (t - 1)) are at work on average.
+    """
+    times: Array = 1.0 + SERIAL * np.maximum(team - 1.0, 0.0)
+    return times
+
+
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
     """Return the FLOP/s that the design power pays for."""
     vector = VECTOR_ENERGY * np.where(engines["bits"] <= 8, DOT_PRODUCT_ENERGY, 1.0)
@@ -283,6 +296,7 @@ def product_seconds(
         "chain": own["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
         "splits": own["splits"][here],
         "ramp": np.where(engines["controller"] > 0, 0.0, own["ramp"])[here],  # see issuing_seconds
+        "team": engines["team"][here],
         "block_rows": kernels["block_rows"][here],
         "block_columns": kernels["block_columns"][here],
         "alone": np.where((engines["bits"] == 16) & ~_on_matrix_units(engines), ALONE_IN_HALF, 1.0)[here],
@@ -321,7 +335,9 @@ def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_],
         linked = chain * depth
         busy = np.maximum(arithmetic, feeding)
         inner = np.maximum(busy, linked)
-        time = np.ceil(blocks * split / units) * inner
+        waves = np.ceil(blocks * split / units)
+        # Of the threads that share a sample those without a block have nobody wait for them.
+        time = waves * inner * waiting(products["team"] * blocks * split / (waves * units))
         if split is fill:
             extra = 2 * split * m * n * products["batch"] * 4 / feed + np.where(fixed, 0.0, SECOND_KERNEL)
             time = time + np.where(split > 1, extra, 0.0)

@@ -45,9 +45,10 @@ SLOWEST_PROCESSOR, MOST_CORES, WIDEST_CORE = 0.8e9, 2.0, 64.0
 # two at once where both have 16 bits, and loads in one cycle: Arm's CoreMark of it and of the Cortex-M4, 4.02 and 3.40
 # each MHz (NXP AN12284, introduction).
 ISSUED = ((r"Cortex-M(7|85)\b", 2.0), (r"Cortex-M0\b", 3 / 5), (r"Cortex-M33\b", 4.02 / 3.40))
-# Part of a copy's rate at which products of few rows read weights from HBM. Of the largest matrices with up to 16 rows
-# an A100 attains 0.82 of the peak, an H100 0.81 to 0.85, an H200 and a B200 0.82 (vLLM, SGLang, TensorRT-LLM), cards
-# with GDDR 0.9, as copies do on either: stacks take more bytes in flight than a loop that also multiplies keeps.
+# Part of a copy's rate at which products read weights from HBM, which those of few rows wait for. Of the largest
+# matrices with up to 16 rows an A100 attains 0.82 of the peak, an H100 0.81 to 0.85, an H200 and a B200 0.82 (vLLM,
+# SGLang, TensorRT-LLM), cards with GDDR 0.9, as copies do on either: stacks take more bytes in flight than a loop that
+# also multiplies keeps.
 READ_FROM_STACKS = 0.9
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
@@ -95,11 +96,11 @@ class Snapshot:
         Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
         the vector rate, infinite where no vector rate is on record. Of the design: a what-if on a rate makes no other
         kind of unit.
-    waiting, joining
-        Times as long as threads that share a layer take, since they wait for each other, and as each launch does, since
-        it starts and joins them; 1 for others. See :mod:`mlsys.models.calibrated.teams`.
+    team, joining
+        Threads that share the layers of one sample, which wait for each other, and times as long as each launch takes,
+        since it starts and joins threads; 1 for others. See :mod:`mlsys.models.calibrated.teams`.
     reading
-        Part of a copy's rate at which products of few rows read their weights: below 1 from HBM.
+        Part of a copy's rate at which products read their weights: below 1 from HBM.
     controller
         Instructions a cycle that each of the few slow cores of a microcontroller issues, which multiply by themselves;
         0 for other machines. Of the design, too.
@@ -125,7 +126,7 @@ class Snapshot:
     over_vector: float = 1.0
     controller: float = 0.0
     reading: float = 1.0
-    waiting: float = 1.0
+    team: float = 1.0
     joining: float = 1.0
     assumed: tuple[str, ...] = ()
 

@@ -14,7 +14,7 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   their transfer;
 - a microcontroller loads and widens its operands one instruction after the other;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
-- bytes take ``bytes / (bandwidth · B)``, of products of few rows from HBM a ninth longer, or ``bytes / (reuse · C)``
+- bytes take ``bytes / (bandwidth · B)``, of products by weights from HBM a ninth longer, or ``bytes / (reuse · C)``
   where they stay in the cache;
 - an all-reduce among p takes ``2(p−1)/p · bytes / (link · L) + 2(p−1) · hop`` round a ring, in one of two protocols,
   or one shot where a program has its own;
@@ -41,6 +41,7 @@ from mlsys.models.calibrated.laws import (
     message_seconds,
     product_seconds,
     unpacking_seconds,
+    waiting,
 )
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
@@ -53,8 +54,6 @@ CACHE_OVER_MAIN = 3.0
 # Part of a call from Python that is over when its kernel starts; what follows of it passes beside the kernel. Events
 # about one call of PyTorch show 15 of 30 µs on a T4, 20 of 38 on a V100 and 14 of 26 on an A100.
 BEFORE_A_KERNEL = 0.55
-# Rows of a product up to which its weights are all that it reads.
-FEW_ROWS = 16.0
 # Hz at which ``launch`` counts on a microcontroller: no driver starts its kernels, but the code of an interpreter on
 # the same core, which takes as many cycles at any clock.
 INTERPRETED_AT = 1e8
@@ -148,8 +147,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
 
     here = kernels["kind"] == MATMUL
     if here.any():
-        skinny = here & (np.minimum(kernels["m"], kernels["n"]) <= FEW_ROWS) & (kernels["weights"] > 0)
-        moving = np.where(skinny, moving / engines["reading"], moving)
+        moving = np.where(here & (kernels["weights"] > 0), moving / engines["reading"], moving)
         working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
         moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
@@ -157,7 +155,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     here = kernels["kind"] == ATTENTION
     if here.any():
         working[here] = attention_seconds(kernels, engines, own, here)
-    working *= engines["waiting"]
+    working *= np.where(kernels["kind"] == MATMUL, 1.0, waiting(engines["team"]))
     working += issuing_seconds(kernels, engines, own)
     here = kernels["kind"] == COLLECTIVE
     if here.any():

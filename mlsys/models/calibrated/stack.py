@@ -45,7 +45,7 @@ class Stack:
 
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
-        "node", "bits", "each_cycle", "over_vector", "controller", "waiting", "joining",
+        "node", "bits", "each_cycle", "over_vector", "controller", "team", "joining",
         "reading",
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
-    needed |= {"waiting", "joining", "reading"}
+    needed |= {"team", "joining", "reading"}
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
     needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()

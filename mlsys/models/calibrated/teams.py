@@ -1,8 +1,9 @@
 """Threads of a processor that share the layers of a network: how long they wait for each other.
 
-Of t threads that share a layer of one sample, t / (1 + SERIAL (t - 1)) are at work on average. Threads with samples
-of their own do not wait: of 16 on a batch of 16, all are at work. To start and join them costs each kernel a launch
-more for every ``THREADS_A_LAUNCH`` of them.
+Of t threads that share a layer of one sample, t / (1 + SERIAL (t - 1)) are at work on average
+(:func:`mlsys.models.calibrated.laws.waiting`); those that a small layer leaves without a block are not among them.
+Threads with samples of their own do not wait: of 16 on a batch of 16, all are at work. To start and join them costs
+each kernel a launch more for every ``THREADS_A_LAUNCH`` of them.
 """
 
 import re
@@ -10,7 +11,7 @@ import re
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.provenance import as_recorded
 
-SERIAL, THREADS_A_LAUNCH = 0.08, 16.0
+THREADS_A_LAUNCH = 16.0
 # Settings of programs whose pool has a thread for each core, and that were fitted with such a pool.
 _ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn)( int8)? network on CPU")
 
@@ -35,13 +36,13 @@ def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, start
     >>> from mlsys.hardware import view
     >>> from mlsys.models.calibrated import snapshot
     >>> cores = snapshot(view(Hardware["EPYC_7742"], "fp32"))
-    >>> [round(sharing_layers(cores, 16, samples).waiting, 2) for samples in (1, 4, 16)]
-    [2.2, 1.24, 1.0]
+    >>> [sharing_layers(cores, 16, samples).team for samples in (1, 4, 16)]
+    [16.0, 4.0, 1.0]
     """
     team = max(1.0, threads / samples)
     started = max(threads, started)
     joining = 1.0 + started / THREADS_A_LAUNCH if started >= 2 else 1.0
-    return engine.changed(waiting=1.0 + SERIAL * (team - 1.0), joining=joining)
+    return engine.changed(team=team, joining=joining)
 
 
 def on_all_cores(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapshot:
@@ -64,7 +65,4 @@ def on_all_cores(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapsh
 
 def with_twice_the_samples(engine: Snapshot) -> Snapshot:
     """Return a processor whose threads share out twice as many samples, each of them among half as many."""
-    if engine.waiting == 1.0:
-        return engine
-    team = 1.0 + (engine.waiting - 1.0) / SERIAL
-    return engine.changed(waiting=1.0 + SERIAL * (max(1.0, team / 2) - 1.0))
+    return engine.changed(team=max(1.0, engine.team / 2)) if engine.team > 1 else engine
