@@ -101,3 +101,30 @@ def test_the_gpt3_xl_of_neusight_is_wider_than_the_published_one() -> None:
     for model in map(language_model_of, rows):
         weights = (12 * 3072**2) * 24 + (50257 + 2048) * 3072
         assert model.parameters().m_as("param") == pytest.approx(weights, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "A100_80GB"),
+        ("NVIDIA A100-PCIE-40GB", "A100_40GB_PCIe"),
+        ("NVIDIA H100 80GB HBM3", "H100_SXM"),
+        ("Tesla V100-SXM2-16GB", "V100_16GB"),
+    ],
+)
+def test_the_names_that_nvidia_smi_gives_are_known(name: str, twin: str) -> None:
+    from mlsys.validation.cases.reading import twin_of
+
+    assert twin_of(name)[0].id == twin
+
+
+@pytest.mark.parametrize(
+    ("name", "on"), [("STM32F746", "cpu"), ("EdgeTPU", "cpu"), ("A100", "cpu"), ("Xeon_8380", "cuda")]
+)
+def test_measure_refuses_what_pytorch_does_not_run_on_there(name: str, on: str) -> None:
+    from click.testing import CliRunner
+
+    from mlsys.cli import main
+
+    out = CliRunner().invoke(main, ["measure", "--device", name, "--on", on])
+    assert out.exit_code == 1 and f"--on {on} runs on machines of another" in out.output
