@@ -59,5 +59,6 @@ def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
     most = values[~kept].max(initial=0.0) + (values * arrays.repeats)[kept].sum()
     needed = network.parameters.m_as("param") * size + float(most)
     with unrecorded():  # said beside the times, which do not lean on it
-        capacity = None if device.kind == "MCU" else view(device).main.capacity
-    return MemoryNeed(Q_(needed, "byte"), None if capacity is None else Q_(capacity, "byte"))
+        main = view(device).main
+        told = device.kind != "MCU" and main.has("capacity")
+        return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if told else None)
