@@ -192,8 +192,8 @@ def _network(name: str) -> str:
 @lru_cache(maxsize=4096)
 def _kin(name: str) -> str:
     """Return what a network's name begins with, before its size: of ``vgg13`` ``vgg``, but ``mobilenet_v2``."""
-    found = re.match(r"[a-z]+(_v\d+)?", name)
-    return found.group() if found else name
+    family = re.match(r"[a-z]+(_v\d+)?", name)
+    return family.group() if family else name
 
 
 def levels_of(setting: str, device: str, network: str = "", version: str = "") -> dict[str, str]:
