@@ -203,7 +203,7 @@ ORDERINGS = {
         "each network has an effect of its own, from few rows",
     ),
     "a narrower format": Ordering(narrower, 1.06, "software of bytes and of floats is fitted apart"),
-    "a better device": Ordering(better, 1.6, "what was measured of either may say so"),
+    "a better device": Ordering(better, 2.3, "what was measured of either may say so; ranges that part may not"),
 }
 
 
