@@ -27,6 +27,7 @@ _MAKERS = (
     (r"Edge TPU", "NPU", {NETWORK: "npu runtime"}),
     (r"Habana", "NPU", {DECODE: "HPU graphs"}),
     (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
+    (r"CDNA", "GPU", {DECODE: "compiled ROCm"}),
     (r"Ethos-U", "NPU", {NETWORK: "microcontroller runtime"}),
     (r"", "MCU", {NETWORK: "microcontroller runtime"}),
 )

@@ -71,6 +71,12 @@ def prompt_program(row: Row, engine: Snapshot) -> str:
     return "eager small units" if name == "eager" and engine.each_cycle < EASILY_FED else name
 
 
+def token_program(row: Row, engine: Snapshot) -> str:
+    """Return the kind of program that made tokens: what PyTorch and compilers make of it for ROCm is not CUDA's."""
+    name = program(row)
+    return f"{name} ROCm" if name in ("eager", "compiled") and engine.name.startswith("AMD Instinct") else name
+
+
 def on_vulkan(row: Row) -> bool:
     """Whether llama-bench ran over Vulkan."""
     return "llama.cpp" in row.software and re.search(r"265K Custom PC|Pi CM5", row.note) is not None

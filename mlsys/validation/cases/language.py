@@ -34,6 +34,7 @@ from mlsys.validation.cases.decoding import (
     program,
     prompt_program,
     stored_format,
+    token_program,
     visits_every_expert,
 )
 from mlsys.validation.cases.encoders import down_a_pipeline
@@ -136,7 +137,7 @@ def _pass(
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    name = prompt_program(row, engine) if kind == "llm prefill" else program(row)
+    name = prompt_program(row, engine) if kind == "llm prefill" else token_program(row, engine)
     return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
