@@ -52,11 +52,11 @@ class _Widths:
 # How far a machine's networks in one number format may lie from those in others: what is told of its peak in each, and
 # how well each is compiled, is not off alike. With 0.1 and with 0.2 the errors are the same within 0.4 points.
 OF_FORMATS = 0.15
-# How far one version of a software may lie from the others that were measured with it: not at all, or by so much. A
-# version has other kernels; and who builds it leaves more or less of a board switched on: ResNet-8 at 4.4 and 4.5
-# inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with 3 V (MLPerf Tiny v1.0,
+# How far one version of a software may lie from the others that were measured with it, which has other kernels: not at
+# all, or by so much. Energies always do: who builds it leaves more or less of a board switched on. ResNet-8 at 4.4 and
+# 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with 3 V (MLPerf Tiny v1.0,
 # STMicroelectronics', and v1.1, Krai's).
-OF_VERSIONS = (0.0, 0.2)
+OF_VERSIONS, OF_BUILDS = (0.0, 0.2), (0.2,)
 # How far the times of networks of like shape may be off alike under one software of a machine: not at all, or by so
 # much. Energies are off by what a board draws beside, which no shape tells.
 OF_SHAPES = (0.0, 0.3, 0.6)
@@ -221,7 +221,9 @@ def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
     formats = list(dict.fromkeys(used)) if networks else []
     each_once = list(dict.fromkeys(named))
     versions = [name for name in each_once if sum(other[0] == name[0] for other in each_once) > 1]
-    timed = bool(networks) and not any(case.power for case in cases)
+    drawn = any(case.power for case in cases)
+    timed = bool(networks) and not drawn
+    of_versions = OF_BUILDS if drawn else OF_VERSIONS
     shapes = [shape_of_products(case.work) for case in cases] if timed else []
     roots = {name: _root(shapes, [name == each for each in in_settings]) for name in settings if timed}
     columns = [*those(settings, in_settings), *those(networks, in_networks)]
@@ -243,7 +245,7 @@ def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
             each.network if networks else 0.0,
         )
         for each in WIDTHS
-        for version in (OF_VERSIONS if versions else (0.0,))
+        for version in (of_versions if versions else (0.0,))
         for alike in (OF_SHAPES if timed else (0.0,))
     ]
     design = np.column_stack([follows, np.ones(len(cases)), *columns, *roots.values()])
