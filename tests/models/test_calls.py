@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mlsys.models.calibrated import VECTOR, Stack
 from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.calls import A_CALL, calls_of, captured, small_steps
+from mlsys.validation.cases.calls import A_CALL, calls_of, graph_captured, small_steps
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.estimates import estimated
 from mlsys.validation.rows import Row, shipped_rows
@@ -207,7 +207,7 @@ def test_a_normalisation_and_a_rotation_move_what_transformers_own_code_does() -
 )  # fmt: skip
 def test_a_captured_graph_waits_for_no_host(software: str, at_once: bool) -> None:
     step = _told(software="TensorRT-LLM 0.15")[0].work
-    assert bool((captured(_row(software=software), step)["peers"] != step["peers"]).any()) == at_once
+    assert bool((graph_captured(_row(software=software), step)["peers"] != step["peers"]).any()) == at_once
 
 
 def test_the_host_that_is_named_is_told_by_its_calls() -> None:
