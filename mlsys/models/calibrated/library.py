@@ -1,5 +1,6 @@
 """The fitted parameters, by kind of software and class of machine."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -43,6 +44,7 @@ _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
 # Kinds of work that are the same, by two names: a network run forward.
 _FORWARD = ("network", "transformer")
 _PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
+_FORMAT = re.compile(r"\b(?:int|fp|mxfp)\d+\b|\bw\d+a\d+\b")
 _TIMES = ("launch", "hop", "energy")
 _SHAPES = ("ramp", "splits", "chain")
 
@@ -146,7 +148,7 @@ def nearest(setting: str, known: Iterable[str]) -> str:
 
     The same software on another class of machine; failing that, any network run forward by the same
     software on the same class, as a prompt is, too; failing that, on the same class the same kind of work by the
-    software whose name is most alike, so that a new version finds the last one.
+    software whose name is most alike, so that a new version finds the last one; in the same number format where any is.
 
     Examples
     --------
@@ -156,6 +158,8 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     'XLA network on GPU'
     >>> nearest("RKNN llm prefill on NPU", ("RKNN network on NPU", "compiled llm prefill on NPU"))
     'RKNN network on NPU'
+    >>> nearest("cuDNN attention on GPU", ("cuBLAS fp8 attention on GPU", "Triton attention on GPU"))
+    'Triton attention on GPU'
     """
     names = list(known)
     software, _, machine = setting.partition(" on ")
@@ -171,7 +175,8 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     if software.endswith(_PROMPT) and prompt in names:
         return prompt
     alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
-    return max(alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
+    stored = [other for other in alike if _FORMAT.findall(other) == _FORMAT.findall(setting)]
+    return max(stored or alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 
 
 def save(
