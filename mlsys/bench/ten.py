@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any, get_args
 
 from mlsys.bench.errors import MeasureError
@@ -213,6 +215,15 @@ def gpu_name() -> str:
     return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else ""
 
 
+def _clock_errors() -> tuple[type[Exception], ...]:
+    """Return what PyTorch raises where a driver does not tell the clock: its libraries' errors have no common base."""
+    errors: list[type[Exception]] = [RuntimeError, ImportError, AttributeError]
+    for library, error in (("pynvml", "NVMLError"), ("amdsmi", "AmdSmiException")):
+        with suppress(ImportError):
+            errors.append(getattr(import_module(library), error))
+    return tuple(errors)
+
+
 def _clock(on: str) -> str:
     """Return the clock just now, in words."""
     if on == "cuda":
@@ -220,7 +231,7 @@ def _clock(on: str) -> str:
 
         try:
             return f"clock {torch.cuda.clock_rate()} MHz"
-        except Exception:  # NVML has errors of its own, and no number hangs on the clock
+        except _clock_errors():
             return "clock not told"
     from pathlib import Path
 

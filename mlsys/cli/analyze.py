@@ -146,8 +146,9 @@ def compare(
     """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
     Speed is that of the estimate, over the first device's, with its own 80 % range: what is common to two machines
-    cancels. Where that range holds 1, which device is faster cannot be told. The ranges of times
-    are for one who measures all devices alike; `mlsys analyze` tells the wider one of a device alone.
+    cancels. Where that range holds 1, which device is faster cannot be told; where it does not, but the ranges of the
+    two times overlap, the answer is a probable one. Ranges of times are for one who measures all devices alike;
+    `mlsys analyze` tells the wider one of a device alone.
     """
     from mlsys.formatting import natural
     from mlsys.models.analysis import analyse
@@ -241,7 +242,8 @@ def _speed(analysis: Any, first: Any) -> str:
     if analysis is first:
         return "1×"
     speed, low, high = analysis.speed_over(first)
-    apart = "" if analysis.apart_from(first) else ", cannot be told apart"
+    unsure = ", probably: the ranges overlap" if analysis.overlaps(first) else ""
+    apart = unsure if analysis.apart_from(first) else ", cannot be told apart"
     return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"
 
 

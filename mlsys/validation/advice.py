@@ -14,13 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.validation import learning
 from mlsys.validation.cases import Case
 from mlsys.validation.learning import effects_of, sensitivities
 
 Array = NDArray[np.float64]
 TEN, PARTS = 10, 5
-# What a measurement says of no other, in logarithm of time; and what a version adds that nobody has measured.
-SCATTER, OF_VERSIONS = 0.2, 0.2
+# What a measurement says of no other, in logarithm of time.
+SCATTER = max(learning.SCATTER)
 # Of so many rows each is compared with each.
 MOST = 2000
 
@@ -42,7 +43,7 @@ def likely_errors(cases: Sequence[Case], base: Array) -> Array:
     names = list(dict.fromkeys((case.setting, case.version) for case in cases))
     version = np.array([names.index((case.setting, case.version)) for case in cases])
     covariances: Array = (effects.design * variances) @ effects.design.T
-    covariances += OF_VERSIONS**2 * (version[:, None] == version)
+    covariances += max(learning.OF_VERSIONS) ** 2 * (version[:, None] == version)
     return covariances
 
 

@@ -105,7 +105,8 @@ def _speed(analysis: Analysis, first: Analysis) -> str:
     if not analysis.apart_from(first):
         return "\ncannot be told apart from the first"
     _, low, high = analysis.speed_over(first)
-    return f"\n{number(low)} to {number(high)} times as fast as the first"
+    probably = "probably " if analysis.overlaps(first) else ""
+    return f"\n{probably}{number(low)} to {number(high)} times as fast as the first"
 
 
 @drawn

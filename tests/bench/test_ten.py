@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from mlsys.bench import ten, timing
@@ -15,8 +18,6 @@ from mlsys.bench.errors import MeasureError
 from mlsys.cli import main
 from mlsys.hardware import Hardware
 from mlsys.validation import read_rows
-
-torch = pytest.importorskip("torch")
 
 
 class Gpu:
@@ -126,6 +127,8 @@ def test_notes_say_clock_machine_and_tf32(gpu: Callable[..., Gpu], monkeypatch: 
 
     class NVMLError(Exception):
         pass
+
+    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(NVMLError=NVMLError))
 
     def refused() -> int:
         raise NVMLError("Not Supported")

@@ -200,7 +200,7 @@ def test_compare_sets_devices_side_by_side() -> None:
     alone = analysed("resnet50", "--device", "H100", "--batch", 32)
     assert alone["estimate_seconds"] == rows[1]["estimate_seconds"]
     # Who measures both brings the same habits to each; the one range lies inside the other.
-    assert alone["low_seconds"] < rows[1]["low_seconds"] < rows[1]["high_seconds"] < alone["high_seconds"]
+    assert alone["low_seconds"] < rows[1]["low_seconds"] < 1.1 * rows[1]["high_seconds"] < alone["high_seconds"]
     code, output = run("compare", "resnet50", "--devices", "A100,T4", "--csv")
     assert len(list(csv.DictReader(io.StringIO(output)))) == 2
 

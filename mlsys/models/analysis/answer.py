@@ -227,6 +227,11 @@ class Analysis:
         _, low, high = self.speed_over(other)
         return low > 1 or high < 1
 
+    def overlaps(self, other: Analysis) -> bool:
+        """Return whether the ranges of the two times overlap: then the faster of two told apart is so probably."""
+        (low, high), (its_low, its_high) = self.range, other.range
+        return bool(low <= its_high and its_low <= high)
+
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Every fact that the analysis read, each once."""

@@ -45,10 +45,9 @@ SLOWEST_PROCESSOR, MOST_CORES, WIDEST_CORE = 0.8e9, 2.0, 64.0
 # two at once where both have 16 bits, and loads in one cycle: Arm's CoreMark of it and of the Cortex-M4, 4.02 and 3.40
 # each MHz (NXP AN12284, introduction).
 ISSUED = ((r"Cortex-M(7|85)\b", 2.0), (r"Cortex-M0\b", 3 / 5), (r"Cortex-M33\b", 4.02 / 3.40))
-# Part of a copy's rate at which products read weights from HBM. Of the largest
-# matrices with up to 16 rows an A100 attains 0.82 of the peak, an H100 0.81 to 0.85, an H200 and a B200 0.82 (vLLM,
-# SGLang, TensorRT-LLM), cards with GDDR 0.9, as copies do on either: stacks take more bytes in flight than a loop that
-# also multiplies keeps.
+# Part of a copy's rate at which products read weights from HBM. Of the largest matrices with up to 16 rows an A100
+# attains 0.82 of the peak, an H100 0.81 to 0.85, an H200 and a B200 0.82 (vLLM, SGLang, TensorRT-LLM), cards with GDDR
+# 0.9, as copies do on either: stacks take more bytes in flight than a loop that also multiplies keeps.
 READ_FROM_STACKS = 0.9
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0

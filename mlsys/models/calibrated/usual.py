@@ -23,8 +23,6 @@ _MAKERS = (
     (r"Cloud AI", "NPU", {NETWORK: "Cloud AI"}),
     (r"RKNN", "NPU", {NETWORK: "RKNN", PREFILL: "RKNN", DECODE: "npu runtime"}),
     (r"Apple Neural Engine", "NPU", {NETWORK: "npu runtime"}),
-    (r"Dataflow of control", "NPU", {NETWORK: "Hailo"}),
-    (r"Edge TPU", "NPU", {NETWORK: "npu runtime"}),
     (r"Habana", "NPU", {DECODE: "HPU graphs"}),
     (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
     (r"CDNA", "GPU", {DECODE: "compiled ROCm"}),

@@ -196,9 +196,9 @@ def small_steps(row: Row, model: LanguageModel, rows: int, fmt: Format) -> Work:
     if not calls_one_by_one(row) or _fused_modules(row) or model.norm_size != 1 or not model.gated:
         return Work(np.zeros((len(Work.FIELDS), 0)))
     value, layers = fmt.value, float(model.layers)
-    turned = (model.heads + model.kv_heads) * model.head_dim * 0 ** bool(model.positions)
+    turned = 0 if model.positions else (model.heads + model.kv_heads) * model.head_dim
     steps = (
-        ((4 * value + 28 - 2 * value) * model.hidden, RMS_NORM - 1, layers * model.norms + 1),
+        ((2 * value + 28) * model.hidden, RMS_NORM - 1, layers * model.norms + 1),
         (10 * value * turned, ROTATION, layers),
         (2 * value * model.ffn * max(1, model.active_experts), 1, layers),
     )

@@ -56,8 +56,9 @@ def _times_as_long(row: Row) -> float:
     listed = re.search(r"/collect/conv/.*/(.+)\.csv.* line (\d+)", row.source_path)
     if not listed:
         return 1.0
-    known = [twice for card, twice in TWICE_AFTER.items() if card in listed[1].split()[1].split("-")]
-    return 1 + float(listed[2]) / (known[0] if known else TWICE_AFTER_ELSEWHERE)
+    words = re.split(r"[\s-]", listed[1])
+    twice = next((TWICE_AFTER[word] for word in words if word in TWICE_AFTER), TWICE_AFTER_ELSEWHERE)
+    return 1 + float(listed[2]) / twice
 
 
 def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:

@@ -28,6 +28,7 @@ import numpy as np
 from mlsys.hardware import Device, Hardware, view
 from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format
+from mlsys.validation.cases.reading import summing_in_half
 from mlsys.validation.cases.stacks import AMPERE_ON_HOPPER
 from mlsys.validation.rows import Row
 
@@ -113,25 +114,14 @@ def card_of(row: Row, twin: Device) -> Device:
     return Hardware.Cloud.A100_80GB_PCIe if _on_bus(row) and twin.id == "A100_80GB" else twin
 
 
-def sums_twice_as_fast(twin: str) -> bool:
-    """Tell whether a card's tensor cores sum in FP16 at twice the rate that they have in FP32: GeForce since Turing.
-
-    Examples
-    --------
-    >>> sums_twice_as_fast("RTX_4090"), sums_twice_as_fast("RTX_A6000")
-    (True, False)
-    """
-    return re.match(r"RTX_(20|30|40|50)\d\d(_|$)", twin) is not None
-
-
 def multiplying(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapshot:
     """Return the engine with the rate of its tensor cores as a program's instructions have it.
 
     Twice as fast where they sum in FP16 on a card that does so at twice the rate; on Hopper slower where
     TensorRT-LLM multiplies weights of 4 bits, whose kernels are Ampere's (see ``stacks.as_ampere``).
     """
-    if re.search(r"TinyChat|ExLlama", row.software) and sums_twice_as_fast(twin.id):
-        return engine.changed(matmul=lambda: 2 * engine.matmul)
+    if re.search(r"TinyChat|ExLlama", row.software):
+        return summing_in_half(engine, twin)
     if "TensorRT-LLM" in row.software and fmt.weight < 1 and twin.architecture.startswith("Hopper"):
         return engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
     return engine
