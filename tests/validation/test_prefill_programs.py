@@ -24,7 +24,8 @@ def test_sums_in_half_precision_are_twice_as_fast_on_geforce_cards_alone(program
     assert interpret(replace(tiny, software="llama.cpp")).engine.matmul == pytest.approx(165.2e12, rel=2e-3)
     for device in ("NVIDIA A100 80GB PCIe", "NVIDIA RTX A6000"):
         there, usual = (interpret(replace(tiny, device=device, software=name)) for name in (tiny.software, "llama.cpp"))
-        assert there.engine.matmul == usual.engine.matmul
+        # One rate, but for the last digit of the datasheet: the RTX A6000's has 309.7 TOP/s and 154.8 TFLOP/s.
+        assert there.engine.matmul == pytest.approx(usual.engine.matmul, rel=1e-3)
 
 
 def test_attention_of_pytorch_2_leaves_out_what_the_mask_hides() -> None:
