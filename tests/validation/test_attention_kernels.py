@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from mlsys.models.calibrated.library import fitted, nearest
 from mlsys.validation import validate
 from mlsys.validation.cases import interpret
 from mlsys.validation.cases.attention import library_of
@@ -67,3 +68,16 @@ def test_a_library_is_known_however_it_is_spelled(name: str, library: str) -> No
     row = _flash_2("NVIDIA RTX 4090")
     assert library_of(replace(row, model=name, software="")) == library
     assert library_of(replace(row, model="", software=name)) == library
+
+
+def test_fused_attention_that_nobody_fitted_is_the_best_of_its_generation() -> None:
+    """8 × 16 heads of 128 over 8,192 tokens by cuDNN on an H100: 582 TFLOP/s (meta-pytorch/tritonbench, issue 141)."""
+    row = next(row for row in shipped_rows() if row.workload == "attention forward" and "A100" in row.device)
+    words = {"model": "cuDNN SDPA", "software": "cuDNN 9", "precision": "fp16", "unit": "TFLOP/s", "batch": "8"}
+    words |= {"metric": "achieved throughput", "seq_or_shape": "seq 8192, head_dim 128, heads 16, non-causal"}
+    (answer,) = validate([replace(row, device="NVIDIA H100 SXM5", **words)]).predictions
+    assert answer.value == pytest.approx(582, rel=0.2)
+    software = ("cuDNN SDPA", "cuDNN SDPA fp8", "FlashAttention-4", "Triton flash attention v3")
+    told = [nearest(f"{name} attention on GPU", fitted()) for name in software]
+    assert told == ["vLLM attention on GPU"] * 3 + ["Triton flash attention v2 attention on GPU"]
+    assert nearest("cuDNN SDPA decode attention on GPU", fitted()) == "vLLM decode attention on GPU"

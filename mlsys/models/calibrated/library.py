@@ -44,6 +44,10 @@ _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
 # Kinds of work that are the same, by two names: a network run forward.
 _FORWARD = ("network", "transformer")
 _PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
+# Attention in one kernel for the newest instructions is alike, whoever wrote it: vLLM's is FlashAttention-3 on Hopper
+# and NVIDIA's own, by FlashInfer, on Blackwell. Products in 8 bits leave the softmax beside them as it is.
+_NEWEST_ATTENTION = re.compile(r"(cuDNN|FlashAttention-[3-9]|FlashInfer|FMHA|CUTLASS)\b.*?( decode)? attention on GPU")
+_BEST_ATTENTION = "vLLM{} attention on GPU"
 _FORMAT = re.compile(r"\b(?:int|fp|mxfp)\d+\b|\bw\d+a\d+\b")
 _TIMES = ("launch", "hop", "energy")
 _SHAPES = ("ramp", "splits", "chain")
@@ -149,6 +153,7 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     The same software on another class of machine; failing that, any network run forward by the same
     software on the same class, as a prompt is, too; failing that, on the same class the same kind of work by the
     software whose name is most alike, so that a new version finds the last one; in the same number format where any is.
+    For attention written for the newest instructions stands that of a server which takes the best of them.
 
     Examples
     --------
@@ -160,12 +165,17 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     'RKNN network on NPU'
     >>> nearest("cuDNN attention on GPU", ("cuBLAS fp8 attention on GPU", "Triton attention on GPU"))
     'Triton attention on GPU'
+    >>> nearest("cuDNN fp8 attention on GPU", ("SGLang fp8 attention on GPU", "vLLM attention on GPU"))
+    'vLLM attention on GPU'
     """
     names = list(known)
     software, _, machine = setting.partition(" on ")
     for other in names:
         if other.partition(" on ")[0] == software:
             return other
+    newest = _NEWEST_ATTENTION.fullmatch(setting)
+    if newest and _BEST_ATTENTION.format(newest[2] or "") in names:
+        return _BEST_ATTENTION.format(newest[2] or "")
     name, _, kind = software.rpartition(" ")
     if kind in _FORWARD:
         for same in _FORWARD:

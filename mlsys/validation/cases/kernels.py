@@ -7,6 +7,7 @@ from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, MATMUL, QUEUED, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
 from mlsys.provenance import comparing
+from mlsys.validation.cases.calls import A_CALL
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.reading import (
     Format,
@@ -57,9 +58,27 @@ def vector(
 ABOUT_A_FUNCTION, ABOUT_A_NORM = 0.25, 0.85
 
 
-def queued(row: Row) -> bool:
+# Where each call from Python was timed alone: NeuSight records events about it, LLMCompass waits for the machine.
+_ALONE = r"NeuSight|LLMCompass|\bwaited for|fastest of"
+
+
+def cleared(row: Row) -> bool:
     """Tell whether calls queue before the machine and its caches are cleared in between: `triton.testing.do_bench`."""
     return "do_bench" in row.note
+
+
+def queued(row: Row) -> bool:
+    """Tell whether calls from Python queue before the machine, as where one is repeated and the last is waited for.
+
+    So `torch.utils.benchmark.Timer` and `torch.profiler` have it; who times each call alone says so.
+    """
+    alone = re.search(_ALONE, f"{row.source} {row.note}")
+    return cleared(row) or ("GPU" in row.device_class and alone is None)
+
+
+def calling(row: Row) -> float:
+    """Return the seconds in which a host calls what is repeated, that no shorter kernel can hide."""
+    return 0.0 if cleared(row) or not queued(row) or "PyTorch" not in row.software else A_CALL
 
 
 def _called(row: Row, kind: str, kernel: Kernel) -> tuple[str, Work]:
@@ -71,12 +90,14 @@ def _called(row: Row, kind: str, kernel: Kernel) -> tuple[str, Work]:
     no more than one sweep of either, which agree as they are.
     """
     software = kind_of_software(row)
-    if software != "eager" or (kind == "softmax" and "ROCm" in row.software):
+    if software not in ("eager", "compiled") or (kind == "softmax" and "ROCm" in row.software):
         return software, Work.of([kernel])
     if "LLMCompass" in row.source:
         return ("eager" if kind == "softmax" else "compiled"), Work.of([kernel])
     if queued(row):
         return software, Work.of([replace(kernel, peers=QUEUED)])
+    if software == "compiled":
+        return software, Work.of([kernel])
     about = ABOUT_A_NORM if kind == "layer norm" else 0.0 if "tanh" in row.workload else ABOUT_A_FUNCTION
     return software, Work.of([replace(kernel, peers=CALLED), Kernel(VECTOR, flops=0.0, moved=0.0, count=about)])
 
@@ -137,9 +158,9 @@ def half_engine(engine: Snapshot) -> Snapshot:
 
 
 def kind_of_software(row: Row) -> str:
-    """Return the kind of software: the makers' own libraries, AMD's apart, one for phones, or PyTorch as it is."""
+    """Return the kind of software: the makers' own libraries, AMD's apart, one for phones, PyTorch or its compiler."""
     if "PyTorch" in row.software:
-        return "eager"
+        return "compiled" if "torch.compile" in row.software else "eager"
     if "rocBLAS" in row.software:
         return "ROCm library"
     return "gemmlowp" if "gemmlowp" in row.software else "library"
@@ -171,7 +192,7 @@ def reduction(row: Row) -> Case:
     software, work = _called(row, kind, vector(elements, operations, fmt, reads))
     case = case_of(row, kind, software, work, fmt, elements)
     # Read once and written once is all that must be: what its program reads again is no part of the bound.
-    return replace(case, stays=not queued(row), compulsory=2 / (1 + reads))
+    return replace(case, stays=not cleared(row), compulsory=2 / (1 + reads), at_least=calling(row))
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
@@ -186,8 +207,8 @@ VECTOR_LOAD, BLOCK_MEMORY, READING_AGAIN = 16, 48 * 1024, 2
 def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
     """Return how often a reduction reads its rows from the main memory: once where its unit can hold them."""
     twin, _ = twin_of(row.device, cpu="CPU" in row.device)
-    if "PyTorch" not in row.software or twin.kind != "GPU":
-        return 1.0
+    if "PyTorch" not in row.software or "torch.compile" in row.software or twin.kind != "GPU":
+        return 1.0  # what Inductor reads again it keeps in the last cache (``evict_last`` of its loads)
     stated = re.search(r"PyTorch (\d+)\.(\d+)", row.software)
     shared = stated is not None and (int(stated[1]), int(stated[2])) >= (2, 1)
     if kind == "softmax" and (not shared or length <= IN_REGISTERS):
@@ -209,7 +230,8 @@ def element_wise(row: Row) -> Case:
     fmt = number_format(row.precision)
     kind, operations = next(entry for word, entry in ELEMENT_WISE.items() if word in row.workload)
     software, work = _called(row, kind, vector(elements, operations, fmt))
-    return replace(case_of(row, kind, software, work, fmt, elements), stays=not queued(row))
+    case = case_of(row, kind, software, work, fmt, elements)
+    return replace(case, stays=not cleared(row), at_least=calling(row))
 
 
 # Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in

@@ -14,7 +14,9 @@ from mlsys.validation.cases.kernels import (
     CUDA_9,
     NARROW,
     NARROWEST_TILE,
+    calling,
     case_of,
+    cleared,
     cuda_version,
     kind_of_software,
     product,
@@ -89,7 +91,7 @@ def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
         software = "eager batched"  # another call, with kernels of its own
     if cuda_version(row) < CUDA_8:
         software = "CUDA 7 library"  # each call takes some 80 µs longer
-    case = replace(case_of(row, "gemm", software, Work.of(kernels), fmt), stays=not queued(row))
+    case = replace(case_of(row, "gemm", software, Work.of(kernels), fmt), stays=not cleared(row), at_least=calling(row))
     if by_python and kernel.flops < SHORT_CALL * case.engine.matmul:
         case = replace(case, engine=case.engine.changed(power=float("inf")))  # over before its power is limited
     if _by_dot_products(row) and kernel.n <= FEW_COLUMNS:
