@@ -22,6 +22,7 @@ from mlsys.workloads.zoo import (
     yolo_later,
     yolo_plain,
 )
+from mlsys.workloads.zoo.detectors import detectors
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
 from mlsys.workloads.zoo.picture import Shape
@@ -49,6 +50,9 @@ _picture("googlenet", "GoogLeNet", "Szegedy et al. 2015, CVPR, table 1; 3 × 3 f
          partial(classic.googlenet, five=3), "Inception v1")  # fmt: skip
 _picture("inception_v3", "Inception v3", "Szegedy et al. 2016, CVPR, table 1", classic.inception_v3, side=299)
 _picture("inception_v4", "Inception v4", "Szegedy et al. 2017, AAAI, figures 3 to 9", classic.inception_v4, side=299)
+for _depth in classic.VGGS:
+    _picture(f"vgg{_depth}_bn", f"VGG-{_depth}, normalised", "Simonyan & Zisserman 2015, arXiv:1409.1556, table 1; "
+             "torchvision", partial(classic.vgg_normalised, depth=_depth))  # fmt: skip
 _HE = "He et al. 2016, CVPR, table 1"
 for _depth in residual.RESNETS:
     _later = f"{_HE}; stride in the 3 × 3 (v1.5)" if _depth >= 50 else _HE
@@ -59,13 +63,16 @@ for _depth in residual.RESNETS:
                  partial(residual.resnet, depth=_depth, early_stride=True))  # fmt: skip
 _picture("resnet50_v2", "ResNet-50 v2", "He et al. 2016, ECCV, figure 1 (e); stride in the 3 × 3",
          partial(residual.resnet, depth=50), note="products of v1.5; normalised before each, not after")  # fmt: skip
+_picture("resnet50_vd", "ResNet-50-D", "He et al. 2019, CVPR, figure 2 (d); stride in the 3 × 3",
+         partial(residual.resnet_deep_stem, depth=50), "resnet50d")  # fmt: skip
 _picture("resnext50_32x4d", "ResNeXt-50 32×4d", "Xie et al. 2017, CVPR, table 1",
          partial(residual.resnet, depth=50, groups=32, width=4), "resnext50")  # fmt: skip
 _picture("resnext101_32x8d", "ResNeXt-101 32×8d", "Xie et al. 2017, CVPR; Mahajan et al. 2018",
          partial(residual.resnet, depth=101, groups=32, width=8))  # fmt: skip
 _picture("wide_resnet50_2", "Wide ResNet-50-2", "Zagoruyko & Komodakis 2016, arXiv:1605.07146",
          partial(residual.resnet, depth=50, width=128), "WideResNet50", "wide_resnet50")  # fmt: skip
-for _name, _aliases in {"x_3_2gf": ("RegNet", "regnetx_032"), "y_400mf": ("regnety_004",),
+for _name, _aliases in {"x_3_2gf": ("RegNet", "regnetx_032"), "y_200mf": ("regnety_002", "regnetY200"),
+                        "y_400mf": ("regnety_004", "regnetY400"), "y_800mf": ("regnety_008", "regnetY800"),
                         "y_3_2gf": ("regnety_032",), "y_16gf": ("regnety_160",)}.items():  # fmt: skip
     _picture(f"regnet_{_name}", f"RegNet{_name.replace('_', ' ', 1).upper().replace('_', '.')}",
              "Radosavovic et al. 2020, CVPR, section 3.3", partial(residual.regnet, name=_name), *_aliases)  # fmt: skip
@@ -187,6 +194,8 @@ for _size, _width in {"n": 0.25, "s": 0.5}.items():
     _picture(f"yolov6{_size}", f"YOLOv6{_size} at 640", "Li et al. 2022, arXiv:2209.02976; meituan/YOLOv6, release 0.2",
              partial(yolo_plain.yolo_v6, width=_width), side=640, family="detector",
              note="80 classes; branches folded, boxes not sorted out")  # fmt: skip
+
+CATALOGUE.update({each.name: each for each in detectors()})
 
 _DIFFUSERS = "huggingface/diffusers, unet_2d_condition.py"
 for _name, _title, _side, _source in (

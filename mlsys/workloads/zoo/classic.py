@@ -22,6 +22,26 @@ def vgg16_convolutions(net: Picture) -> None:
         net.pool(2, 2)
 
 
+# Convolutions of each of the five stages: Simonyan & Zisserman 2015, table 1, columns A, B, D and E.
+VGGS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+
+
+def vgg_normalised(net: Picture, depth: int) -> None:
+    """VGG with batch normalisation after each convolution, which came after the paper, as torchvision has it."""
+    for stage, (convolutions, out) in enumerate(zip(VGGS[depth], (64, 128, 256, 512, 512), strict=True), 1):
+        for index in range(1, convolutions + 1):
+            net.conv(f"conv{stage}_{index}", out, 3, bias=True)
+        net.pool(2, 2)
+    channels, height, width = net.shape
+    net.pool(height // 7, width // 7)
+    inputs = channels * 7 * 7
+    for index, outputs in enumerate((4096, 4096, 1000), start=1):
+        net.dense(f"dense {index}", net.batch, inputs, outputs)
+        if index < 3:
+            net.activation(f"dense {index} relu", net.batch * outputs, "relu")
+        inputs = outputs
+
+
 # 1×1; 3×3 reduce, 3×3; 5×5 reduce, 5×5; pool projection. Szegedy et al. 2015, table 1.
 INCEPTION_V1 = {
     "3a": (64, 96, 128, 16, 32, 32),

@@ -58,7 +58,19 @@ def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int =
 
 def retinanet(net: Picture, classes: int = 264) -> None:
     """Lin et al., ICCV 2017, as MLPerf runs it: ResNeXt-50 32×4d, 800 × 800, the classes of OpenImages."""
-    backbone = resnet_stages(net, 50, groups=32, width=4)[1:]
+    _pyramid_heads(net, resnet_stages(net, 50, groups=32, width=4)[1:], classes)
+
+
+def retinanet_resnet(net: Picture, depth: int) -> None:
+    """Lin et al., ICCV 2017, on a ResNet, for the 80 classes of COCO: NVIDIA/retinanet-examples, odtk/model.py."""
+    _pyramid_heads(net, resnet_stages(net, depth)[1:], 80, coarse_from_backbone=True)
+
+
+def _pyramid_heads(net: Picture, backbone: list[Shape], classes: int, *, coarse_from_backbone: bool = False) -> None:
+    """Append a feature pyramid of five levels and its two heads of five convolutions.
+
+    The sixth level is made from the last of the pyramid, or ``coarse_from_backbone`` from that of the backbone.
+    """
     pyramid = []
     for index, shape in enumerate(backbone, start=3):
         net.shape = shape
@@ -66,6 +78,8 @@ def retinanet(net: Picture, classes: int = 264) -> None:
         net.conv(f"pyramid {index}", 256, 3, norm=False, act=None)
         pyramid.append(net.shape)
     for index in (6, 7):
+        if index == 6 and coarse_from_backbone:
+            net.shape = backbone[-1]
         net.conv(f"pyramid {index}", 256, 3, 2, norm=False, act=None)
         pyramid.append(net.shape)
     for level, shape in enumerate(pyramid, start=3):

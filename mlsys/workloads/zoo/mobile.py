@@ -64,17 +64,36 @@ def mobilenet_v2(net: Picture, width: float = 1.0, classes: int = 1000, thin: bo
     net.classify(classes)
 
 
-def mobilenet_v2_stages(net: Picture, width: float = 1.0) -> list[tuple[int, int, int]]:
-    """Append the inverted residuals; return the shape after each stage."""
+def mobilenet_v2_stages(net: Picture, width: float = 1.0, coarsest: int = 32) -> list[tuple[int, int, int]]:
+    """Append the inverted residuals; return the shape after each stage, none more than ``coarsest`` times smaller."""
     net.conv("conv1", divisible(32 * width), 3, 2, "same", act="relu6")
-    after = []
+    after, smaller = [], 2
     for stage, (expansion, out, repeats, first_stride) in enumerate(MOBILENET_V2, start=1):
+        first = first_stride if smaller * first_stride <= coarsest else 1
+        smaller *= first
         for repeat in range(1, repeats + 1):
-            stride = first_stride if repeat == 1 else 1
+            stride = first if repeat == 1 else 1
             expanded = expansion * net.channels
             inverted(net, f"block {stage}.{repeat}", expanded, divisible(out * width), 3, stride, "relu6")
         after.append(net.shape)
     return after
+
+
+def deeplab_mobile(net: Picture, classes: int = 21) -> None:
+    """DeepLab v3 on MobileNet v2 (Sandler et al. 2018, section 6.3): a sixteenth at the coarsest, no atrous pyramid.
+
+    tensorflow/models, research/deeplab, mobilenetv2_coco_voc_trainaug: the last stages dilate instead of halving; two
+    1 × 1 convolutions, one of them on the average of the picture, and the classes of PASCAL VOC.
+    """
+    mobilenet_v2_stages(net, coarsest=16)
+    whole = net.shape
+    net.global_pool()
+    net.conv("of the average", 256, 1)
+    net.shape = whole
+    net.conv("of the pixels", 256, 1)
+    net.shape = (2 * 256, *net.shape[1:])
+    net.conv("both", 256, 1)
+    net.conv("classes", classes, 1, norm=False, act=None)
 
 
 # kernel, expanded, out, squeeze and excite, activation, stride: Howard et al. 2019, tables 1 and 2.
@@ -127,13 +146,24 @@ def mnasnet(net: Picture, width: float = 1.0) -> None:
 
 
 # Channels of the stages: Ma et al. 2018, table 5.
-SHUFFLENET_V2: dict[str, Sequence[int]] = {"0.5": (48, 96, 192, 1024), "1.0": (116, 232, 464, 1024)}
+SHUFFLENET_V2: dict[str, Sequence[int]] = {
+    "0.5": (48, 96, 192, 1024), "1.0": (116, 232, 464, 1024), "1.5": (176, 352, 704, 1024),
+    "2.0": (244, 488, 976, 2048),
+}  # fmt: skip
 
 
 def shufflenet_v2(net: Picture, width: str) -> None:
     """Ma et al., ECCV 2018, table 5 and figure 3 (c) and (d)."""
-    *stages, last = SHUFFLENET_V2[width]
-    net.conv("conv1", 24, 3, 2)
+    shufflenet_v2_stages(net, width)
+    net.conv("conv5", SHUFFLENET_V2[width][-1], 1)
+    net.classify(1000)
+
+
+def shufflenet_v2_stages(net: Picture, width: str, act: str = "relu") -> list[tuple[int, int, int]]:
+    """Append all but the last convolution; return the shape after each stage."""
+    *stages, _ = SHUFFLENET_V2[width]
+    after = []
+    net.conv("conv1", 24, 3, 2, act=act)
     net.pool(3, 2, 1)
     for stage, (out, repeats) in enumerate(zip(stages, (4, 8, 4), strict=True), start=2):
         half = out // 2
@@ -141,13 +171,13 @@ def shufflenet_v2(net: Picture, width: str) -> None:
             label, stride, start = f"stage {stage}.{repeat}", 2 if repeat == 1 else 1, net.shape
             if repeat == 1:
                 net.conv(f"{label} left depthwise", start[0], 3, 2, groups=start[0], act=None)
-                net.conv(f"{label} left", half, 1)
+                net.conv(f"{label} left", half, 1, act=act)
                 net.shape = start
             else:
                 net.shape = (half, *start[1:])
-            net.conv(f"{label} a", half, 1)
+            net.conv(f"{label} a", half, 1, act=act)
             net.conv(f"{label} depthwise", half, 3, stride, groups=half, act=None)
-            net.conv(f"{label} b", half, 1)
+            net.conv(f"{label} b", half, 1, act=act)
             net.shape = (out, *net.shape[1:])
-    net.conv("conv5", last, 1)
-    net.classify(1000)
+        after.append(net.shape)
+    return after

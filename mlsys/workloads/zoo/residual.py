@@ -55,10 +55,34 @@ def resnet_stages(
     return after
 
 
+def resnet_deep_stem(net: Picture, depth: int) -> None:
+    """ResNet-D (He et al. 2019, CVPR, figure 2 d), PaddlePaddle's ``vd``: three 3 × 3 first, shortcuts average."""
+    for index, out in enumerate((32, 32, 64), start=1):
+        net.conv(f"conv1_{index}", out, 3, 2 if index == 1 else 1)
+    net.pool(3, 2, 1)
+    for stage, count in enumerate(RESNETS[depth][0], start=2):
+        inner = 64 * 2 ** (stage - 2)
+        for block in range(1, count + 1):
+            label, start = f"conv{stage}_{block}", net.shape
+            stride = 2 if block == 1 and stage > 2 else 1
+            net.conv(f"{label}a", inner, 1)
+            net.conv(f"{label}b", inner, 3, stride)
+            net.conv(f"{label}c", 4 * inner, 1, act=None)
+            if block == 1:
+                net.shape = start
+                if stride == 2:
+                    net.pool(2, 2)
+                net.conv(f"{label}proj", 4 * inner, 1, act=None)
+            net.shortcut(label, "relu")
+    net.classify(1000)
+
+
 # depth, w0, wa, wm, width of a group: Radosavovic et al. 2020, with the rounding of the released models.
 REGNETS = {
     "x_3_2gf": (25, 88, 26.31, 2.25, 48),
+    "y_200mf": (13, 24, 36.44, 2.49, 8),
     "y_400mf": (16, 48, 27.89, 2.09, 8),
+    "y_800mf": (14, 56, 38.84, 2.4, 16),
     "y_3_2gf": (21, 80, 42.63, 2.66, 24),
     "y_16gf": (18, 200, 106.23, 2.48, 112),
 }

@@ -38,6 +38,7 @@ ACTIVATION_OPERATIONS = FrozenDict(
         "tanh": 5,  # two exponentials' worth: scale, exponential, add, subtract, divide
         "hard swish": 5,
         "silu": 5,
+        "mish": 9,  # two exponentials' worth: exponential, add, logarithm, then tanh (5) and a product
         "exact gelu": 5,  # scale, error function, add one, product, halve
         "gelu": 10,  # of the tanh form: cube and scale (4), tanh (4), add, multiply
     }

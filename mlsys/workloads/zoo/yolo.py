@@ -15,6 +15,10 @@ SIZES: dict[str, tuple[float, float, int]] = {
     "x": (1.00, 1.25, 512),
 }
 DEEPEST = {"x": 1.33}
+# Depth and width of the sizes of YOLOX, of which one is its own: Megvii-BaseDetection/YOLOX, exps/default.
+YOLOX = {
+    "tiny": (0.33, 0.375), "s": (0.33, 0.50), "m": (0.67, 0.75), "l": (1.00, 1.00), "x": (1.33, 1.25),
+}  # fmt: skip
 CLASSES = 80
 # Bins that version 8 tells each side of a box by.
 BINS = 16
@@ -158,7 +162,7 @@ def yolo_v8(net: Picture, size: str) -> None:
 
 def yolox(net: Picture, size: str) -> None:
     """YOLOX (Ge et al. 2021): each pixel is one anchor, boxes and classes have heads of their own."""
-    wide, deep = _scales(DEEPEST.get(size, SIZES[size][0]), SIZES[size][1])
+    wide, deep = _scales(*YOLOX[size])
     net.shape = (4 * net.channels, net.shape[1] // 2, net.shape[2] // 2)  # every second pixel becomes a channel
     silu_conv(net, "stem", wide(64), 3)
     kept = []

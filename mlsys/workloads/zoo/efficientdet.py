@@ -1,0 +1,117 @@
+"""EfficientDet: detectors on EfficientNet, whose pyramid goes up and down several times."""
+
+import math
+from dataclasses import dataclass
+
+from mlsys.workloads.zoo.picture import Picture, Shape, divisible
+
+# Kernel, expansion, channels, repeats and stride of each stage of EfficientNet-B0: Tan & Le 2019, ICML, table 1.
+STAGES = (
+    (3, 1, 16, 1, 1), (3, 6, 24, 2, 2), (5, 6, 40, 2, 2), (3, 6, 80, 3, 2), (5, 6, 112, 3, 1), (5, 6, 192, 4, 2),
+    (3, 6, 320, 1, 1),
+)  # fmt: skip
+# Width and depth of the sizes of EfficientNet: tensorflow/tpu, efficientnet_builder.py.
+SCALES = (
+    (1.0, 1.0), (1.0, 1.1), (1.1, 1.2), (1.2, 1.4), (1.4, 1.8), (1.6, 2.2), (1.8, 2.6), (2.0, 3.1),
+)  # fmt: skip
+ANCHORS, CLASSES = 9, 90
+
+
+@dataclass(frozen=True)
+class Size:
+    """A row of Tan et al. 2020, CVPR, table 1.
+
+    Attributes
+    ----------
+    side
+        Of the picture.
+    backbone
+        The size of EfficientNet.
+    width, times
+        Channels of the pyramid, and how often it goes up and down.
+    deep
+        Convolutions of a head.
+    levels
+        Of the pyramid, from the third.
+    """
+
+    side: int
+    backbone: int
+    width: int
+    times: int
+    deep: int
+    levels: int = 5
+
+
+SIZES = {
+    "d0": Size(512, 0, 64, 3, 3), "d1": Size(640, 1, 88, 4, 3), "d2": Size(768, 2, 112, 5, 3),
+    "d3": Size(896, 3, 160, 6, 4), "d4": Size(1024, 4, 224, 7, 4), "d5": Size(1280, 5, 288, 7, 4),
+    "d6": Size(1280, 6, 384, 8, 5), "d7": Size(1536, 6, 384, 8, 5), "d7x": Size(1536, 7, 384, 8, 5, levels=6),
+}  # fmt: skip
+
+
+def _backbone(net: Picture, size: int) -> list[Shape]:
+    """Append EfficientNet without its last convolution; return what is left of its stages at an eighth and less."""
+    width, depth = SCALES[size]
+    net.conv("stem", divisible(32 * width), 3, 2, "same", act="silu")
+    after: list[Shape] = []
+    for stage, (kernel, expansion, out, repeats, first_stride) in enumerate(STAGES, start=1):
+        for repeat in range(1, math.ceil(repeats * depth) + 1):
+            label, before, into = f"block {stage}.{repeat}", net.shape, net.channels
+            if expansion > 1:
+                net.conv(f"{label} expand", expansion * into, 1, act="silu")
+            stride = first_stride if repeat == 1 else 1
+            net.conv(f"{label} depthwise", net.channels, kernel, stride, "same", groups=net.channels, act="silu")
+            net.excite(label, max(1, into // 4), "silu", "sigmoid")
+            net.conv(f"{label} project", divisible(out * width), 1, act=None)
+            if net.shape == before:
+                net.shortcut(label)
+        after.append(net.shape)
+    return [after[2], after[4], after[6]]
+
+
+def _separable(net: Picture, name: str, out: int, *, norm: bool = True, act: str | None = None) -> None:
+    """Append a depthwise 3 × 3 and a 1 × 1 convolution with biases."""
+    net.conv(f"{name} depthwise", net.channels, 3, groups=net.channels, bias=False, norm=False, act=None)
+    net.conv(name, out, 1, bias=True, norm=norm, act=act)
+
+
+def _node(net: Picture, name: str, shape: Shape, inputs: int) -> None:
+    """Append a node of the pyramid: a weighted sum of its inputs, and a separable convolution."""
+    net.shape = shape
+    net.ride_along(f"{name} sum", net.elements, 2 * inputs, inputs, parameters=inputs)
+    net.activation(f"{name} silu", net.elements, "silu")
+    _separable(net, name, shape[0])
+
+
+def efficientdet(net: Picture, size: str) -> None:
+    """Tan et al., CVPR 2020: google/automl, efficientdet; 90 classes, nine anchors a place."""
+    made = SIZES[size]
+    third, fourth, fifth = _backbone(net, made.backbone)
+    levels = []
+    for level, shape in enumerate((third, fourth, fifth), start=3):
+        for copy in range(1 if level == 3 else 2):  # two nodes read the fourth and the fifth, each by its own
+            net.shape = shape
+            net.conv(f"lateral {level}.{copy}", made.width, 1, bias=True, act=None)
+        levels.append(net.shape)
+    net.shape = fifth
+    net.conv("lateral 6", made.width, 1, bias=True, act=None)
+    for _ in range(made.levels - 3):
+        net.pool(3, 2, "same")
+        levels.append(net.shape)
+    for time in range(made.times):
+        for level in reversed(range(made.levels - 1)):
+            _node(net, f"pyramid {time} up {level + 3}", levels[level], 2)
+        for level in range(1, made.levels):
+            _node(net, f"pyramid {time} down {level + 3}", levels[level], 2 if level == made.levels - 1 else 3)
+    for level, shape in enumerate(levels):
+        first = len(net.operators)
+        for head, outputs in (("classes", ANCHORS * CLASSES), ("boxes", ANCHORS * 4)):
+            net.shape = shape
+            for index in range(made.deep):
+                _separable(net, f"{head} {level + 3}.{index}", made.width, act="silu")
+            _separable(net, f"{head} {level + 3}", outputs, norm=False)
+        if level > 0:  # the levels share the weights of the first, and normalise each by its own
+            shared = net.operators[first:]
+            net.operators[first:] = [net.without_parameters(operator) for operator in shared]
+            net.ride_along(f"norms {level + 3}", 0, 0, parameters=2 * made.deep * 2 * made.width)
