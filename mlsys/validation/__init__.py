@@ -10,7 +10,7 @@ from mlsys.validation.examination import (
     examined,
     held_examinations,
 )
-from mlsys.validation.predictors import comparisons, predictor_table
+from mlsys.validation.predictors import comparisons, operator_table, predictor_table, single_operators, single_table
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
 from mlsys.validation.rows import Row, cited_rows, read_rows, shipped_rows, sources
@@ -38,6 +38,7 @@ __all__ = [
     "held_examinations",
     "held_out_predictions",
     "held_out_scores",
+    "operator_table",
     "parted",
     "predictor_table",
     "read_rows",
@@ -45,6 +46,8 @@ __all__ = [
     "scale_table",
     "score",
     "shipped_rows",
+    "single_operators",
+    "single_table",
     "sources",
     "ten_back",
     "ten_table",

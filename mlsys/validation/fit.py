@@ -244,8 +244,8 @@ def _folded(parts: list[str]) -> NDArray[np.intp]:
 def held_out(
     cases: Sequence[Case],
     part: Callable[[Case], str],
-    progress: Callable[[], None] = lambda: None,
     start: Parameters | None = None,
+    told: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
 ) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
 
@@ -255,10 +255,10 @@ def held_out(
         Of one setting.
     part
         What is left out together: the device, or the sweep.
-    progress
-        Called after each fit.
     start
         Where each fit starts; by default at the priors.
+    told
+        Called after each fit with the places of the cases left out, and the fit.
 
     Returns
     -------
@@ -269,8 +269,9 @@ def held_out(
     times = np.full(len(cases), np.nan)
     for fold in np.unique(parts):
         rest = [case for case, own in zip(cases, parts, strict=True) if own != fold]
-        here = np.flatnonzero(parts == fold)
+        here = np.flatnonzero(parts == fold).tolist()
         if len(rest) >= 3:
-            times[here] = predicted([cases[index] for index in here.tolist()], fit(rest, start))
-        progress()
+            fitted = fit(rest, start)
+            times[here] = predicted([cases[index] for index in here], fitted)
+            told(here, fitted)
     return times

@@ -26,6 +26,7 @@ from mlsys.provenance import remembered, traced
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, held_out, machines_of
 from mlsys.validation.intervals import Left, intervals
+from mlsys.validation.operators import operator_seconds, operators_apart, operators_left_out, save_operators
 from mlsys.validation.pooling import fit_pool
 from mlsys.validation.report import Prediction, Score, by_machine, score
 from mlsys.validation.rows import cited_rows, shipped_rows
@@ -83,24 +84,35 @@ def jobs_of(chosen: dict[str, list[Case]]) -> dict[str, list[Case]]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one fit gives: the fit, and each case's time without its device, its sweep, its source."""
+    """What one fit gives: the fit, and each case's time without its device, its sweep, its source.
+
+    And, by id of a row, seconds of its operators by kind without its device, where others publish these.
+    """
 
     name: str
     fit: Fit
     without: NDArray[np.float64]
+    operators: dict[str, tuple[float, ...]]
 
 
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
     fitted = fit(cases)
     start = fitted.parameters
-    by_device = held_out(cases, lambda case: case.twin, start=start)
+    operators: dict[str, tuple[float, ...]] = {}
+
+    def parted(places: list[int], without: Fit) -> None:
+        known = [cases[index] for index in places if operators_apart(cases[index])]
+        for case, seconds in zip(known, operator_seconds(known, without).tolist(), strict=True):
+            operators[case.row.id] = tuple(seconds)
+
+    by_device = held_out(cases, lambda case: case.twin, start=start, told=parted)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
     alone = len({case.row.measured_by for case in cases}) == 1
     by_source = (
         np.full(len(cases), np.nan) if alone else held_out(cases, lambda case: case.row.measured_by, start=start)
     )
-    return _Answer(name, fitted, np.column_stack([by_device, by_sweep, by_source]))
+    return _Answer(name, fitted, np.column_stack([by_device, by_sweep, by_source]), operators)
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
@@ -123,11 +135,13 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
     parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in anew}
     own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in anew}
     lines = parameters_alone() if only else {}
+    operators = operators_left_out() if only else {}
     with multiprocessing.Pool(processes) as pool:
         answers = pool.imap_unordered(_fitted, order)
         with progress([name for name, _ in order]) as names:
             for _ in names:
                 answer = next(answers)
+                operators |= answer.operators
                 alike = [name for name in chosen if fitted_with(name) == answer.name]
                 for name in alike:
                     parameters[name] = answer.fit.parameters
@@ -137,6 +151,7 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                     lines[case.row.id] = tuple(without)
     with together() as files:
         save(parameters, own, files)
+        save_operators(operators, files)
         pooled(chosen, lines, parameters, own, files)
     for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()

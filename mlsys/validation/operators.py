@@ -1,0 +1,104 @@
+"""The time of a network by kind of operator, as those publish it who predict operators one by one.
+
+NeuSight's tracer (neusight/Tracing/parse.py) names each operator of a network by its kind and sums the times of each.
+Our networks are kernels; these are told apart by their shape, arithmetic and bytes.
+"""
+
+import csv
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.files import Drafts
+from mlsys.models.calibrated import MATMUL, Stack, kernel_times
+from mlsys.models.calibrated.eager import SCORE_KERNELS, one_by_one
+from mlsys.validation.cases import Case
+from mlsys.validation.cases.reading import number_format
+from mlsys.validation.fit import Fit
+from mlsys.validation.published import with_operators
+from mlsys.workloads import LAYER_NORM_OPERATIONS
+
+Array = NDArray[np.float64]
+OPERATORS = ("batched product", "product of a layer", "softmax", "layer normalisation", "element-wise")
+_PLACE = Path(__file__).parent / "data" / "held_out_operators.csv.gz"
+
+
+def operators_apart(case: Case) -> bool:
+    """Return whether others publish the times of a case's operators, and its kernels are those operators.
+
+    The kernels of a training step are its products, which carry the rest.
+    """
+    return case.row.id in with_operators() and one_by_one(case.setting)
+
+
+def operator_parts(case: Case) -> Array:
+    """Return which part of each kernel's time is each of ``OPERATORS``; 0 of what is none of them.
+
+    Parameters
+    ----------
+    case
+        A forward pass whose operators run one by one, with the scores of attention written out.
+
+    Returns
+    -------
+    array
+        (operators, kernels).
+
+    Notes
+    -----
+    Beside the softmax, code of BERT divides the scores and adds a mask. OPT's adds one and takes a maximum, GPT's
+    divides and selects, T5's adds a bias; NeuSight counts neither the maximum nor the selection as element-wise.
+    """
+    work = case.work
+    product = work["kind"] == MATMUL
+    batched = product & (work["batch"] > 1) & (work["weights"] == 0)
+    elements = work["moved"] / (2 * number_format(case.row.precision).value)
+    moving = ~product & (work["moved"] > 0)  # others are calls that move nothing
+    scores = moving & (work["flops"] == 0) & (work["weights"] == 0)
+    norm = moving & ~scores & np.isclose(work["flops"], sum(LAYER_NORM_OPERATIONS.values()) * elements)
+    elementwise = moving & ~scores & ~norm & (work["weights"] == 0)  # with weights: tables of embeddings
+    beside = 2.0 if re.match("BERT", case.row.model) else 1.0
+    return np.array([
+        batched, product & ~batched, scores / SCORE_KERNELS, norm, elementwise + scores * beside / SCORE_KERNELS,
+    ], dtype=np.float64)  # fmt: skip
+
+
+def operator_seconds(cases: Sequence[Case], fitted: Fit) -> Array:
+    """Return how long the operators of each kind take in each case, seconds.
+
+    Parameters
+    ----------
+    cases
+        As :func:`operator_parts` takes them.
+    fitted
+        The parameters, and the factors of machines.
+
+    Returns
+    -------
+    array
+        (cases, operators).
+    """
+    if not cases:
+        return np.zeros((0, len(OPERATORS)))
+    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    times = kernel_times(stack, np.array([fitted.of(case.twin).vectorised() for case in cases])).seconds
+    times = times * stack.kernels["count"]
+    return np.array([operator_parts(case) @ times[stack.case == index] for index, case in enumerate(cases)])
+
+
+def save_operators(seconds: Mapping[str, Sequence[float]], files: Drafts) -> None:
+    """Draft the file of seconds by kind of operator, without the machine, by id of a row."""
+    lines = [",".join(("id", *OPERATORS))]
+    lines += [",".join((name, *(f"{value:.5g}" for value in values))) for name, values in sorted(seconds.items())]
+    files.bytes(_PLACE, gzip.compress("\n".join((*lines, "")).encode(), 9, mtime=0))
+
+
+def operators_left_out() -> dict[str, tuple[float, ...]]:
+    """Return, by id of a row, seconds of ``OPERATORS`` by the parameters of fits that never saw its machine."""
+    with gzip.open(_PLACE, "rt", newline="", encoding="utf-8") as stream:
+        rows = list(csv.reader(stream))[1:]
+    return {name: tuple(float(value) for value in values) for name, *values in rows}
