@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Stack
+from mlsys.validation import validate
 from mlsys.validation.cases import interpret
 from mlsys.validation.estimates import estimated
 from mlsys.validation.examination import examination_rows
-from mlsys.validation.rows import Row
+from mlsys.validation.rows import Row, shipped_rows
 
 
 def _row(software: str, model: str = "llama-2-7b", shape: str = "1024 prompt tokens") -> Row:
@@ -82,3 +83,18 @@ def test_small_units_are_easily_fed_whatever_they_multiply() -> None:
     server = interpret(replace(eager, device="NVIDIA A100 80GB SXM", precision="fp16"))
     assert server.setting == "eager llm prefill on GPU"
     assert server.engine.matmul == pytest.approx(312e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(("model", "rate"), [("qwen2.5-0.5b", 270.49), ("qwen2.5-1.5b", 175.55), ("qwen2.5-7b", 80.45)])
+def test_an_early_vllm_lets_the_machine_wait_for_its_host(model: str, rate: float) -> None:
+    """Tokens a second of Qwen2 by vLLM 0.4.2 on an A100 (QwenLM, docs, speed_benchmark.rst@5c4e69c)."""
+    any_row = next(row for row in shipped_rows() if "vLLM" in row.software and "LLM decode" in row.workload)
+    words = {
+        "device": "NVIDIA A100 80GB SXM",
+        "precision": "bf16",
+        "seq_or_shape": "short prompt, 2048 generated tokens",
+    }
+    row = replace(any_row, n_devices=1, model=model, note="", software="vLLM 0.4.2", **words)
+    early, late = (validate([replace(row, software=name)]).predictions[0].value for name in ("vLLM 0.4.2", "vLLM 0.10"))
+    assert early == pytest.approx(rate, rel=0.2)
+    assert 1e3 / early - 1e3 / late == pytest.approx(3.3, abs=0.6)

@@ -141,11 +141,11 @@ def called(
     calls = passes * calls_of(row, model, written_out)
     small = max(0.0, calls - float(work["count"][work["kind"] != COLLECTIVE].sum()))
     seconds = calls * A_CALL / (DESKTOP if row.device_class == "consumer GPU" else 1.0)
-    return joined(_queued(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
+    return joined(queued_up(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
 
 
-def _queued(work: Work) -> Work:
-    """Return kernels that wait before the machine for one another, not for the host."""
+def queued_up(work: Work) -> Work:
+    """Return kernels that wait before the machine for one another, not for the host, as in a CUDA graph."""
     columns = work.columns.copy()
     columns[Work.FIELDS.index("peers")] = np.where(work["kind"] != COLLECTIVE, QUEUED, work["peers"])
     return Work(columns)
@@ -158,7 +158,7 @@ def graph_captured(row: Row, step: Work) -> Work:
     wait for one another (zeux/calm, src/infer.cu, ``cudaLaunchCooperativeKernel``).
     """
     at_once = re.search(r"^(?!.*(Oct 2023|eager))(vLLM|SGLang)|one kernel a token", row.software)
-    return _queued(step) if at_once else step
+    return queued_up(step) if at_once else step
 
 
 def copied_cache(row: Row, model: LanguageModel, batch: int, context: int, fmt: Format, engine: Snapshot) -> Work:

@@ -194,3 +194,33 @@ def cut_graphs(row: Row, layers: float) -> float:
     """Return the seconds of a step in which the host lists the operators of layers that are no one graph."""
     cut = "habana" in row.software and re.search(r"Qwen3-\d+B-A|DeepSeek-V[23]", row.model)
     return LISTED * layers if cut else 0.0
+
+
+# Seconds between two steps in which the machine waits for vLLM's host, which reads the last tokens, turns them into
+# text, schedules the next step and prepares it: "about 4ms of GPU bubble" (vllm-project/vllm, issue 6854, of July
+# 2024). Version 0.4.2 on an A100 makes 270, 176 and 80 tokens a second of 0.5, 1.5 and 7 billion parameters, and 0.6.3
+# no more than a sixth more (QwenLM, docs/source/benchmark/speed_benchmark.rst@5c4e69c): 2.8 to 3.6 ms beyond their
+# bytes. The engine of 0.8 and after plans a step while another runs.
+BUBBLE = 3.3e-3
+# Part of the bandwidth at which a step reads its bytes: the middle of what decoding attains on GPUs.
+READ_BY_A_STEP = 0.91
+
+
+def in_steps_of_a_server(row: Row, step: Work, engine: Snapshot, steps: float = 1) -> float:
+    """Return the seconds that so many steps take at least in a server that plans each one while the machine waits.
+
+    Parameters
+    ----------
+    row
+        Whose program it is; one without a version is taken for an early one.
+    step
+        Kernels of one step.
+    engine
+        All machines that run it.
+    steps
+        How many.
+    """
+    if not re.search(r"^vLLM(?! (0\.([89]|\d\d)|[1-9]))(?!.*(eager|ROCm))", row.software):
+        return 0.0
+    bytes_read = float((step["moved"] * step["count"])[step["kind"] != COLLECTIVE].sum())
+    return steps * (BUBBLE + bytes_read / (READ_BY_A_STEP * engine.reading * engine.bandwidth))

@@ -1,15 +1,15 @@
 """Stacks of transformer blocks, on one machine or split over several, as FasterTransformer runs them."""
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Work
+from mlsys.models.calibrated import MATMUL, Work
 from mlsys.models.calibrated.lowering import joined, messages, side_by_side
 from mlsys.validation.cases.case import Case
-from mlsys.validation.cases.networks import batched, built, engine_of, settled, shape_of
-from mlsys.validation.cases.reading import Format, batch_of, number_format, seconds_each, whole_number
+from mlsys.validation.cases.networks import batched, between_products, built, engine_of, settled, shape_of
+from mlsys.validation.cases.reading import batch_of, number_format, seconds_each, whole_number
+from mlsys.validation.cases.scores import scores_apart, writes_scores
 from mlsys.validation.rows import Row
 
 # FasterTransformer drops the padding inside its encoder, and its benchmark in C++ states only the longest
@@ -30,9 +30,13 @@ def encoder(row: Row) -> Case:
     ways = re.search(r"tensor parallel (\d+), pipeline parallel (\d+)", row.note)
     tensor, stages = (int(ways.group(1)), int(ways.group(2))) if ways else (1, 1)
     piece, turns = down_a_pipeline(batch, padded.get("sequence", 1), stages)
-    work = batched(row.model, fmt, piece, shape=shape)
-    if "FasterTransformer" in row.software:
-        work = joined(work, _scores_apart(row.model, padded, fmt, piece))
+    # TorchScript fuses what is element-wise, unlike PyTorch that runs operator by operator.
+    software = "compiled" if "TorchScript" in row.software else settled(row)
+    # TensorFlow runs a stack of blocks as it does any network.
+    loops = between_products(row, f"{software} network on {kind}") if software.startswith("TensorFlow") else ""
+    work = batched(row.model, fmt, piece, shape=shape, run_as=loops)
+    if not loops and writes_scores(row.software):
+        work = joined(work, scores_apart(built(row.model, **padded), row.software, fmt, piece))
     if "INT8-v1" in row.precision:
         work = _wide_results(work)
     if stages > 1:
@@ -46,17 +50,12 @@ def encoder(row: Row) -> Case:
         engine = side_by_side(engine, tensor)
         work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
     seconds, inverse = seconds_each(row)
-    # TorchScript fuses what is element-wise, unlike PyTorch that runs operator by operator.
-    software = "compiled" if "TorchScript" in row.software else settled(row)
     return Case(row, "transformer", f"{software} transformer on {kind}", twin, engine, work, seconds, inverse)
 
 
 # Tokens, padded ones too, of a piece of the batch that FasterTransformer sends down a pipeline (`getLocalBatchSize` of
 # src/fastertransformer/utils/nccl_utils.cc).
 PIECE_TOKENS = 1024
-# It fuses attention of heads of one width, in 16 and 8 bits, up to so many tokens (`getAttentionType` of
-# layers/attention_layers/BaseAttentionLayer.h).
-FUSED_WIDTH, FUSED_TOKENS, FUSED_BYTES = 64, 384, 2
 
 
 def down_a_pipeline(batch: int, tokens: int, stages: int) -> tuple[int, float]:
@@ -82,23 +81,6 @@ def down_a_pipeline(batch: int, tokens: int, stages: int) -> tuple[int, float]:
         while piece * tokens > PIECE_TOKENS and piece % 2 == 0:
             piece //= 2
     return piece, (batch / piece + stages - 1) / stages
-
-
-def _scores_apart(name: str, shape: Mapping[str, int], fmt: Format, batch: int) -> Work:
-    """Return the passes over the scores of attention that is not fused, a kernel for each layer.
-
-    The first product writes them, the softmax reads and writes them, the second product reads them: all padding too.
-    """
-    kernels = []
-    for operator in built(name, **shape).operators:
-        sizes = operator.shape
-        if operator.kind != "attention":
-            continue
-        fits = sizes["head_dim"] == FUSED_WIDTH and sizes["keys"] <= FUSED_TOKENS and fmt.value <= FUSED_BYTES
-        if not fits:
-            scores = batch * sizes["batch"] * sizes["heads"] * sizes["queries"] * sizes["keys"]
-            kernels.append(Kernel(VECTOR, flops=0.0, moved=4.0 * scores * fmt.value))
-    return Work.of(kernels)
 
 
 def _wide_results(work: Work) -> Work:

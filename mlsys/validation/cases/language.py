@@ -27,6 +27,7 @@ from mlsys.validation.cases.decoding import (
     card_of,
     cut_graphs,
     host_and_copies,
+    in_steps_of_a_server,
     linked,
     multiplying,
     on_vulkan,
@@ -199,7 +200,8 @@ def decode(row: Row) -> Case:
     )
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
-    return replace(case, at_least=calling + cut_graphs(row, model.layers), compulsory=narrow / step.weights)
+    waits = calling + cut_graphs(row, model.layers) + in_steps_of_a_server(row, step, case.engine)
+    return replace(case, at_least=waits, compulsory=narrow / step.weights)
 
 
 def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
@@ -228,14 +230,16 @@ def generation(row: Row) -> Case:
         return _pass(model, fmt, tokens, piece, context, tensor, turns * count, pattern)
 
     works = [whole_passes(prompt, prompt, 1), small_steps(row, model, batch * prompt, fmt)]
+    middle = prompt + output // 2
     if output > 1:
-        middle = prompt + output // 2
         copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2])
         copies.columns[Work.FIELDS.index("count")] *= output - 1
         works += [graph_captured(row, whole_passes(1, middle, output - 1)), copies]
     seconds, inverse = seconds_each(row)
     work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")
-    return replace(_case(row, "llm generation", [work], seconds, inverse, fmt, tensor), at_least=calling)
+    case = _case(row, "llm generation", [work], seconds, inverse, fmt, tensor)
+    token = _pass(model, fmt, 1, batch, middle, tensor, 1)
+    return replace(case, at_least=calling + in_steps_of_a_server(row, token, case.engine, output))
 
 
 def serving(row: Row) -> Case:

@@ -23,6 +23,7 @@ from mlsys.models.calibrated.lowering import (
     kernels_of,
 )
 from mlsys.models.calibrated.resident import resident
+from mlsys.validation.cases.calls import queued_up
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.programs import (
     in_bytes,
@@ -42,6 +43,7 @@ from mlsys.validation.cases.reading import (
     summing_in_half,
     twin_of,
 )
+from mlsys.validation.cases.scores import scores_apart, writes_scores
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.threads import (
@@ -259,6 +261,10 @@ def inference(row: Row) -> Case:
         work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), how)
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
+    if writes_scores(row.software) and not how and kind == "GPU":
+        work = joined(work, scores_apart(built(row.model, **shape_of(row)), row.software, fmt, batch))
+    if "CUDA graph" in row.software:
+        work = queued_up(work)
     machines = max(1, row.n_devices)
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)

@@ -20,7 +20,7 @@ _NETWORKS = (
     (r"paddle inference.*tensorrt [1-6]\b", "Paddle TensorRT"),
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
-    (r"torch\.compile", "torch.compile"),
+    (r"torch\.compile|nvfuser", "torch.compile"),
     # On a GPU their graphs are asked of cuDNN layer by layer, as Caffe's and Torch7's.
     (r"^(mxnet|opencv).*cudnn", "eager"),
     (r"mxnet|openvino|opencv|onnx ?runtime|^tf v", "processor runtime"),
