@@ -10,7 +10,13 @@ from mlsys.validation.examination import (
     examined,
     held_examinations,
 )
-from mlsys.validation.predictors import comparisons, operator_table, predictor_table, single_operators, single_table
+from mlsys.validation.predictors import (
+    comparisons,
+    operators_in_networks_table,
+    predictor_table,
+    single_operators,
+    single_table,
+)
 from mlsys.validation.refit import held_out_predictions, held_out_scores
 from mlsys.validation.report import Prediction, Score, Validation, score, validate
 from mlsys.validation.rows import Row, cited_rows, read_rows, shipped_rows, sources
@@ -38,7 +44,7 @@ __all__ = [
     "held_examinations",
     "held_out_predictions",
     "held_out_scores",
-    "operator_table",
+    "operators_in_networks_table",
     "parted",
     "predictor_table",
     "read_rows",

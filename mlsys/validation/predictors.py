@@ -16,7 +16,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
 from mlsys.validation.operators import OPERATORS, operators_left_out
-from mlsys.validation.published import PREDICTORS, WHOLE, published
+from mlsys.validation.published import PREDICTORS, WHOLE, published_predictions
 from mlsys.validation.refit import held_out_predictions, parameters_alone
 from mlsys.validation.report import Prediction, validate
 from mlsys.validation.rows import Row
@@ -99,8 +99,8 @@ def comparisons() -> tuple[Comparison, ...]:
     """
     unseen = {each.row.id: each for each in held_out_predictions("device") if each.row.source == _SOURCE}
     plain, operators = parameters_alone(), operators_left_out()
-    found: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
-    for each in published():
+    errors_by_work: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
+    for each in published_predictions():
         if each.id not in unseen:
             continue
         own = unseen[each.id].seconds
@@ -111,11 +111,11 @@ def comparisons() -> tuple[Comparison, ...]:
             own = effect * operators[each.id][OPERATORS.index(each.what)]
         work = _work(unseen[each.id].row) if each.what == WHOLE else each.what
         errors = (abs(time / each.measured - 1) for time in (*each.predicted.values(), 1e3 * own))
-        found.setdefault(work, []).append((each.new_to, tuple(errors)))
+        errors_by_work.setdefault(work, []).append((each.new_to, tuple(errors)))
     compared = []
     for work in (*_NETWORKS, *OPERATORS):
-        errors_of = np.array([errors for _, errors in found[work]])
-        for group, here in _groups(new for new, _ in found[work]).items():
+        errors_of = np.array([errors for _, errors in errors_by_work[work]])
+        for group, here in _groups(new for new, _ in errors_by_work[work]).items():
             mean, median = (_by_name(whole(errors_of[here], axis=0).tolist()) for whole in (np.mean, np.median))
             compared.append(Comparison(work, group, int(here.sum()), mean, median))
     return tuple(compared)
@@ -166,7 +166,7 @@ def predictor_table() -> Table:
 
 
 @tabled
-def operator_table() -> Table:
+def operators_in_networks_table() -> Table:
     """Return the errors on the operators of each kind in whole networks as a table."""
     return _table("Operators of each kind, summed over a forward pass: mean error (median)", "operators", OPERATORS)
 

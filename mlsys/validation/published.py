@@ -44,12 +44,12 @@ class Published:
 
 
 @lru_cache(maxsize=1)
-def published() -> tuple[Published, ...]:
+def published_predictions() -> tuple[Published, ...]:
     """Return all of them.
 
     Examples
     --------
-    >>> each = published()[0]
+    >>> each = published_predictions()[0]
     >>> each.what, len(each.predicted), each.measured > 0
     ('whole', 4, True)
     """
@@ -70,4 +70,4 @@ def published() -> tuple[Published, ...]:
 @lru_cache(maxsize=1)
 def with_operators() -> frozenset[str]:
     """Return the ids of the rows whose times by kind of operator are published."""
-    return frozenset(each.id for each in published() if each.what != WHOLE)
+    return frozenset(each.id for each in published_predictions() if each.what != WHOLE)

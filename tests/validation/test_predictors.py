@@ -12,7 +12,7 @@ from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.fit import Fit, held_out
 from mlsys.validation.operators import OPERATORS, operator_parts, operators_left_out
 from mlsys.validation.predictors import NEW, NEW_GPU
-from mlsys.validation.published import WHOLE, Published, published
+from mlsys.validation.published import WHOLE, Published, published_predictions
 from mlsys.validation.refit import parameters_alone, settings
 
 # scripts/asplos/summary/nvidia_inf.csv and nvidia_train.csv of sitar-lab/NeuSight, H100: errors of a roofline, Habitat,
@@ -70,7 +70,7 @@ def off(each: Published, name: str = "neusight") -> float:
 
 def test_measured_times_are_those_of_the_rows(rows: dict[str, Row]) -> None:
     compared = 0
-    for each in published():
+    for each in published_predictions():
         if each.what != WHOLE:
             continue
         try:
@@ -84,7 +84,7 @@ def test_measured_times_are_those_of_the_rows(rows: dict[str, Row]) -> None:
 
 @pytest.mark.parametrize("mode", TABLES)
 def test_errors_are_those_of_the_published_tables(rows: dict[str, Row], mode: str) -> None:
-    whole = {tuple(named(rows[each.id])): each for each in published() if each.what == WHOLE}
+    whole = {tuple(named(rows[each.id])): each for each in published_predictions() if each.what == WHOLE}
     lengths = {"bert_large": "512", "gpt2_large": "1024"}
     for network, batch, *errors in TABLES[mode]:
         each = whole["NVIDIA_H100_80GB_HBM3", network, mode, lengths.get(network, "2048"), str(batch)]
@@ -95,14 +95,14 @@ def test_errors_are_those_of_the_published_tables(rows: dict[str, Row], mode: st
 @pytest.mark.parametrize("kind", REPORTED)
 def test_reported_means_are_of_these_rows_and_of_those_on_an_l4(kind: str) -> None:
     mean, networks, on_l4 = REPORTED[kind]
-    own = [100 * off(each) for each in published() if each.what == kind and each.new_to]
+    own = [100 * off(each) for each in published_predictions() if each.what == kind and each.new_to]
     assert len(own) == networks - 10
     assert (sum(own) + 10 * on_l4) / networks == pytest.approx(mean, abs=0.02)
 
 
 def test_new_is_what_its_authors_call_out_of_distribution(rows: dict[str, Row]) -> None:
     """OOD_MODELS and OOD_DEVICES of scripts/asplos/summarize.py."""
-    for each in published():
+    for each in published_predictions():
         gpu, network, *_ = named(rows[each.id])
         assert ("GPU" in each.new_to) == (gpu in ("NVIDIA_H100_80GB_HBM3", "NVIDIA_L4", "NVIDIA_A100_80GB_PCIe"))
         assert ("network" in each.new_to) == (network in ("gpt3_27", "opt_13", "gpt3_xl"))
@@ -158,7 +158,7 @@ def test_ours_is_nearer_than_a_roofline_on_whole_networks_of_every_group() -> No
 
 def test_the_median_on_new_networks_is_that_of_the_rows(rows: dict[str, Row]) -> None:
     """By the left-out predictions themselves, and NeuSight's by its file."""
-    of = {each.id: each for each in published() if each.what == WHOLE and each.new_to}
+    of = {each.id: each for each in published_predictions() if each.what == WHOLE and each.new_to}
     unseen = [each for each in held_out_predictions("device") if each.row.id in of]
     forward = [each for each in unseen if "inf" in named(each.row)]
     here = {(each.work, each.group): each for each in comparisons()}["network, forward", NEW]
@@ -176,6 +176,6 @@ def test_groups_of_the_same_rows_are_told_once() -> None:
 def test_single_operators_are_those_that_nobody_else_is_told_on() -> None:
     rows = {each.work: each.rows for each in single_operators()}
     assert min(rows.values()) > 100
-    assert not {each.id for each in published()} & {
+    assert not {each.id for each in published_predictions()} & {
         row.id for row in shipped_rows() if row.workload.startswith(("GEMM", "layernorm"))
     }
