@@ -225,3 +225,19 @@ def test_a_kernel_called_by_itself_is_that_of_the_stack_which_has_it() -> None:
     assert alone.setting == served.setting and alone.engine.matmul == served.engine.matmul
     assert (alone.work.launches, alone.stays) == (1, 0)
     assert alone.work["moved"][0] == served.work["moved"][-1], "16-bit values are written"
+
+
+def test_half_precision_of_a_geforce_runs_on_its_matrix_units_and_of_a_p100_does_not() -> None:
+    """Both do FP16 twice as fast as FP32; an RTX 4090 by tensor cores (Ada whitepaper), a P100 by packed lanes."""
+    row = next(row for row in shipped_rows() if row.workload == "GEMM" and "cuBLAS" in row.software)
+    words = {"precision": "fp16", "software": "cuBLAS CUDA 12.2", "seq_or_shape": "M=4096,N=4096,K=4096", "note": ""}
+    for device, units in (("NVIDIA RTX 4090", "matrix"), ("NVIDIA P100 PCIe", "vector"), ("NVIDIA T4", "matrix")):
+        assert interpret(replace(row, device=device, **words)).setting == f"library gemm, {units} units on GPU"
+
+
+def test_products_by_triton_have_a_setting_of_their_own_that_no_launch_slows() -> None:
+    rows = [row for row in shipped_rows() if row.software.startswith("Triton 2") and row.workload == "GEMM"]
+    cases = [interpret(row) for row in rows]
+    assert {case.setting for case in cases} == {"Triton gemm on GPU"}
+    assert len({case.twin for case in cases}) == 2
+    assert {bool(case.stays) for case in cases} == {True, False}, "do_bench clears the cache, a graph does not"

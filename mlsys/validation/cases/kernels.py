@@ -6,6 +6,7 @@ from dataclasses import replace
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, MATMUL, QUEUED, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.provenance import comparing
 from mlsys.validation.cases.calls import A_CALL
 from mlsys.validation.cases.case import Case, Inexpressible
@@ -132,7 +133,9 @@ def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
         # a loop over memory each, called alike; but what ROCm compiles, and its softmax, run at rates of their own
         alike = software != "compiled ROCm" and (software, kind) != ("eager ROCm", "softmax")
         return f"{software} {'call' if alike else kind} on {twin.kind}"
-    units = "matrix units" if engine.over_vector > 2 else "vector units"
+    # FP16 of GeForce cards is twice as fast as FP32 by their matrix units, and a P100's by its vector units.
+    by_matrix = engine.over_vector > MATRIX_UNITS and twin.has_peak(engine.computes_in, unit="matrix")
+    units = "matrix units" if by_matrix else "vector units"
     if software.endswith("library") and twin.kind == "GPU":
         return f"{software} {kind}, {units} on {twin.kind}"
     return f"{software} {kind} on {twin.kind}"
@@ -161,6 +164,8 @@ def kind_of_software(row: Row) -> str:
     """Return the kind of software: the makers' own libraries, AMD's apart, one for phones, PyTorch or its compiler."""
     if "PyTorch" in row.software:
         return "compiled" if "torch.compile" in row.software else "eager"
+    if row.software.startswith("Triton"):
+        return "Triton"
     if "rocBLAS" in row.software:
         return "ROCm library"
     return "gemmlowp" if "gemmlowp" in row.software else "library"

@@ -87,6 +87,8 @@ def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
     if by_python and "batched" not in row.workload and not queued(row):
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
     software = kind_of_software(row)
+    if software == "Triton":  # timed by ``do_bench`` or inside a CUDA graph
+        kernels = [replace(kernel, peers=QUEUED) for kernel in kernels]
     if software == "eager" and "batched" in row.workload:
         software = "eager batched"  # another call, with kernels of its own
     if cuda_version(row) < CUDA_8:
