@@ -9,7 +9,8 @@ _NETWORKS = (
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
     (
-        r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
+        r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|core ml.*\bcpu\b"
+        r"|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
         "mobile runtime",
     ),
     (r"hailo", "Hailo"),
