@@ -22,6 +22,7 @@ from mlsys.validation.cases import (
     transfers,
 )
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.pages import on_fresh_pages
 from mlsys.validation.rows import Row
 
 __all__ = ["KINDS", "Case", "Inexpressible", "interpret", "kind_of"]
@@ -134,6 +135,6 @@ def _answer(row: Row) -> Case | str:
     if "power-capped" in row.workload and "limit of a card" not in row.note:
         return "ran below its design power, by a limit that was not seen"
     try:
-        return _reader(row)[1](row)
+        return on_fresh_pages(_reader(row)[1](row))
     except (ArgumentError, Inexpressible) as reason:
         return str(reason)
