@@ -88,7 +88,7 @@ def seconds(questions: Sequence[Question]) -> np.ndarray:
         key = (each.device, each.precision, setting, name, each.batch)
         if key not in engines:
             parameters = parameters_of(setting, each.device, name, precision=each.precision)[0]
-            timing = timing_of(Hardware[each.device], each.precision, parameters).on_all_cores(setting, each.batch)
+            timing = timing_of(Hardware[each.device], each.precision, parameters).as_used(setting, each.batch)
             engines[key] = timing.engine.settled(), parameters.vectorised(), timing.peak, timing.bandwidth
         asked.append((*engines[key], work))
     stack = Stack.of([(engine, work, True) for engine, _, _, _, work in asked])

@@ -150,7 +150,7 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     from mlsys.bench.ten import COLUMNS, planned, ten_measurements
 
     twin = asked_device(name)
-    if twin.kind not in (("GPU",) if on == "cuda" else ("CPU", "SoC")):
+    if not _runs(twin, on):
         raise ValueError(f"--device {twin.name} is of kind {twin.kind}, and --on {on} runs on machines of another")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
     with click.progressbar(length=planned(on), label="Measurements", file=sys.stderr) as bar:
@@ -184,6 +184,13 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     if twin.kind == "CPU" and (few := _few_threads(twin, rows[0]["note"])):
         say(few, err=True)
     say(f"written: {out}. Next: mlsys calibrate {out}", err=True)
+
+
+def _runs(twin: Device, on: Processor) -> bool:
+    """Return whether PyTorch runs on a twin so: the GPU of a system on chip is CUDA's where NVIDIA makes it."""
+    if on == "cuda":
+        return twin.kind == "GPU" or (twin.kind == "SoC" and twin.vendor == "NVIDIA")
+    return twin.kind in ("CPU", "SoC")
 
 
 def _few_threads(twin: Device, note: str) -> str:

@@ -20,7 +20,7 @@ from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.resident import resident
 from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.teams import on_all_cores
+from mlsys.models.calibrated.teams import as_used
 from mlsys.models.calibrated.work import Work
 from mlsys.sweep.collector import no_collection
 from mlsys.sweep.networks import CaseWork, work_of
@@ -154,7 +154,7 @@ def _works(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[Work]:
 
 def _engine(point: Point, timing: TimingModel) -> Snapshot:
     """Return the engine that ``analyse`` uses: on a processor, threads share out the batch."""
-    return on_all_cores(timing.engine, point.target.setting or "", point.case.batch)
+    return as_used(timing.engine, point.target.setting or "", point.case.batch)
 
 
 def _parameters(target: TimedDevice, timing: TimingModel, network: CaseWork) -> Array:

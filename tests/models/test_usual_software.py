@@ -14,6 +14,7 @@ from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.library import fitted, machines
 from mlsys.models.calibrated.usual import machine_kind, setting_of
 from mlsys.sweep import SweepSpec, sweep
+from mlsys.validation import shipped_rows, validate
 from mlsys.workloads import Network, Workload, load, zoo
 
 KINDS = ("network", "llm prefill", "llm decode")
@@ -47,6 +48,10 @@ def test_every_device_is_asked_in_software_of_the_question_that_was_fitted_to_su
         ("Xeon_8380", "llm decode", "fp32", "llama.cpp llm decode on CPU"),
         ("Xeon_8380", "llm prefill", "fp32", "compiled network on CPU"),
         ("Xeon_8380", "network", "INT8", "compiled int8 network on CPU"),
+        ("Snapdragon888_CPU", "network", "fp32", "mobile runtime network on CPU"),
+        ("RaspberryPi5", "network", "int8", "mobile runtime network on CPU"),
+        ("RaspberryPi5", "llm prefill", "fp16", "compiled network on CPU"),
+        ("Graviton3", "network", "fp32", "compiled network on CPU"),
         ("A100", "network", "int8", "compiled network on GPU"),
         ("RK3588_NPU", "network", "int8", "RKNN int8 network on NPU"),
         ("EthosU55_128", "network", "int8", "microcontroller runtime on NPU"),
@@ -116,3 +121,13 @@ def test_a_sweep_runs_operators_as_the_software_does(program: str, tmp_path: Pat
     columns = sweep(SweepSpec(models=["resnet50"], devices=["A100"], settings=[program]), tmp_path).columns
     assert columns["estimate_seconds"] == pytest.approx([alone["estimate_seconds"]], rel=1e-6)
     assert list(columns["operators"]) == [len(alone["operators"])]
+
+
+def test_a_request_takes_one_core_of_a_neural_processor_of_three() -> None:
+    """Rockchip's rows say of which cores they are: one of the RK3588's three, as its runtime takes by itself."""
+    row = next(
+        row for row in shipped_rows() if row.device == "Rockchip RK3588 (NPU, 1 of 3 cores)" and row.model == "yolov5s"
+    )
+    stated = validate([row]).predictions[0].seconds
+    told = analyse(Hardware["RK3588_NPU"], zoo.network("yolov5s", precision="int8")).estimate.m_as("s")
+    assert told == pytest.approx(stated, rel=0.05)

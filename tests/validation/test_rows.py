@@ -119,7 +119,8 @@ def test_the_names_that_nvidia_smi_gives_are_known(name: str, twin: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "on"), [("STM32F746", "cpu"), ("EdgeTPU", "cpu"), ("A100", "cpu"), ("Xeon_8380", "cuda")]
+    ("name", "on"),
+    [("STM32F746", "cpu"), ("EdgeTPU", "cpu"), ("A100", "cpu"), ("Xeon_8380", "cuda"), ("Apple_M1", "cuda")],
 )
 def test_measure_refuses_what_pytorch_does_not_run_on_there(name: str, on: str) -> None:
     from click.testing import CliRunner
@@ -128,3 +129,14 @@ def test_measure_refuses_what_pytorch_does_not_run_on_there(name: str, on: str) 
 
     out = CliRunner().invoke(main, ["measure", "--device", name, "--on", on])
     assert out.exit_code == 1 and f"--on {on} runs on machines of another" in out.output
+
+
+def test_measure_takes_a_jetson_for_a_machine_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from mlsys.cli import main
+
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    out = CliRunner().invoke(main, ["measure", "--device", "JetsonOrinNano", "--on", "cuda"])
+    assert out.exit_code == 1 and "finds no GPU here" in out.output

@@ -14,7 +14,7 @@ from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.model import KernelTimes, kernel_times
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.teams import on_all_cores, with_twice_the_samples
+from mlsys.models.calibrated.teams import as_used, with_twice_the_samples
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.units import ureg
 
@@ -79,9 +79,9 @@ class TimingModel:
         """Return the model with the plain numbers of its machine, as they are now: it travels to other processes."""
         return replace(self, engine=self.engine.settled(), machine=None)
 
-    def on_all_cores(self, setting: str, samples: float) -> TimingModel:
-        """Return the model of a processor whose threads share out some samples, as a setting's programs do."""
-        return replace(self, engine=on_all_cores(self.engine, setting, samples))
+    def as_used(self, setting: str, samples: float) -> TimingModel:
+        """Return the model of a machine as a setting's programs use it for some samples."""
+        return replace(self, engine=as_used(self.engine, setting, samples))
 
     def decisive(self, work: Work) -> tuple[str, ...]:
         """Return the rates of the engine that the time of the whole comes from: those that move it at once."""

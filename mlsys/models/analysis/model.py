@@ -119,12 +119,12 @@ def analyse(
     result = roofline(device, recounted)
     with comparing():
         with recording() as read:
-            timing = timing_of(device, chosen, parameters, stays).on_all_cores(whose, samples)
+            timing = timing_of(device, chosen, parameters, stays).as_used(whose, samples)
             estimate = timing.seconds(work)
         origin = _origin(network, timing, work, read)
         operators, groups = _divided(recounted, result, timing, work, origin)
         half = _narrower(device, chosen)
-        narrower = (half, timing_of(device, half, parameters, stays).on_all_cores(whose, samples)) if half else None
+        narrower = (half, timing_of(device, half, parameters, stays).as_used(whose, samples)) if half else None
         changes = changes_tried(work, timing, groups, _gathered(groups), narrower)
     analysis = Analysis(
         device=device.name,

@@ -13,7 +13,9 @@ from mlsys.provenance import as_recorded
 
 THREADS_A_LAUNCH = 16.0
 # Settings of programs whose pool has a thread for each core, and that were fitted with such a pool.
-_ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn)( int8)? network on CPU")
+_ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn|mobile runtime)( int8)? network on CPU")
+# Programs that run a request on one core of a neural processor that has several, unless they are told otherwise.
+_ON_ONE_CORE = re.compile(r"RKNN .*network on NPU")
 
 
 def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, started: float = 0.0) -> Snapshot:
@@ -45,8 +47,8 @@ def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, start
     return engine.changed(team=team, joining=joining)
 
 
-def on_all_cores(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapshot:
-    """Return a processor as the programs of a setting use it, with a thread on each core; others as they are.
+def as_used(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapshot:
+    """Return a machine as the programs of a setting use it: a thread on each core of a processor, or one core alone.
 
     Parameters
     ----------
@@ -56,7 +58,19 @@ def on_all_cores(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapsh
         Such as ``"compiled network on CPU"``.
     samples
         As for :func:`sharing_layers`.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware import view
+    >>> from mlsys.models.calibrated import snapshot
+    >>> three = snapshot(view(Hardware["RK3588_NPU"], "int8"))
+    >>> round(three.matmul / as_used(three, "RKNN int8 network on NPU").matmul)
+    3
     """
+    if _ON_ONE_CORE.fullmatch(setting):
+        with as_recorded():
+            return engine.share(1 / engine.units, 1 / engine.units)
     if not _ON_ALL_CORES.fullmatch(setting):
         return engine
     with as_recorded():  # how many cores share a layer is of the design: a what-if on a rate hires no thread
