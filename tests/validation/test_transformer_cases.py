@@ -9,6 +9,7 @@ from mlsys.models.calibrated import VECTOR
 from mlsys.validation import validate
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.encoders import down_a_pipeline
+from mlsys.validation.examination import examination_rows
 from mlsys.validation.rows import Row, shipped_rows
 
 
@@ -108,3 +109,24 @@ def test_a_graph_starts_a_networks_kernels_without_its_host() -> None:
     )
     assert in_a_graph < 1.2 * 1.07 < 3 * in_a_graph, "the graph of PyTorch's own operators takes 1.07 ms there"
     assert alone > 3 * in_a_graph
+
+
+def test_tensorrt_of_today_attains_more_than_a_geforce_sums_in_fp32() -> None:
+    """85 million weights and attention of 12 layers on an RTX 3090, beside a peak into FP32 of 71 TFLOP/s."""
+    card = 71.16e12
+    for program, faster in (("TensorRT", True), ("AITemplate", False)):
+        case = interpret(_kernl(program, "32", 256))
+        assert (case.work.flops / case.seconds > 0.95 * card) == faster
+        assert (case.engine.matmul > 1.9 * card) == faster
+
+
+def test_transformers_beside_lightseq_computed_in_fp32() -> None:
+    """Its table says FP16, its script loads FP32; a T4 does 8.1 TFLOP/s of that, and 65 of FP16 (datasheet)."""
+    rows = [row for row in examination_rows(4) if row.source == "bytedance/lightseq" and "BERT" in row.model]
+    attained = {"Transformers": 0.0, "LightSeq": 0.0}
+    for row in rows:
+        case = interpret(row)
+        name = next(name for name in attained if name in row.software)
+        attained[name] = max(attained[name], case.work.flops / case.seconds)
+        assert case.engine.computes_in == ("fp32" if name == "Transformers" else "fp16")
+    assert attained["Transformers"] < 0.5 * 8.1e12 < 8.1e12 < attained["LightSeq"]

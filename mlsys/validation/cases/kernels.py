@@ -17,6 +17,7 @@ from mlsys.validation.cases.reading import (
     number_format,
     numbers_in,
     seconds_each,
+    summing_in_half,
     twin_of,
     whole_number,
 )
@@ -111,6 +112,8 @@ def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_o
         engine = dot_product_engine(engine)
     if fmt.computes == "fp16" and fmt.vector_unit:
         engine = half_engine(engine)
+    if "FP16 all through" in row.note:  # sums, too
+        engine = summing_in_half(engine, twin)
     if share < 1:
         engine = engine.share(share, share)
     if row.metric == "achieved throughput":
