@@ -4,7 +4,7 @@ Three places are searched: the claims in the outputs of the notebooks (each list
 on); the facts that are read while the code of a page or a lab runs again, which adds those that only a
 figure shows; and, likewise, those that the tests of formulas, published values, views and labs read.
 Lists of the whole catalogue, as on its own page, note no use, and tests that walk over every device
-(laws, models, validation) are not among them.
+(laws, models, validation) are not among them. The estimates of measured rows are counted apart.
 
     python tools/facts_in_use.py            claims alone, at once
     python tools/facts_in_use.py --run      with figures: runs the code of every page
@@ -16,38 +16,36 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from goldens import machines
 from mlsys.claims.ledger import ledger
 from mlsys.hardware import Hardware
 from mlsys.hardware.evidence import Evidence, evidence
 from mlsys.provenance import recording
+from mlsys.validation.report import predictions_on
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("book", "labs")
 MOST = 40
-JUDGE = "validation"
 
 
 def claimed(folders: tuple[str, ...] = FOLDERS) -> list[str]:
     """Return the names of the facts that claims lean on, in order of the pages.
 
-    A claim over the whole catalogue, such as a median error, leans on so many that naming them says nothing.
-    The page that sets models beside measurements names every machine that somebody measured: its facts are `judged`.
+    A claim over a large part of the catalogue leans on so many that naming them says nothing.
     """
-    return _names(folders, lambda page: page != JUDGE)
+    claims = ledger(ROOT / folder for folder in folders).values()
+    few = (claim["facts"] for claim in claims if len(claim["facts"]) <= MOST)
+    return list(dict.fromkeys(name for facts in few for name in facts))
 
 
 def judged() -> list[str]:
-    """Return the names of the facts that claims about our errors lean on, over few machines each."""
-    return _names(("book",), lambda page: page == JUDGE)
-
-
-def _names(folders: tuple[str, ...], wanted: Callable[[str], bool]) -> list[str]:
-    claims = ledger(ROOT / folder for folder in folders).items()
-    few = (claim["facts"] for (page, _), claim in claims if wanted(page) and len(claim["facts"]) <= MOST)
-    return list(dict.fromkeys(name for facts in few for name in facts))
+    """Return the names of the facts that the estimates of all measured rows read: what our errors lean on."""
+    with recording() as seen:
+        for machine, rows in machines().items():
+            predictions_on(machine, rows)
+    return list(seen)
 
 
 def shown(page: Path) -> list[str]:
@@ -92,7 +90,7 @@ def main() -> None:
     parser.add_argument("--tests", action="store_true", help="run tests to see what they use")
     chosen = parser.parse_args()
     sys.stdout.write(f"{in_use(chosen.run, chosen.tests).table()}\n\n")
-    sys.stdout.write(f"Of those that claims about our errors lean on, {evidence(judged(), Hardware).table()}\n")
+    sys.stdout.write(f"Of those that estimates of measured rows read, {evidence(judged(), Hardware).table()}\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ networks      totals of every network of the catalogue, one sample, in half prec
 parameters    every number of every other YAML file: fitted parameters, machines of the mapper
 literals      numbers that a module or a class of the package names, as its source writes them
 measurements  rows and digest of each file of measurements
+predictions   what is said of all rows of each machine, examinations included: sums of logarithms, which feel each row
 
 A value that moves is one line of the review; `mlsys claims diff` says by how much.
 """
@@ -17,8 +18,10 @@ import argparse
 import ast
 import difflib
 import hashlib
+import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -163,6 +166,40 @@ def measurements() -> Iterator[str]:
         yield f"{name}/digest = {hashlib.sha256(data).hexdigest()[:16]}"
 
 
+def machines() -> dict[str, tuple[Any, ...]]:
+    """Return all rows of each machine, those of the examinations included, by what their sources call it."""
+    from mlsys.validation import examination_rows, shipped_rows
+    from mlsys.validation.examination import held_examinations
+    from mlsys.validation.report import by_machine
+
+    strange = [row for number in held_examinations() for row in examination_rows(number)]
+    rows = (*shipped_rows(), *strange)
+    return {machine: tuple(rows[index] for index in places) for machine, places in by_machine(rows).items()}
+
+
+def prediction_line(machine: str, rows: tuple[Any, ...]) -> str:
+    """Lock what is said of the rows of one machine: of each number the sum of its logarithm, and bounds beaten."""
+    from mlsys.validation.report import predictions_on
+
+    done = [each for each in predictions_on(machine, rows) if each.answered]
+    numbers = {
+        "value": [each.value for each in done],
+        "bound": [each.bound for each in done if each.bound > 0],
+        "low": [each.low for each in done],
+        "high": [each.high for each in done],
+    }
+    sums = [f"{name} {math.fsum(map(math.log, values)):.7f}" for name, values in numbers.items()]
+    excuses = Counter(each.excuse.partition(":")[0] for each in done if each.excuse)
+    beaten = [f"{many} beaten by {excuse}" for excuse, many in sorted(excuses.items())]
+    return f"{machine} = {', '.join([f'{len(done)} of {len(rows)} rows', *sums, *beaten])}"
+
+
+def predictions() -> Iterator[str]:
+    """Lock what is said of the rows of each machine."""
+    for machine, rows in machines().items():
+        yield prediction_line(machine, rows)
+
+
 LOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "devices": devices,
     "constants": constants,
@@ -170,6 +207,7 @@ LOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "parameters": parameters,
     "literals": literals,
     "measurements": measurements,
+    "predictions": predictions,
 }
 
 

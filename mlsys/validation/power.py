@@ -187,8 +187,7 @@ def energy_checks() -> tuple[EnergyCheck, ...]:
     """Return every measured energy of a microcontroller or a board beside time × power.
 
     The time is that of rows of the same network, format and software on the same machine; rows whose network was
-    never timed there are left out. No use of a fact is noted: the errors rest on all that the fit rests on, which the
-    page of the validation tells.
+    never timed there are left out. No use of a fact is noted: the errors rest on all that the fit rests on.
     """
     with unrecorded():
         return _energy_checks()

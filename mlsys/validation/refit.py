@@ -22,7 +22,7 @@ from mlsys.models.calibrated.features import features
 from mlsys.models.calibrated.library import fitted, machines, save, scaled
 from mlsys.models.calibrated.ranges import fitted_ranges, range_at, save_ranges
 from mlsys.models.calibrated.state import in_force
-from mlsys.provenance import remembered, traced
+from mlsys.provenance import remembered, unrecorded
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.fit import Fit, fit, held_out, machines_of
 from mlsys.validation.intervals import Left, intervals
@@ -258,6 +258,8 @@ def parameters_alone() -> dict[str, tuple[float, ...]]:
 def held_out_predictions(which: str, machines: Iterable[str] | None = None) -> list[Prediction]:
     """Return the shipped rows, or those of some machines, predicted from fits that never saw their device or sweep.
 
+    No use of a fact is noted, as by :func:`~mlsys.validation.report.validate`.
+
     Parameters
     ----------
     which
@@ -267,8 +269,9 @@ def held_out_predictions(which: str, machines: Iterable[str] | None = None) -> l
     """
     written = _PLACE.stat().st_mtime_ns  # a new fit writes the file anew
     predictions: dict[int, Prediction] = {}
-    for machine in _shipped_by_machine() if machines is None else machines:
-        predictions |= _left_out(machine, which, written, in_force())
+    with unrecorded():
+        for machine in _shipped_by_machine() if machines is None else machines:
+            predictions |= _left_out(machine, which, written, in_force())
     return [predictions[index] for index in sorted(predictions)]
 
 
@@ -282,7 +285,6 @@ def _left_out(machine: str, which: str, _written: int, _fit: Hashable) -> dict[i
     return held_out_on(machine, which)
 
 
-@traced
 def held_out_on(machine: str, which: str) -> dict[int, Prediction]:
     """Return the predictions of one machine, by the places of its rows among the shipped ones."""
     kept, rows = _kept(_PLACE.stat().st_mtime_ns), shipped_rows()

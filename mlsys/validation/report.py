@@ -5,19 +5,16 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlsys.frozen import FrozenDict, Same
-from mlsys.models.calibrated import KernelTimes, Parameters, Stack, calibrated_times, holding, kernel_times
+from mlsys.models.calibrated import Parameters, Stack, calibrated_times
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
-from mlsys.provenance import comparing, remembered, traced
+from mlsys.provenance import remembered, traced, unrecorded
 from mlsys.validation.bounds import explain, least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
 from mlsys.validation.estimates import tuned
 from mlsys.validation.rows import Row
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -230,49 +227,8 @@ class Validation:
         ]
 
 
-# One percent of a rate that moves an estimate by less than this is not felt in its six digits.
-FELT = 1e-5
-
-
-def _felt(stack: Stack, parameters: Array, seconds: Array, rate: str, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return those of some cases whose time follows one percent of a rate: of many kernels it may hold too few."""
-    if not asked.any():
-        return asked
-    few = stack.only(asked)
-    more = replace(few, engines={**few.engines, rate: few.engines[rate] * 1.01})
-    moved = calibrated_times(more, parameters) / seconds
-    felt: NDArray[np.bool_] = asked & (np.abs(moved - 1) > FELT)
-    return felt
-
-
-def _read_what_holds(
-    cases: Sequence[Case], stack: Stack, parameters: Array, times: KernelTimes, bounded: Array
-) -> None:
-    """Read the rates that hold an estimate, which then are more than compared; ``bounded`` above zero by arithmetic."""
-    seconds, engines = stack.total(times.seconds), np.array([id(case.engine) for case in cases])
-    held = {}
-    for name, here in holding(stack, parameters, times).items():
-        asked = here & (bounded == 0)
-        # What one case of an engine feels, no other need be asked.
-        first = np.zeros(len(cases), dtype=bool)
-        first[np.flatnonzero(asked)[np.unique(engines[asked], return_index=True)[1]]] = True
-        felt = _felt(stack, parameters, seconds, name, first)
-        left = asked & ~first & ~np.isin(engines, engines[felt])
-        held[name] = felt | _felt(stack, parameters, seconds, name, left)
-    held["bandwidth"] |= bounded < 0
-    for side, other in (("matmul", "vector"), ("vector", "matmul")):
-        faster = np.bincount(stack.case, stack.engines[side] > stack.engines[other], stack.cases) > 0
-        held[side] |= (bounded > 0) & faster
-    for name, here in held.items():
-        for engine in {
-            id(cases[index].engine): cases[index].engine for index in np.flatnonzero(here).tolist()
-        }.values():
-            getattr(engine, name)
-
-
 def _excuse(case: Case, arithmetic: float, traffic: float) -> str:
-    with comparing():
-        return "" if case.power else explain(case, arithmetic, traffic)
+    return "" if case.power else explain(case, arithmetic, traffic)
 
 
 @traced
@@ -280,6 +236,8 @@ def validate(rows: Sequence[Row]) -> Validation:
     """Return every row beside its bound and its prediction; nothing is fitted.
 
     Predictions are kept by machine: under a what-if only those machines are asked again that read the changed fact.
+    What they read is noted nowhere: an error over thousands of rows leans on a thousand facts, none of which moves it.
+    That each of them moves an estimate is asked machine by machine (`tests/goldens/test_predictions.py`).
 
     Parameters
     ----------
@@ -295,9 +253,10 @@ def validate(rows: Sequence[Row]) -> Validation:
     """
     predictions: dict[int, Prediction] = {}
     state = in_force()
-    for machine, places in by_machine(tuple(rows)).items():
-        own = _kept(machine, tuple(rows[index] for index in places), state)
-        predictions |= zip(places, own, strict=True)
+    with unrecorded():
+        for machine, places in by_machine(tuple(rows)).items():
+            own = _kept(machine, tuple(rows[index] for index in places), state)
+            predictions |= zip(places, own, strict=True)
     return Validation(tuple(predictions[index] for index in range(len(rows))))
 
 
@@ -315,7 +274,6 @@ def _kept(machine: str, rows: tuple[Row, ...], _fit: Hashable) -> tuple[Predicti
     return predictions_on(machine, rows)
 
 
-@traced
 def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...]:
     """Return rows of one machine, named as its sources do, beside their bounds and their predictions."""
     answers: list[Case | str] = []
@@ -328,18 +286,13 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
         except Inexpressible as reason:
             answers.append(str(reason))
     cases = [answer for answer in answers if isinstance(answer, Case)]
-    with comparing():
-        stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-        parameters = tuned(cases) if cases else np.zeros((0, len(Parameters.names())))
-        times = kernel_times(stack, parameters)
-        seconds = np.maximum(stack.total(times.seconds), [case.at_least for case in cases])
-        arithmetic, traffic = least_times(cases, stack) if cases else (seconds, seconds)
+    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    parameters = tuned(cases) if cases else np.zeros((0, len(Parameters.names())))
+    seconds = np.maximum(calibrated_times(stack, parameters), [case.at_least for case in cases])
+    arithmetic, traffic = least_times(cases, stack) if cases else (seconds, seconds)
     # A clock above the one that a peak is stated at may beat the peak; an estimate does not count on it.
-    timed = np.array([not case.power for case in cases], dtype=bool)
-    bounded = timed & (seconds < np.maximum(arithmetic, traffic))
-    seconds = np.where(bounded, np.maximum(arithmetic, traffic), seconds)
-    if cases:
-        _read_what_holds(cases, stack, parameters, times, np.where(bounded, np.sign(arithmetic - traffic), 0.0))
+    powers = np.array([bool(case.power) for case in cases], dtype=bool)
+    seconds = np.where(powers, seconds, np.maximum(seconds, np.maximum(arithmetic, traffic)))
     predictions, index = [], 0
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, str):

@@ -16,7 +16,7 @@ from mlsys.frozen import Same
 from mlsys.models.calibrated.library import plain_of
 from mlsys.models.calibrated.ranges import after_ten, range_of
 from mlsys.models.calibrated.state import in_force
-from mlsys.provenance import comparing, remembered, traced
+from mlsys.provenance import remembered, traced, unrecorded
 from mlsys.tables import Table, tabled
 from mlsys.validation.advice import TEN, advised
 from mlsys.validation.cases import Case
@@ -181,13 +181,14 @@ def ten_back(like: str = "") -> tuple[TenBack, ...]:
 def rows_back(group: str, machines: tuple[Same, ...]) -> TenBack:
     """Return what ten rows do in one group: the predictions of each of its machines, which are asked apart."""
     state = in_force()
-    return _whole(group, len(machines), [_graded(own, draw, state) for own in machines for draw in range(DRAWS)])
+    with unrecorded():  # as of every error over many rows
+        graded = [_graded(own, draw, state) for own in machines for draw in range(DRAWS)]
+    return _whole(group, len(machines), graded)
 
 
 @remembered
 def _graded(own: Same, draw: int, _fit: Hashable) -> _Graded:
-    with comparing():  # as the fits do: no single fact stands in their sum
-        return _learned(own, draw)
+    return _learned(own, draw)
 
 
 def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:

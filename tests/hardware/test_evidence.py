@@ -24,9 +24,9 @@ def facts_in_use():
 # the L4 (measured on another card), the power of TPU v3 and of an idle STM32H7A3.
 FLOOR = 0.90
 
-# The machines that other people measured are not ours to choose, and makers of small chips publish little: what our
-# errors on them lean on is counted apart. A wrong value there is an error that the validation page shows.
-FLOOR_JUDGED = 0.82
+# The machines that other people measured are not ours to choose, and makers of small chips publish little: what the
+# estimates of measured rows read is counted apart. A wrong value there is an error that the validation page shows.
+FLOOR_JUDGED = 0.37
 
 
 def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> None:
@@ -37,9 +37,9 @@ def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> Non
     assert in_use.share >= FLOOR, str(in_use.table())
 
 
-def test_what_claims_about_our_errors_lean_on_is_counted_too(facts_in_use) -> None:
+def test_what_our_errors_lean_on_is_counted_too(facts_in_use) -> None:
     judged = evidence(facts_in_use.judged(), Hardware)
-    assert len(judged.used) >= 20
+    assert len(judged.used) >= 1000
     assert judged.share >= FLOOR_JUDGED, str(judged.table())
 
 

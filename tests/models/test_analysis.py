@@ -10,8 +10,8 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.formulas import amdahl_ceiling
 from mlsys.hardware import view
 from mlsys.models.analysis import Analysis, analyse
-from mlsys.models.analysis.answer import AT_PEAK, NO_TIME
 from mlsys.models.analysis.changes import HALF_WEIGHTS, NO_LAUNCH, TWICE_THE_BATCH, doubled, scaled_traffic
+from mlsys.models.analysis.parts import AT_PEAK, NO_TIME
 from mlsys.models.calibrated import Stack, Work, calibrated_times, kernel_times, snapshot
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.lowering import kernels_of

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.hardware.view import MachineView
-from mlsys.models.analysis.answer import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
-from mlsys.models.calibrated.limits import A_LITTLE
+from mlsys.models.analysis.parts import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.model import KernelTimes, kernel_times
 from mlsys.models.calibrated.parameters import Parameters
@@ -34,6 +33,8 @@ __all__ = [
 HALF_WEIGHTS = "their weights had half the bits"
 NO_LAUNCH = "launches cost nothing"
 TWICE_THE_BATCH = "the batch were twice as large, for each sample"
+A_LITTLE = 1 + 1e-6
+"""Times as much of a rate: what moves with it leans on it here, and what does not only compares it."""
 WHOLE = "all operators"
 
 _S = ureg.Unit("s")

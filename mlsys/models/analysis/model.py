@@ -9,9 +9,10 @@ from mlsys.door import checked_count, takes
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
-from mlsys.models.analysis.answer import Analysis, BottleneckGroup, OperatorTime
+from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate
 from mlsys.models.analysis.memory import memory_need
+from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import calibrated, parameters_of
 from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of

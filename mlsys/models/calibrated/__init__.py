@@ -1,6 +1,6 @@
 """A roofline that knows what machines attain: few parameters, fitted once, stated with their error."""
 
-from mlsys.models.calibrated.limits import bound, holding
+from mlsys.models.calibrated.limits import bound
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.model import KernelTimes, calibrated_times, kernel_times
 from mlsys.models.calibrated.parameters import Parameters
@@ -41,7 +41,6 @@ __all__ = [
     "Work",
     "bound",
     "calibrated_times",
-    "holding",
     "kernel_times",
     "snapshot",
 ]

@@ -1,18 +1,12 @@
-"""What no program goes below, and which rate of a machine holds a case back."""
+"""What no program goes below."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.laws import element_rate, issuing_seconds, power_ceiling, unpacking_seconds
-from mlsys.models.calibrated.model import KernelTimes, kernel_times
-from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, VECTOR
+from mlsys.models.calibrated.work import COLLECTIVE, MATMUL
 
 Array = NDArray[np.float64]
-
-A_LITTLE = 1 + 1e-6
-"""Times as much of a rate: what moves with it leans on it here, and what does not only compares it."""
 
 
 def bound(stack: Stack) -> tuple[Array, Array]:
@@ -40,43 +34,3 @@ def bound(stack: Stack) -> tuple[Array, Array]:
     largest = np.zeros(stack.cases)
     np.maximum.at(largest, stack.case, local * (stack.main - parameters) / engines["bandwidth"])
     return arithmetic, weights + largest
-
-
-def holding(stack: Stack, parameters: Array, times: KernelTimes | None = None) -> dict[str, NDArray[np.bool_]]:
-    """Return, by rate, the cases whose time comes from it: a kernel of theirs is held by it.
-
-    Parameters
-    ----------
-    stack, parameters
-        As for :func:`calibrated_times`.
-    times
-        What :func:`kernel_times` returns of them, where it is known.
-    """
-    times = times or kernel_times(stack, parameters)
-    engines, kind = stack.engines, stack.kernels["kind"]
-    rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
-    own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
-    working = times.working > times.moving
-    multiplies = kind == MATMUL
-    unpacks, issues = np.zeros(len(kind), dtype=bool), issuing_seconds(stack.kernels, engines, own) > 0
-    if multiplies.any():
-        unpacks[multiplies] = unpacking_seconds(stack.kernels, engines, own, times.moving, multiplies) > 0
-    near = own["reuse"] * engines["cache_bandwidth"] > own["bandwidth"] * engines["bandwidth"]
-    product = working & ((kind == MATMUL) | (kind == ATTENTION))
-    elements = kind == VECTOR
-    beside = working & elements & (element_rate(engines) > engines["vector"])  # on vectors of bytes
-    computes = (product & ~times.fed & ~times.chained) | beside
-    limited = computes & ~beside & (power_ceiling(engines, own) < own["compute"] * engines["matmul"])
-    waits = product & times.fed
-    held = {
-        "matmul": computes & ~limited,
-        "units": product | (working & issues),
-        "clock": (product & times.chained) | (engines["controller"] > 0),
-        "power": limited,
-        "node": limited & np.isfinite(engines["power"]),
-        "vector": (working & ((elements & ~beside) | (kind == ATTENTION))) | (~working & unpacks),
-        "link": working & (kind == COLLECTIVE),
-        "bandwidth": (~working & (stack.main > 0)) | (~near & (waits | (~working & (stack.near > 0)))),
-        "cache_bandwidth": near & (waits | (~working & (stack.near > 0))),
-    }
-    return {name: np.bincount(stack.case, here, stack.cases) > 0 for name, here in held.items()}

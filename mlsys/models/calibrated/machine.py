@@ -300,7 +300,9 @@ def _vectors(machine: MachineView) -> list[Callable[[], float]]:
 
 
 def _shared(machine: MachineView) -> list[LevelView]:
-    """Return the levels on the chip that all units share."""
+    """Return the levels on the chip that all units share: none of a microcontroller's lies before its SRAM."""
+    if machine.device.kind == "MCU":
+        return []
     return [level for level in (*machine.outer, *machine.inner) if level.scope == "device" and level.has("capacity")]
 
 

@@ -99,14 +99,6 @@ class Stack:
         summed = np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
         return summed.astype(np.float64, copy=False)
 
-    def only(self, cases: NDArray[np.bool_]) -> Stack:
-        """Return the kernels of some cases; cases keep their numbers, and of the others there is nothing."""
-        here = cases[self.case]
-        engines = {name: rates[here] for name, rates in self.engines.items()}
-        return Stack(
-            self.case[here], Work(self.kernels.columns[:, here]), engines, self.main[here], self.near[here], self.cases
-        )
-
 
 # A rate that no kernel of a case asks for is not read: this stands in its place.
 _IDLE = {"link": 0.0, "cache": 0.0, "controller": 0.0}
@@ -125,7 +117,13 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
 
 
 def _rates(machine: Snapshot, needed: frozenset[str]) -> list[float]:
-    """Return the rates of a machine, those read that are needed; a process matters where power is limited."""
+    """Return the rates of a machine, those read that are needed.
+
+    A process matters where power is limited, and a clock where instructions wait for each other, as in no systolic
+    array.
+    """
+    if machine.array > 1:
+        needed -= {"clock"}
     rates = {name: getattr(machine, name) if name in needed else _IDLE.get(name, 1.0) for name in Stack.RATES}
     if "power" in needed and np.isfinite(rates["power"]):
         rates["node"] = machine.node
