@@ -10,6 +10,7 @@ from mlsys.models.calibrated import MATMUL, VECTOR, Parameters, Stack, Work, bou
 from mlsys.models.calibrated.library import fitted
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.cudnn import Convolution
+from mlsys.validation.cases.networks import SAVED_ON_GPU
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.examination import examination_rows
 from mlsys.validation.refit import held_out_predictions
@@ -235,7 +236,7 @@ def test_only_vector_units_save_multiplications_in_networks() -> None:
     row = next(row for row in examination_rows(1) if torch7(row) and row.model == "vgg16")
     batch = int(row.batch)
     few = multiplications(interpret(row))
-    assert few == pytest.approx(batch * (15.35e9 / 2.25 + 0.124e9), rel=0.01)
+    assert few == pytest.approx(batch * (15.35e9 / SAVED_ON_GPU + 0.124e9), rel=0.01)
     for software, precision, device in (
         ("Torch7, cuDNN 3", "fp32", row.device),
         ("Torch7 native", "fp32", row.device),
@@ -243,6 +244,24 @@ def test_only_vector_units_save_multiplications_in_networks() -> None:
     ):
         other = interpret(replace(row, software=software, precision=precision, device=device))
         assert multiplications(other) == pytest.approx(batch * 15.47e9, rel=0.01), software
+
+
+def test_networks_save_what_single_layers_do() -> None:
+    """Rates of DeepBench's libraries over the peak of FP32: layers of 3 × 3 and stride 1, and plain products."""
+    layers, products = [], []
+    for row in shipped_rows():
+        if row.precision != "fp32" or "GPU" not in row.device_class or "baidu" not in row.source.lower():
+            continue
+        case = interpret(row)
+        rate = case.work.flops / case.seconds / case.engine.vector
+        if case.kind == "gemm" and case.work.flops > 2e9 and min(case.work[name].min() for name in "mnk") >= 32:
+            products.append(rate)
+        elif row.workload.startswith("2D conv"):
+            shape = Convolution.of(row.seq_or_shape)
+            if shape.is_three_by_three and min(shape.channels, shape.filters) >= 32 and shape.flops > 2e9:
+                layers.append(shape.flops / case.seconds / case.engine.vector)
+    assert min(len(layers), len(products)) >= 25
+    assert np.median(layers) / np.median(products) == pytest.approx(SAVED_ON_GPU, rel=0.05)
 
 
 def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:

@@ -2,8 +2,10 @@
 
 import re
 
+from mlsys.models.calibrated.lowering import joined
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.networks import GUIDED, batched, between_products, engine_of, settled
+from mlsys.validation.cases.layouts import copies
+from mlsys.validation.cases.networks import GUIDED, batched, between_products, engine_of, settled, unfused
 from mlsys.validation.cases.reading import number_format, seconds_each
 from mlsys.validation.rows import Row
 
@@ -24,6 +26,8 @@ def look(row: Row) -> Case:
     fmt = number_format(row.precision)
     twin, kind, engine = engine_of(row, fmt)
     setting = f"{settled(row)} network on {kind}"
-    work = batched(name, fmt, GUIDED, shape={"image": int(side.group(1)) // 8}, run_as=between_products(row, setting))
+    shape = {"image": int(side.group(1)) // 8}
+    work = batched(name, fmt, GUIDED, shape=shape, run_as=between_products(row, setting))
+    work = joined(work, copies(row, setting, lambda: unfused(name, shape), fmt, engine, GUIDED))
     seconds, inverse = seconds_each(row)
     return Case(row, "diffusion", setting, twin, engine, work, seconds, inverse)

@@ -14,7 +14,8 @@ from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.language import language_model_of
-from mlsys.validation.cases.networks import batched, between_products, saving, settled, shape_of
+from mlsys.validation.cases.layouts import copies
+from mlsys.validation.cases.networks import batched, between_products, saving, settled, shape_of, unfused
 from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.rows import Row
 
@@ -42,7 +43,9 @@ def training(row: Row) -> Case:
     # Of PyTorch's steps what was fitted to products carries what lies between: told apart, nobody gained.
     how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
     single = batched(plain.model, fmt, batch, winograd, shape_of(row), how)
-    columns = single.columns.copy()
+    columns = joined(
+        single, copies(plain, setting, lambda: unfused(plain.model, shape_of(row)), fmt, engine, batch)
+    ).columns
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
     seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
