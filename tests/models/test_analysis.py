@@ -10,11 +10,18 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.formulas import amdahl_ceiling
 from mlsys.hardware import view
 from mlsys.models.analysis import Analysis, analyse
-from mlsys.models.analysis.changes import HALF_WEIGHTS, NO_LAUNCH, TWICE_THE_BATCH, doubled, scaled_traffic
+from mlsys.models.analysis.changes import (
+    HALF_WEIGHTS,
+    NO_LAUNCH,
+    TWICE_THE_BATCH,
+    doubled,
+    scaled_traffic,
+    weights_of_twice_the_batch,
+)
 from mlsys.models.analysis.parts import AT_PEAK, NO_TIME
 from mlsys.models.calibrated import Stack, Work, calibrated_times, kernel_times, snapshot
 from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
 from mlsys.models.roofline import roofline
 from mlsys.provenance import perturbed
 from mlsys.units import Q_
@@ -138,9 +145,21 @@ def test_kernels_at_twice_the_batch_are_those_of_the_network_at_twice_the_batch(
     shape = {**NETWORKS.get(name, {}), "batch": batch}
     net = network(name, **shape, precision="fp16")
     large = kernels_of(network(name, **{**shape, "batch": 2 * batch}, precision="fp16"), None)
-    kinds = dict(zip(net.arrays.order, (operator.kind for operator in net), strict=True))
-    gathered = np.array([kinds[row] == "embedding" for row in range(len(kinds))])
-    np.testing.assert_allclose(doubled(kernels_of(net, None), gathered).columns, large.columns, rtol=1e-12)
+    small = kernels_of(net, None)
+    twice = doubled(small, weights_of_twice_the_batch(net, small))
+    np.testing.assert_allclose(twice.columns, large.columns, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "batch"), [("mixtral-8x7b", 1), ("mixtral-8x7b", 8), ("deepseek-v3", 1)])
+def test_twice_the_tokens_visit_more_experts(name: str, batch: int) -> None:
+    """Experts are chosen anew for every token: of 256 two tokens visit 15.75 where one visits 8."""
+    nets = [network(name, batch=size, phase="decode", precision="fp16") for size in (batch, 2 * batch)]
+    small, large = (expert_by_expert(kernels_of(net, None), 2.0) for net in nets)
+    named = {row for row, each in zip(nets[0].arrays.order, nets[0], strict=True) if "experts" in each.name}
+    experts = np.array([row in named and small["batch"][row] > 1 for row in range(len(small["m"]))])
+    assert experts.sum() == 2
+    twice = doubled(small, weights_of_twice_the_batch(nets[0], small))
+    np.testing.assert_allclose(twice.columns[:, experts], large.columns[:, experts], rtol=1e-6)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -15,7 +15,9 @@ from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.teams import as_used, with_twice_the_samples
 from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.precision import element_size
 from mlsys.units import ureg
+from mlsys.workloads import Network
 
 __all__ = [
     "AT_PEAK",
@@ -28,6 +30,7 @@ __all__ = [
     "changes_tried",
     "doubled",
     "fastest_rate",
+    "weights_of_twice_the_batch",
 ]
 
 HALF_WEIGHTS = "their weights had half the bits"
@@ -40,6 +43,7 @@ WHOLE = "all operators"
 _S = ureg.Unit("s")
 _ROUNDING = 1e-9  # a share that near to 1 is the whole
 Mask = NDArray[np.bool_]
+Array = NDArray[np.float64]
 
 
 def fastest_rate(machine: MachineView) -> float:
@@ -117,7 +121,7 @@ def changes_tried(
     work: Work,
     timing: TimingModel,
     groups: tuple[tuple[BottleneckGroup, Mask], ...],
-    gathered: Mask,
+    more_weights: Array,
     narrower: tuple[str, TimingModel] | None = None,
 ) -> tuple[WhatIf, ...]:
     """Return the changes that gain something, largest gain first.
@@ -128,8 +132,8 @@ def changes_tried(
         The kernels, and the model that times them.
     groups
         With the kernels that belong to each.
-    gathered
-        Kernels whose weights grow with the batch; see :func:`doubled`.
+    more_weights
+        Times as many weights at twice the batch; see :func:`doubled`.
     narrower
         A precision of half the size that the device has, and its model.
     """
@@ -147,7 +151,7 @@ def changes_tried(
         ):
             changes.append(_change(change, group.label, group.share, whole, after))
     changes.append(_change(NO_LAUNCH, WHOLE, 1.0, whole, whole - float(times.launch @ work["count"])))
-    twice = replace(timing, engine=with_twice_the_samples(timing.engine)).seconds(doubled(work, gathered))
+    twice = replace(timing, engine=with_twice_the_samples(timing.engine)).seconds(doubled(work, more_weights))
     changes.append(_change(TWICE_THE_BATCH, WHOLE, 1.0, whole, twice / 2))
     if narrower is not None:
         name, other = narrower
@@ -167,21 +171,50 @@ def scaled_traffic(work: Work, here: Mask, *, weights: float = 1.0, other: float
     return Work(columns)
 
 
-def doubled(work: Work, gathered: Mask) -> Work:
-    """Return the kernels at twice the batch: all but the weights, which the batch shares.
+def weights_of_twice_the_batch(network: Network, work: Work) -> Array:
+    """Return, for each kernel, how many times as many weights it reads at twice the batch.
 
-    Products with weights get twice the rows, those without twice the copies. Kernels that
-    are ``gathered`` read weights row by row for each sample, as an embedding does: twice as many.
+    Once for all samples, so 1; row by row for each of them, as an embedding does, 2. Of experts that a batch visits a
+    part q of all at random, twice as many samples visit 1 - (1 - q)² = q (2 - q).
+
+    Parameters
+    ----------
+    network, work
+        Kernels as :func:`mlsys.models.calibrated.lowering.expert_by_expert` has them.
+    """
+    times = np.ones(len(work["count"]))
+    several = (work["kind"] == MATMUL) & (work["weights"] > 0) & (work["batch"] > 1)
+    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+        if operator.kind == "embedding":
+            times[row] = 2.0
+        elif operator.kind == "gemm" and several[row]:
+            held = operator.parameters * element_size(operator.precision).m_as("byte")
+            times[row] = 2.0 - min(1.0, operator.weights.m_as("byte") / held)
+    return times
+
+
+def doubled(work: Work, more_weights: Array) -> Work:
+    """Return the kernels at twice the batch: all but the weights, which the batch shares, or reads a few more of.
+
+    Products with weights get twice the rows, those without twice the copies; where there are more weights, of other
+    experts, there are as many more products of fewer rows each.
+
+    Parameters
+    ----------
+    work
+        Kernels.
+    more_weights
+        As :func:`weights_of_twice_the_batch` returns them.
     """
     columns = work.columns.copy()
     index = Work.FIELDS.index
     shared = work["weights"] > 0
     product = work["kind"] == MATMUL
     columns[index("flops")] *= 2
-    columns[index("weights")] *= np.where(gathered, 2, 1)
-    columns[index("moved")] = 2 * work["moved"] - np.where(gathered, 0, work["weights"])
-    columns[index("m")] *= np.where(product & shared, 2, 1)
-    columns[index("batch")] *= np.where(product & ~shared, 2, 1)
+    columns[index("weights")] *= more_weights
+    columns[index("moved")] = 2 * work["moved"] - (2 - more_weights) * work["weights"]
+    columns[index("m")] *= np.where(product & shared, 2 / more_weights, 1)
+    columns[index("batch")] *= np.where(product, np.where(shared, more_weights, 2), 1)
     return Work(columns)
 
 

@@ -10,7 +10,7 @@ from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.analysis.answer import Analysis
-from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate
+from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
 from mlsys.models.analysis.memory import memory_need
 from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
 from mlsys.models.calibrated.effects import effect_of
@@ -126,7 +126,7 @@ def analyse(
         operators, groups = _divided(recounted, result, timing, work, origin)
         half = _narrower(device, chosen)
         narrower = (half, timing_of(device, half, parameters, stays).as_used(whose, samples)) if half else None
-        changes = changes_tried(work, timing, groups, _gathered(groups), narrower)
+        changes = changes_tried(work, timing, groups, weights_of_twice_the_batch(recounted, work), narrower)
     analysis = Analysis(
         device=device.name,
         workload=network.name,
@@ -279,15 +279,6 @@ def _divided(
             )
         )
     return tuple(operators), tuple(sorted(groups, key=lambda pair: -pair[0].share))
-
-
-def _gathered(groups: tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]) -> NDArray[np.bool_]:
-    """Return which kernels are embeddings, whose rows are read for each sample anew."""
-    gathered = np.zeros(len(groups[0][1]), dtype=bool)
-    for group, here in groups:
-        if group.kind.startswith("embedding"):
-            gathered |= here
-    return gathered
 
 
 def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:
