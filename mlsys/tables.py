@@ -140,6 +140,10 @@ class Table:
 
 
 def _is_number(text: str) -> bool:
+    """Tell whether a cell holds a number, or one before and one behind an arrow."""
+    before, arrow, behind = text.partition(" → ")
+    if arrow:
+        return all(part == "—" or _is_number(part) for part in (before, behind))
     try:
         float(text.replace(",", "").replace("−", "-").rstrip("%× "))
     except ValueError:

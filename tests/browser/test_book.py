@@ -159,6 +159,18 @@ def test_pages_fit_a_telephone(book: dict[str, Seen]) -> None:
     assert too_wide == {}
 
 
+def test_what_is_printed_in_columns_keeps_its_lines_on_a_telephone(site: str, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.set_viewport_size(TELEPHONE)
+    page.goto(f"{site}/book/network.html")
+    printed = page.locator(".cell_output pre", has_text="nodes understood").first
+    height = "printed => printed.clientHeight"
+    before = printed.evaluate(height)
+    printed.evaluate("printed => { printed.style.whiteSpace = 'pre' }")
+    assert printed.evaluate(height) == before
+    page.close()
+
+
 def test_search_finds(site: str, context: BrowserContext) -> None:
     page = context.new_page()
     page.goto(f"{site}/search.html?q=roofline")

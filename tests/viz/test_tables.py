@@ -23,6 +23,11 @@ def test_a_dash_in_a_column_of_numbers_stands_under_them() -> None:
     assert right_of(["4.6", "—", "—"]) == [True, True, True]
 
 
+def test_numbers_before_and_behind_an_arrow_stand_with_the_numbers() -> None:
+    assert right_of(["0 → 22", "3", "— → 45%"]) == [True, True, True]
+    assert right_of(["3", "4", "dense → sparse"]) == [True, True, False]
+
+
 def test_a_number_that_knows_its_origin_is_grouped_and_an_empty_cell_keeps_its_height_in_print() -> None:
     class Counted(int):
         pass

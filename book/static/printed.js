@@ -1,0 +1,7 @@
+// Printed output that stands in columns is marked: it keeps its lines, where a sentence is wrapped.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".cell_output pre").forEach((printed) => {
+    const rows = printed.textContent.split("\n").filter((line) => /\S {2,}\S/.test(line));
+    printed.classList.toggle("in-columns", rows.length > 1);
+  });
+});
