@@ -56,9 +56,13 @@ class Pool:
 
 
 _MACHINE = ("machine", "family", "machine and software")
-_WHOLE = (*_MACHINE, "family and software", "network family", "network", "network and software")
+_KIND = (*_MACHINE, "family and software", "network family", "network and software")
+# What a network takes wherever it runs, beyond others of its family: on GPUs there is nothing of it.
+_WHOLE = (*_KIND, "network")
 _VERSION = "version"
 _SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
+# Where which algorithm runs is a jump from shape to shape: other curves carried what one library did to the next.
+_JUMPS = ("depth", "waves", "launch")
 # The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
 # no pool names gained nothing. An energy is told with the times of its kind: a network that is slow on a machine
 # draws longer, and what a machine draws beside is an effect of its own, of "energy of" that software on it.
@@ -70,15 +74,14 @@ POOLS: dict[str, Pool] = {
     # What Vulkan attains on a phone's GPU tells little of OpenCL on its kin.
     "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network"), factors=True),
     "wholes on GPU": Pool(
-        r" (network|training|llm prefill) on GPU$", (*_WHOLE, "machine and network", "machine and runtime", _VERSION)
+        r" (network|training|llm prefill) on GPU$", (*_KIND, "machine and network", "machine and runtime", _VERSION)
     ),
     "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION), factors=True),
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
     "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
-    # Which algorithm runs is a jump from shape to shape: the other curves carried what one library did to the next.
-    "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, ("depth", "waves", "launch")),
-    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _SHAPE, factors=True),
+    "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _JUMPS),
+    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _JUMPS, factors=True),
     "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
     "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
     # One call at a time: its host starts it, and its memory does the rest.
