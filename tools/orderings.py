@@ -199,7 +199,7 @@ ORDERINGS = {
             for chain in DEEPER
             for small, large in pairwise(chain)
         ),
-        2.0,  # VGG-11 on a Xeon is told 1.92 times VGG-16: two rows of torch.compile speak for all that run it
+        1.15,
         "each network has an effect of its own, from few rows",
     ),
     "a narrower format": Ordering(narrower, 1.06, "software of bytes and of floats is fitted apart"),

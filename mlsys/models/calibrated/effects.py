@@ -71,8 +71,10 @@ POOLS: dict[str, Pool] = {
     "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",), factors=True),
     "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
     "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network", _VERSION)),
-    # What Vulkan attains on a phone's GPU tells little of OpenCL on its kin.
-    "networks on SoC": Pool(r" network on SoC$", (*_WHOLE, "machine and network"), factors=True),
+    # What Vulkan attains on a phone's GPU tells little of OpenCL on its kin, and of a card nothing of CUDA on it.
+    "networks on SoC": Pool(
+        r" network on SoC$|^vulkan network on GPU$", (*_WHOLE, "machine and network"), factors=True
+    ),
     "wholes on GPU": Pool(
         r" (network|training|llm prefill) on GPU$", (*_KIND, "machine and network", "machine and runtime", _VERSION)
     ),
@@ -136,8 +138,8 @@ def pool_of(setting: str) -> str:
 
     Examples
     --------
-    >>> pool_of("compiled network on GPU"), pool_of("an abacus")
-    ('wholes on GPU', '')
+    >>> pool_of("compiled network on GPU"), pool_of("vulkan network on GPU"), pool_of("an abacus")
+    ('wholes on GPU', 'networks on SoC', '')
     """
     return next((name for name, pool in POOLS.items() if re.search(pool.settings, setting)), "")
 
