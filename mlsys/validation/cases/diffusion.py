@@ -2,10 +2,8 @@
 
 import re
 
-from mlsys.models.calibrated.lowering import joined
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.layouts import copies
-from mlsys.validation.cases.networks import GUIDED, batched, between_products, engine_of, settled, unfused
+from mlsys.validation.cases.networks import GUIDED, batched, between_products, engine_of, saving, settled
 from mlsys.validation.cases.reading import number_format, seconds_each
 from mlsys.validation.rows import Row
 
@@ -27,7 +25,7 @@ def look(row: Row) -> Case:
     twin, kind, engine = engine_of(row, fmt)
     setting = f"{settled(row)} network on {kind}"
     shape = {"image": int(side.group(1)) // 8}
-    work = batched(name, fmt, GUIDED, shape=shape, run_as=between_products(row, setting))
-    work = joined(work, copies(row, setting, lambda: unfused(name, shape), fmt, engine, GUIDED))
+    winograd = saving(row.software, engine) if kind == "GPU" else 1.0
+    work = batched(name, fmt, GUIDED, winograd, shape, between_products(row, setting))
     seconds, inverse = seconds_each(row)
     return Case(row, "diffusion", setting, twin, engine, work, seconds, inverse)
