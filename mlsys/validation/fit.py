@@ -84,7 +84,7 @@ UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of Smoot
 def _priors(setting: str) -> list[Prior]:
     """Return the priors of a setting, in the order of the parameters."""
     trains = {"launch": TRAINING_LAUNCH, "energy": TRAINING_ENERGY}
-    own = PRIORS | (trains if setting.endswith(" training on GPU") else {})
+    own = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
     own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= UNSPLIT if "w8a8" in setting else {}

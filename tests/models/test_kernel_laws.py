@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
-from mlsys.hardware import view
+from mlsys.hardware import Device, view
 from mlsys.models.calibrated import (
     ATTENTION,
     MATMUL,
@@ -23,8 +23,11 @@ from mlsys.models.calibrated import (
 )
 from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
 from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.cases import Case, interpret
+from mlsys.validation.cases.blocks import filled_attention
 from mlsys.validation.cases.experts import _busiest
+from mlsys.validation.cases.kernels import product
 from mlsys.validation.fit import fit
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.rows import Row, shipped_rows
@@ -316,3 +319,39 @@ def test_rows_far_apart_slow_a_p100() -> None:
     steps = [float((case.work["m"] * case.work["n"] * case.work["k"]).sum()) / case.seconds for case in cases]
     counted = np.array(steps) * 2
     assert np.median(counted[far]) == pytest.approx(np.median(counted[~far]), rel=0.3), "steps counted as they take"
+
+
+def _part_of_the_peak(twin: Device, m: int, n: int, k: int, batch: int = 1) -> float:
+    """Return what a product of FP32 on vector units attains of the peak, its call and limits of power apart."""
+    fmt = Format("fp32", 4, 4, vector_unit=True)
+    work = filled_attention(Work.of([product(m, n, k, fmt, batch=batch, weights=batch == 1)]), twin, "fp32")
+    engine = fmt.on(twin)
+    seconds = kernel_times(
+        Stack.of([(engine, work, 0.0)]), Parameters(compute=0.97, ramp=10, energy=1e-30).vectorised()
+    )
+    return 2.0 * m * n * k * batch / float(np.maximum(seconds.working, seconds.moving)[0]) / engine.matmul
+
+
+def test_schedulers_as_wide_as_they_issue_lose_a_place_to_each_load() -> None:
+    """5120 × 4096 × 4096 by cuBLAS: 18.88 of 19.49 TFLOP/s on an A100, and on an RTX 4070 Ti 29.17, of 40.09 at its
+    boost clock or 35.48 at its base clock (Yinghan-Li/YHs_Sample, issue 4).
+
+    Cards without that lack do as the A100: an H100's largest layers attain 0.74 to 0.79 of its peak, a V100's 0.95 to
+    0.98 (sitar-lab/NeuSight@6945927, scripts/asplos/label).
+    """
+    shape = (5120, 4096, 4096)
+    half, whole = (_part_of_the_peak(twin, *shape) for twin in (Hardware.Cloud.A100, Hardware["RTX_4070_Ti"]))
+    assert 29.17 / 40.09 < whole / half * 18.88 / 19.49 < 29.17 / 35.48 * 1.03
+    attained = [_part_of_the_peak(Hardware[twin], 4096, 50257, 2560) for twin in ("H100_SXM", "V100_PCIe_32GB")]
+    assert attained == [pytest.approx(0.79, rel=0.06), pytest.approx(0.95, rel=0.06)]
+
+
+def test_attention_in_blocks_of_one_size_pays_for_columns_it_has_not() -> None:
+    """Scores by values of heads 64 wide, over queries by keys: 0.46 over 0.84 of an A100's peak, 0.61 over 0.50 of an
+    H100's.
+
+    2048 tokens, 64 heads: sitar-lab/NeuSight@6945927, scripts/asplos/label, opt_13-train-2048-2.csv of both machines.
+    """
+    for twin, narrow_over_wide in (("A100_80GB_PCIe", 0.46 / 0.84), ("H100_SXM", 0.61 / 0.50)):
+        parts = [_part_of_the_peak(Hardware[twin], 2048, *rest, batch=64) for rest in ((64, 2048), (2048, 64))]
+        assert parts[0] / parts[1] == pytest.approx(narrow_over_wide, rel=0.15)

@@ -19,13 +19,20 @@ from mlsys.workloads.traced import TracedOperator
 
 # Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
 # TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
-_SETTINGS = re.compile(r"(eager( ROCm| small units)?|TensorFlow) (network|llm prefill) on GPU")
+_SETTINGS = re.compile(
+    r"((eager( ROCm| small units)?|TensorFlow) (network|llm prefill)|eager small units training) on GPU"
+)
 # PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
 # along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
 _LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA( 1)?) network on GPU")
 
 # Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
 SCORE_KERNELS = 3.0
+# Bytes of the gradient of an operator that only moves them, over the operator's own: one of a number reads two tensors
+# and writes one where it read one and wrote one; that of a product of two tensors writes two.
+GRADIENT_PASSES = 1.5
+# Tensors as large as a weight that adding its gradient to the last one moves.
+ADDING = 3.0
 # The approximate GELU in operators of its own, and tensors that they read and write, over those of one kernel.
 GELU_KERNELS, GELU_PASSES, GELU_OPERATIONS = 8.0, 18.0 / 2.0, 10
 
@@ -87,7 +94,7 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
     >>> compiled = kernels_of(zoo.network("gpt2", precision="fp16"), half)
     >>> eager = eager_kernels(zoo.network("gpt2", precision="fp16", fused=False), half)
     >>> int(compiled["count"].sum()), int(eager["count"].sum())
-    (62, 243)
+    (62, 255)
     """
     plain = kernels_of(network, fmt, winograd=winograd)
     columns = plain.columns.copy()
@@ -107,13 +114,66 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
     columns[row_of("moved")] -= np.where(here, (2 if written_out else 4) * scores * fmt.value, 0.0)
     if not written_out:
         return Work(columns)
+    second = _halved(columns, here)
     beside = np.zeros((len(Work.FIELDS), int(here.sum())))
     beside[row_of("kind")] = VECTOR
     beside[row_of("moved")] = 2 * scores[here] * fmt.value
     for name in ("m", "n", "k", "batch", "peers"):
         beside[row_of(name)] = 1.0
     beside[row_of("count")] = SCORE_KERNELS * plain["count"][here]
-    return joined(Work(columns), Work(beside))
+    return joined(Work(columns), Work(second), Work(beside))
+
+
+def _halved(columns: NDArray[np.float64], here: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Leave the first of the two products of attention, queries by keys, in its place and return the second's."""
+    row_of = Work.FIELDS.index
+    for name in ("flops", "moved", "batch"):
+        columns[row_of(name), here] /= 2
+    second = columns[:, here].copy()
+    second[row_of("n")], second[row_of("k")] = columns[row_of("k"), here], columns[row_of("n"), here]
+    return second
+
+
+def with_gradients(work: Work, width: float, passes: float = 1.0) -> Work:
+    """Return a pass forward of operators that run one by one, with the kernels of the gradients behind it.
+
+    A product (M × K) by (K × N) has two behind it, for the gradients of its two operands: (M × N) by (N × K), and
+    (K × M) by (M × N); one by weights two more, which sum its results' gradient for the bias, and add the weights' to
+    the last one. Of each other kernel the gradient moves ``GRADIENT_PASSES`` times what it does.
+
+    Parameters
+    ----------
+    work
+        The pass forward.
+    width
+        Bytes of a value.
+    passes
+        How often it runs: twice where activations are computed again.
+
+    Examples
+    --------
+    >>> from mlsys.models.calibrated.work import Kernel
+    >>> both = with_gradients(Work.of([Kernel(MATMUL, 2.0 * 8 * 4 * 2, 0.0, m=8, n=4, k=2)]), width=4)
+    >>> [tuple(int(both[name][row]) for name in "mnk") for row in range(3)]
+    [(8, 4, 2), (8, 2, 4), (2, 4, 8)]
+    """
+    row_of = Work.FIELDS.index
+    product, by_weights = work["kind"] == MATMUL, (work["kind"] == MATMUL) & (work["weights"] > 0)
+    forward, inputs, weights = work.columns.copy(), work.columns.copy(), work.columns[:, product].copy()
+    forward[row_of("count")] *= passes
+    inputs[row_of("n")] = np.where(product, work["k"], work["n"])
+    inputs[row_of("k")] = np.where(product, work["n"], work["k"])
+    inputs[row_of("moved")] *= np.where(product, 1.0, GRADIENT_PASSES)
+    weights[row_of("m")], weights[row_of("k")] = work["k"][product], work["m"][product]
+    weights[row_of("weights")] = 0.0
+    sums, added = np.zeros((2, len(Work.FIELDS), int(by_weights.sum())))
+    for name in ("m", "n", "k", "batch", "peers"):
+        sums[row_of(name)] = added[row_of(name)] = 1.0
+    for kernels in (sums, added):
+        kernels[row_of("kind")], kernels[row_of("count")] = VECTOR, work["count"][by_weights]
+    sums[row_of("moved")] = (work["m"] * work["n"] * work["batch"])[by_weights] * width
+    added[row_of("moved")] = ADDING * work["weights"][by_weights]
+    return joined(*(Work(columns) for columns in (forward, inputs, weights, sums, added)))
 
 
 def looped_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:

@@ -119,8 +119,12 @@ def _on_matrix_units(engines: dict[str, Array]) -> NDArray[np.bool_]:
 
 
 def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return the FLOP/s that full tiles sustain: a part of the peak, or what the design power pays for."""
-    rate: Array = np.minimum(own["compute"] * engines["matmul"], power_ceiling(engines, own))[here]
+    """Return the FLOP/s that full tiles sustain: a part of the peak, or what the design power pays for.
+
+    Vector units that issue no faster than they multiply lose a place to each load of an operand.
+    """
+    issued = np.where(_on_matrix_units(engines), 1.0, engines["issuing"])
+    rate: Array = np.minimum(own["compute"] * issued * engines["matmul"], power_ceiling(engines, own))[here]
     return rate
 
 

@@ -49,6 +49,11 @@ ISSUED = ((r"Cortex-M(7|85)\b", 2.0), (r"Cortex-M0\b", 3 / 5), (r"Cortex-M33\b",
 # attains 0.82 of the peak, an H100 0.81 to 0.85, an H200 and a B200 0.82 (vLLM, SGLang, TensorRT-LLM), cards with GDDR
 # 0.9, as copies do on either: stacks take more bytes in flight than a loop that also multiplies keeps.
 READ_FROM_STACKS = 0.9
+# Schedulers of vector units as wide as they issue, a warp each cycle: every load of an operand takes the place of a
+# multiplication. Those of Volta, Turing and GA100 are half as wide, and issue the loads in between; Maxwell and Pascal
+# issue two at once (recalled). The same product of FP32 by cuBLAS attains 0.97 of an A100's peak, and of an RTX 4070
+# Ti's 0.82 at its base clock and 0.73 at its boost clock (Yinghan-Li/YHs_Sample, issue 4).
+ONE_FOR_ALL, LEFT_TO_MULTIPLY = r"GA10[2-7B]|Ada|Hopper|Blackwell", 0.85
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
 NO_VECTORS = f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate"
@@ -100,6 +105,9 @@ class Snapshot:
         since it starts and joins threads; 1 for others. See :mod:`mlsys.models.calibrated.teams`.
     reading
         Part of a copy's rate at which products read their weights: below 1 from HBM.
+    issuing
+        Part of what vector units issue that a product's multiplications get; 1 where they issue faster than they
+        multiply.
     controller
         Instructions a cycle that each of the few slow cores of a microcontroller issues, which multiply by themselves;
         0 for other machines. Of the design, too.
@@ -125,6 +133,7 @@ class Snapshot:
     over_vector: float = 1.0
     controller: float = 0.0
     reading: float = 1.0
+    issuing: float = 1.0
     team: float = 1.0
     joining: float = 1.0
     assumed: tuple[str, ...] = ()
@@ -268,6 +277,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         computes_in=computes_in,
         array=float(machine.systolic_array.rows) if machine.systolic_array else 1.0,
         reading=READ_FROM_STACKS if stacked else 1.0,
+        issuing=LEFT_TO_MULTIPLY if re.search(ONE_FOR_ALL, machine.device.architecture) else 1.0,
         bits=19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in]),
         assumed=tuple(words for words, recorded in missing.items() if not recorded),
         **rates,

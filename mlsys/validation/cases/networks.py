@@ -23,6 +23,7 @@ from mlsys.models.calibrated.lowering import (
     kernels_of,
 )
 from mlsys.models.calibrated.resident import resident
+from mlsys.validation.cases.blocks import filled_attention
 from mlsys.validation.cases.calls import queued_up
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.layouts import copies
@@ -264,6 +265,8 @@ def inference(row: Row) -> Case:
         winograd = winograd_on(Hardware[twin], engine, row.software, fmt.computes)
     elif "ncnn" in row.software:
         winograd = WINOGRAD_SAVING
+    if kind == "GPU" and multiplies_by_vectors(row, engine):
+        software = "eager small units"
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     how = between_products(row, setting)
     if multiplies_only(row, setting):
@@ -272,6 +275,8 @@ def inference(row: Row) -> Case:
         work = picture_work(fmt, batch)
     else:
         work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), how)
+    if "written out" in how and fmt.vector_unit:
+        work = filled_attention(work, Hardware[twin], fmt.computes)
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     elif not row.model.startswith("SDXL"):
@@ -333,6 +338,15 @@ def _left_to_processor(row: Row, work: Work) -> float:
 def attention_of(row: Row) -> str:
     """Return how eager PyTorch attends: from version 2 on by one kernel, where the source does not say otherwise."""
     return "written out" if "HF eager attention" in row.note or "PyTorch 2" not in row.software else "fused"
+
+
+def multiplies_by_vectors(row: Row, engine: Snapshot) -> bool:
+    """Return whether PyTorch runs a transformer operator by operator on units that multiply no faster than they add.
+
+    Its products are then cuBLAS's in FP32, those of attention too where that is written out, forward and backward.
+    """
+    alone = settled(row) == "eager" and engine.over_vector <= MATRIX_UNITS and attention_of(row) == "written out"
+    return alone and re.search(r"(?i)bert|gpt|opt-", row.model) is not None
 
 
 def between_products(row: Row, setting: str) -> str:

@@ -7,6 +7,7 @@ from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
 from mlsys.provenance import comparing
+from mlsys.validation.cases.blocks import BATCHED_TILE, has_one_tile
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import (
     CUDA_8,
@@ -27,10 +28,6 @@ from mlsys.validation.cases.software import serving_stack
 from mlsys.validation.cases.stacks import by_itself, in_a_stack
 from mlsys.validation.rows import Row
 
-# Rows and columns of the one tile that cuBLAS has for batched products of FP32 on the vector units of Ampere and after:
-# an A100's rows follow it within 3 %, where a menu of smaller tiles is 16 % off. Older machines have smaller ones.
-BATCHED_TILE = 128.0
-_ONE_TILE = ("Ampere", "Ada", "Hopper", "Blackwell")
 # How many times as long a step takes whose rows lie so far apart that addresses are waited for: a P100 falls from 7.3
 # TFLOP/s of its other layers to between 2.1 and 3.2 where rows are longer than 15,700 values.
 FAR_ROWS = 2.8
@@ -155,7 +152,7 @@ def _tiled(row: Row, kernel: Kernel) -> Kernel:
     if "nn.Linear" in row.software:
         return replace(kernel, k=_far_rows(twin, kernel) * kernel.k)
     alone = kernel.batch <= 1 or "batched" not in row.workload or "torch" not in row.software
-    if alone or not wide or not twin.architecture.startswith(_ONE_TILE):
+    if alone or not wide or not has_one_tile(twin):
         return kernel
     return _filled(kernel, BATCHED_TILE, BATCHED_TILE)
 

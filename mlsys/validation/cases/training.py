@@ -3,6 +3,7 @@
 Each product of the forward pass has two of the same size behind it, for the gradients of
 its inputs and of its weights. With activation checkpointing the forward pass runs twice.
 The optimiser and the exchange of gradients are taken as hidden behind the arithmetic.
+Of transformers that PyTorch trains in FP32, what lies between products and its gradients are told apart.
 TensorFlow's operators run one by one, or with XLA in loops, as they do forward.
 """
 
@@ -10,13 +11,31 @@ import re
 from dataclasses import dataclass, replace
 
 from mlsys.hardware import Device
-from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
+from mlsys.validation.cases.blocks import filled_attention
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.layouts import copies
-from mlsys.validation.cases.networks import batched, between_products, saving, settled, shape_of, unfused
-from mlsys.validation.cases.reading import batch_of, engine_for, number_format, seconds_each, twin_of
+from mlsys.validation.cases.networks import (
+    batched,
+    between_products,
+    multiplies_by_vectors,
+    saving,
+    settled,
+    shape_of,
+    unfused,
+)
+from mlsys.validation.cases.reading import (
+    batch_of,
+    engine_for,
+    number_format,
+    seconds_each,
+    twin_of,
+    whole_number,
+)
 from mlsys.validation.rows import Row
 
 BACKWARD = 2.0
@@ -36,8 +55,12 @@ def training(row: Row) -> Case:
     plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
     if "tokens" in row.unit or row.unit == "TFLOP/s":
         return _language(plain, fmt, twin, engine, passes)
-    setting = f"{settled(row)} training on {twin.kind}"
+    setting = f"{_program(row, engine)} training on {twin.kind}"
     batch = batch_of(row, 64)
+    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
+    if one_by_one(setting):
+        work = _stepped(_encoder(plain, batch, fmt), fmt, twin, passes)
+        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
     # Of PyTorch's steps what was fitted to products carries what lies between: told apart, nobody gained.
@@ -48,8 +71,43 @@ def training(row: Row) -> Case:
     ).columns
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
-    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+
+
+# Tensors as large as the logits that the loss and its gradient move: it reads them and writes logarithms, whose
+# gradient is written, and reads both for theirs.
+OF_LOGITS = 6.0
+# Words that huggingface/transformers' BertForPreTraining weighs for every token, masked or not.
+BERT_WORDS = 30522
+
+
+def _program(row: Row, engine: Snapshot) -> str:
+    """Return the kind of program that trains.
+
+    Megatron's layers are PyTorch's own, started one by one from Python, but what lies between their products is joined.
+    """
+    if "Megatron" in row.software:
+        return "eager"
+    return "eager small units" if multiplies_by_vectors(row, engine) else settled(row)
+
+
+def _encoder(row: Row, batch: int, fmt: Format) -> Work:
+    """Return the pass forward of an encoder whose operators run one by one, with its guess of every token's word."""
+    work = batched(row.model, fmt, batch, shape=shape_of(row), run_as="one by one, scores written out")
+    if not ("pre-training" in row.workload and "HF" in row.note):
+        return work
+    width = float(work["k"][work["weights"] > 0][1:].min())
+    tokens = batch * whole_number(r"seq (\d+)", row.seq_or_shape, "length of the sequences")
+    guess = [product(tokens, words, width, fmt, weights=True) for words in (width, BERT_WORDS)]
+    return joined(work, Work.of(guess))
+
+
+def _stepped(work: Work, fmt: Format, twin: Device, passes: float) -> Work:
+    """Return a step of operators that run one by one: forward, the loss of the widest product's results, gradients."""
+    sizes = work["m"] * work["n"] * (work["weights"] > 0) * (work["kind"] == MATMUL)
+    loss = Kernel(VECTOR, flops=0.0, moved=OF_LOGITS * float(sizes.max()) * fmt.value)
+    both = with_gradients(work, fmt.value, passes - BACKWARD)
+    return joined(filled_attention(both, twin, fmt.computes), Work.of([loss]))
 
 
 @dataclass(frozen=True)
@@ -91,11 +149,18 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
     length = int(stated.group(1)) if stated else USUAL_LENGTH
     micro = re.match(r"micro (\d+)", row.batch)
     batch = int(micro.group(1)) if micro else 1
-    setting = f"{settled(row)} training on {twin.kind}"
+    setting = f"{_program(row, engine)} training on {twin.kind}"
     if row.model.startswith("Switch"):
         raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
     model = language_model_of(row)
-    work = kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+
+    def step(batch: int) -> Work:
+        if not one_by_one(setting):
+            return kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+        network = model.prefill(batch, length, "fp16", fused=False)
+        return _stepped(eager_kernels(network, fmt), fmt, twin, passes)
+
+    work = step(batch)
     if row.unit == "TFLOP/s":
         # The rate counts the arithmetic that the model needs, not what is computed twice.
         seconds = work.flops / passes * (1 + BACKWARD) / (row.value * 1e12)
@@ -111,7 +176,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         # The micro-batch named is that of the whole job.
         whole_batch = re.search(r"global (\d+)", row.batch)
         batch = int(whole_batch.group(1)) // ways.copies if whole_batch else batch
-        work = kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
+        work = step(batch)
     # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
     seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
     turns = (ways.pieces + ways.stages - 1) / ways.stages
@@ -127,5 +192,4 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         works.append(Work.of([Kernel(VECTOR, flops=12 * parameters, moved=30 * parameters)]))
     engine = side_by_side(engine, ways.tensor)
     # Megatron's layers are PyTorch's own, started one by one from Python: what a launch costs is what it costs there.
-    kind = "eager" if "Megatron" in row.software else settled(row)
-    return Case(row, "training", f"{kind} training on {twin.kind}", twin.id, engine, joined(*works), seconds, inverse)
+    return Case(row, "training", setting, twin.id, engine, joined(*works), seconds, inverse)
