@@ -42,6 +42,7 @@ FROZEN = {
     2: (531, "3de770a64cc150f3b5aba50f69f57999f9dd9207ef2fe8592bcc0c113145eb46"),
     3: (553, "f48fcd1f8033b53ff73207eea8c660b9caba025a9f974cf90595261f5d75ecb0"),
     4: (521, "84a1373508839e3797a53dd165d916485acbe7791785d9e1f4a2ba3524697212"),
+    5: (845, "128f31ff069e8bd9dd2a61efb5366437bf3f99e3301237271c5cfb6369c6891c"),
 }
 # Lines of tables as their sources print them, and which of their numbers are rows.
 PUBLISHED = (
@@ -77,6 +78,16 @@ PUBLISHED = (
     ("google/jetstream-pytorch", "2024-03-28 | TPU v5e-8 | bfloat16 | 96 | 2048 | 1024 | 1024 | 3663", "3663"),
     ("pytorch/tutorials", "| resnet50   |  4.3 |                 233.9 |                 225.2 | False", "225.2"),
     ("PaddlePaddle/PaddleSlim", "| MobileNetV1 | 88.4955 | 47.95 | 27.5189 |", "88.4955 27.5189"),
+    ("microsoft/DeepSpeed", "| 12               | 49.32    | 61.41      | 1.2         |", "49.32 61.41"),
+    ("ml-explore/mlx-lm", "q5 g32 | 63.16 | 1570.80 | 110.29 | 4.00 | mlx-community/Qwen3-4B", "110.29 1570.8"),
+    ("deepseek-ai/DeepEP", "| Intranode |      8       |  153 GB/s (NVLink)   |      8      |  158 GB/s |", "153 158"),
+    ("bytedance/flux", "| MoE layer0 (H800) | 4.702ms | 1.146ms |", "1.146 4.702"),
+    ("ymcui/Chinese-LLaMA-Alpaca-2", "| GPU Speed | 53 | 19 | 21 | 17 | 18 | 20 | x | x | 25 | 26 |", "17 20 25 26 53"),
+    ("artyom-beilis/pytorch_dlprim", "|resnet18|64|695.096|419.69|60||resnet18|64|1044.985|", "695.096 1044.985"),
+    ("shanemmattner/embedded-agent-bridge", "| micro_speech (CNN) | 1,716,853 | 11.4 ms | 22.7 ms |", "11.4 22.7"),
+    ("Piorkos/tinyML-performance", "| image classification | 547 ms | 423 ms | 82.4 ms | 27.0 ms |", "27 82.4 423 547"),
+    ("roboflow/rf-detr", "|  LW-DETR-T | 60.7 | 42.9 | 84.7 | 57.1 | 1.9 | 12.1 | 640x640 |", "1.9"),
+    ("Qengineering/YoloV5-NPU", "| yolov7           | yolov7-tiny    | 53.4    | 16.1       |", "16.1 53.4"),
 )  # fmt: skip
 OPEN = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "Unlicense")
 ALL = tuple(row for number in EXAMINATIONS for row in examination_rows(number))
