@@ -117,7 +117,9 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
     rows = []
     for index, (network, point, timing) in enumerate(able):
         target, time, least_time = point.target, estimate[index], bound[index]
-        low, high = _range(target.setting or "", target.device, network.name)
+        reach = range_of(
+            target.setting or "", target.device, network.name, seconds=max(time, least_time), bound=least_time
+        )
         rows.append(
             _row(
                 point,
@@ -125,8 +127,8 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
                 bound_seconds=least_time,
                 bound_by=_CAUSES[bound_by[index]],
                 estimate_seconds=time,
-                low_seconds=max(low * time, least_time),
-                high_seconds=max(high * time, least_time),
+                low_seconds=max(reach.low * time, least_time),
+                high_seconds=max(reach.high * time, least_time),
                 held_by=_CAUSES[held_by[index]],
                 samples_per_second=point.case.batch / time,
                 flops=flops[index],
@@ -169,13 +171,6 @@ def _of_network(
     setting: str, device: str, network: str, precision: str, shape: Shape | None, _own: Parameters
 ) -> Array:
     return parameters_of(setting, device, network, precision=precision, shape=shape)[0].vectorised()
-
-
-@functools.lru_cache(maxsize=4096)
-def _range(setting: str, device: str, network: str) -> tuple[float, float]:
-    """Return the interval that holds four measurements in five, as ``analyse`` does, in factors of the estimate."""
-    interval = range_of(setting, device, network)
-    return interval.low, interval.high
 
 
 def _held(times: KernelTimes) -> NDArray[np.int64]:

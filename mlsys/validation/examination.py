@@ -9,16 +9,15 @@ nothing was fitted to their rows.
 import gzip
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlsys.files import csv_text, write_bytes
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records, read_text, yaml_of
-from mlsys.models.calibrated.ranges import COVERAGE
+from mlsys.models.calibrated.ranges import range_of
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
 from mlsys.validation.cases import kind_of
@@ -124,11 +123,10 @@ def typical(predictions: Sequence[Prediction]) -> float:
     return float(np.exp(np.sqrt(np.mean(logs**2))))
 
 
-def missed(number: int) -> tuple[float, float]:
-    """Return how many times as far the ranges of first answers had to reach, downwards and upwards, for four in five.
-
-    Of the logarithm of measured over told time, over that of the end of its range on the same side, with a tenth of
-    the rows beyond on either side, and every source counting the same.
+@remembered
+@traced
+def reached_again(number: int) -> tuple[Prediction, ...]:
+    """Return the first answers to an examination with the ranges that are told today about such answers.
 
     Parameters
     ----------
@@ -137,26 +135,52 @@ def missed(number: int) -> tuple[float, float]:
 
     Examples
     --------
-    >>> down, up = missed(2)
-    >>> down < 1 < up
-    True
+    >>> first, again = (next(each for each in told if each.answered) for told in (first_answers(4), reached_again(4)))
+    >>> first.value == again.value, again.low < again.value < again.high
+    (True, True)
     """
-    answers = [each for each in first_answers(number) if each.answered and 0 < each.low < each.value < each.high]
+    answers = []
+    for first, now in zip(first_answers(number), validate(examination_rows(number)).predictions, strict=True):
+        case = now.case
+        if case is None or not first.answered:
+            answers.append(first)
+            continue
+        seconds = max(first.ratio * case.seconds, now.bound)
+        about = range_of(
+            case.setting,
+            case.twin,
+            case.network,
+            version=case.version,
+            source=first.row.measured_by,
+            seconds=seconds,
+            bound=now.bound or None,
+        )
+        low, high = (first.value * factor for factor in about.of_value(case.inverse))
+        answers.append(replace(first, low=low, high=high, why=about.why))
+    return tuple(answers)
+
+
+def strangers_missed(numbers: Sequence[int]) -> tuple[float, float]:
+    """Return which part of the first answers to some examinations lies below today's ranges, and which above, in time.
+
+    Each source counts as the root of its rows: a hundred rows of it are no hundred opinions, nor one.
+
+    Examples
+    --------
+    >>> faster, slower = strangers_missed((2, 3))
+    >>> 0.05 < faster < 0.15, 0.05 < slower < 0.15
+    (True, True)
+    """
+    answers = [each for number in numbers for each in reached_again(number) if each.answered and each.why]
     rows = Counter(each.row.measured_by for each in answers)
-    off = np.array([-np.log(each.ratio) for each in answers])
-    ends = np.log([[each.low / each.value, each.high / each.value] for each in answers])
+    weights = np.array([rows[each.row.measured_by] ** -0.5 for each in answers])
     rate = np.array(["/s" in each.row.unit for each in answers])
-    ends[rate] = -ends[rate][:, ::-1]
-    weights = np.array([1 / rows[each.row.measured_by] for each in answers])
-    tail = (1 - COVERAGE) / 2
-    down, up = (_quantile(off / ends[:, side], weights, 1 - tail) for side in (0, 1))
-    return down, up
-
-
-def _quantile(values: NDArray[np.float64], weights: NDArray[np.float64], part: float) -> float:
-    """Return what a part of some weighted values lie below."""
-    order = np.argsort(values)
-    return float(values[order][np.searchsorted(np.cumsum(weights[order]), part * weights.sum())])
+    above, below = (
+        np.array([each.row.value > each.high for each in answers]),
+        np.array([each.row.value < each.low for each in answers]),
+    )
+    weights /= weights.sum()
+    return float(weights @ np.where(rate, above, below)), float(weights @ np.where(rate, below, above))
 
 
 @remembered
@@ -187,8 +211,11 @@ def examined(number: int) -> tuple[Examined, ...]:
 
 @tabled
 def examinations_table() -> Table:
-    """Return two lines for each examination that was held: what was said blind, and what is said today."""
-    heads = ("number", "told", "rows", "sources", "answered", "median", "within two", "in range")
+    """Return two lines for each examination that was held: what was said blind, and what is said today.
+
+    ``by source`` is the share of rows in their range where every source counts the same.
+    """
+    heads = ("number", "told", "rows", "sources", "answered", "median", "within two", "in range", "by source")
     rows = []
     for number in held_examinations():
         whole = examined(number)[-1]
@@ -199,7 +226,7 @@ def examinations_table() -> Table:
 
 
 def _shares(part: Score) -> tuple[str, ...]:
-    percents = (part.median_ape, part.within_factor_two, part.coverage)
+    percents = (part.median_ape, part.within_factor_two, part.coverage, part.source_coverage)
     return (str(part.expressible), *("—" if value is None else f"{value:.0f}%" for value in percents))
 
 

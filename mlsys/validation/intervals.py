@@ -13,7 +13,6 @@ Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean:
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,6 @@ FEW_ROWS = 15
 FEW_MACHINES = 3
 # Rows that what is known of the same work on other machines counts for.
 PRIOR_ROWS = 2.0
-# Rows that a source must have measured of a setting for its habits to be told.
-FEWEST_OF_SOURCE = 5
 # The narrowest interval reaches so far on either side, in logarithm over the expected error.
 NARROWEST = 0.02
 
@@ -45,18 +42,11 @@ class Left:
         The row.
     sweep, device
         Without its sweep, and without its machine, in units of what was expected.
-    plain
-        In logarithm of time: without its sweep, and without all that its source measured of the setting; NaN where
-        there is no other source.
-    sources
-        How many have measured what the setting's parameters are fitted to.
     """
 
     case: Case
     sweep: float
     device: float
-    plain: tuple[float, float]
-    sources: int = 1
 
     @property
     def key(self) -> str:
@@ -67,11 +57,6 @@ class Left:
     def like(self) -> tuple[str, str]:
         """Its kind of work and class of machine."""
         return self.case.kind, self.case.row.device_class
-
-    @property
-    def habits(self) -> tuple[str, str]:
-        """The kind of machine that a setting is on, such as ``"CPU"`` of a server or of a phone, and of work."""
-        return self.case.setting.rpartition(" on ")[2], self.case.kind
 
 
 def quantiles(apart: Array) -> tuple[float, float]:
@@ -137,7 +122,6 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
                 rest.setdefault(left_out.like, []).append(left_out)
             by_kind.setdefault(left_out.case.kind, []).append(left_out)
     by_setting: dict[str, dict[str, object]] = {}
-    apart = sources_apart(left)
     for key, own in by_key.items():
         kind, group = own[0].like
         of = "of its own" if key in alone else f"of {kind} on {group}"
@@ -162,57 +146,10 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
             "rows": len(own),
             "sweeps": len(names),
             "of": of,
-            "apart": math.sqrt((1 + 1 / own[0].sources) * np.mean([apart[each.habits] ** 2 for each in own])),
             "lent": lent.get(kind, math.log(UNKNOWN[1])),
             "sources": sorted({left_out.case.row.measured_by for left_out in own}),
         }
     return by_setting
-
-
-def sources_apart(left: Sequence[Left]) -> dict[tuple[str, str], float]:
-    """Return how far, in logarithm of time, four sources in five lie from what all of them have in common.
-
-    Of each setting that two sources or more measured, the mean square of errors with a whole source left out is more
-    than with one sweep left out. What is more is the source's and, as the parameters follow the habits of the n others,
-    an n-th of theirs. Every source of a setting is one opinion, however many rows it has, and none counts for more than
-    what nothing like it being measured leaves open. Those of each kind of work on a kind of machine are drawn towards
-    those of all work on it, and these towards those of all machines.
-
-    Parameters
-    ----------
-    left
-        Every row of the fit.
-
-    Returns
-    -------
-    dict
-        By kind of machine and of work, as :attr:`Left.habits` names them.
-    """
-    errors: dict[tuple[str, str], list[Left]] = {}
-    for each in left:
-        if all(np.isfinite(each.plain)):
-            errors.setdefault((each.case.setting, each.case.row.measured_by), []).append(each)
-    more: dict[tuple[str, str], list[float]] = {each.habits: [] for each in left}
-    on: dict[str, list[float]] = {unit: [] for unit, _ in more}
-    most = math.log(UNKNOWN[1]) ** 2
-    quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)
-    for own in errors.values():
-        if len(own) >= FEWEST_OF_SOURCE:
-            sweep, source = quantile**2 * np.mean(np.square([each.plain for each in own]), axis=0)
-            shared = 1 + 1 / (own[0].sources - 1)
-            opinion = float(np.clip(source - sweep, -most, most)) / shared
-            on[own[0].habits[0]].append(opinion)
-            for key in {each.habits for each in own}:
-                more[key].append(opinion)
-    everything = [opinion for group in on.values() for opinion in group]
-    usual = float(np.mean(everything)) if everything else 0.0
-    apart = {key: _drawn(opinions, _drawn(on[key[0]], usual)) for key, opinions in more.items()}
-    return {key: math.sqrt(max(square, 0.0)) for key, square in apart.items()}
-
-
-def _drawn(opinions: Sequence[float], towards: float) -> float:
-    """Return the mean of some opinions, with what is known of others like them counted as ``PRIOR_ROWS`` more."""
-    return (PRIOR_ROWS * towards + sum(opinions)) / (PRIOR_ROWS + len(opinions))
 
 
 def _speaks(own: Sequence[Left]) -> bool:

@@ -6,7 +6,7 @@ the knots of the curves; each group's u are drawn from a normal distribution of 
 sweeps, whose effects are fitted and thrown away: rows of one sweep share an error, and a hundred rows of it are
 no hundred opinions. Variances are those of restricted maximum likelihood (fixed-point iteration); rows far
 off count less, as under Student's t distribution with four degrees of freedom. Predictions of rows whose
-whole sweep, machine, or source is left out follow in closed form from the one fit.
+whole sweep or machine is left out follow in closed form from the one fit.
 
 C. R. Henderson, Biometrics 31(2), 1975; D. J. C. MacKay, Neural Computation 4(3), 1992.
 """
@@ -40,9 +40,8 @@ class Pooled:
     ----------
     effects
         As :func:`mlsys.models.calibrated.effects.save_effects` writes them.
-    without_device, without_sweep, without_source
-        Logarithm of time that the effects add to each case's prediction, fitted without its machine, its sweep, or
-        all that its source measured.
+    without_device, without_sweep
+        Logarithm of time that the effects add to each case's prediction, fitted without its machine, or its sweep.
     spread_device, spread_sweep
         How far each such prediction is expected to be off, one standard deviation.
     """
@@ -50,7 +49,6 @@ class Pooled:
     effects: dict[str, Any]
     without_device: Array
     without_sweep: Array
-    without_source: Array
     spread_device: Array
     spread_sweep: Array
 
@@ -201,7 +199,6 @@ def fit_pool(pool: str, cases: Sequence[Case], measures: Mapping[str, Array], wh
     fitted = _solved(blocks, y)
     by_sweep = _without(blocks, fitted, y, [_sweep(case) for case in cases])
     by_device = _without(blocks, fitted, y, [case.twin for case in cases])
-    by_source = _without(blocks, fitted, y, [case.row.measured_by for case in cases])
     shipped = np.clip(whole, -FURTHEST, FURTHEST)
     last = _solved(blocks, shipped, fitted)
     u = last.effects(blocks.columns, shipped)
@@ -222,7 +219,7 @@ def fit_pool(pool: str, cases: Sequence[Case], measures: Mapping[str, Array], wh
     rest = float(f"{fitted.rest + fitted.variances['sweep']:.4g}")
     spreads = np.array([_spreads(case, counts, groups, rest) for case in cases]).reshape(-1, 2)
     effects = {"rest": rest, "groups": groups, "curves": curves}
-    return Pooled(effects, by_device, by_sweep, by_source, spreads[:, 0], spreads[:, 1])
+    return Pooled(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])
 
 
 def _spreads(

@@ -35,8 +35,7 @@ from mlsys.validation.standins import stand_ins
 _PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
 _HEADS = (
     "id,seconds_without_the_device,seconds_without_the_sweep,"
-    "parameters_without_the_device,parameters_without_the_sweep,spread_without_the_device,spread_without_the_sweep,"
-    "parameters_without_the_source"
+    "parameters_without_the_device,parameters_without_the_sweep,spread_without_the_device,spread_without_the_sweep"
 )
 Progress = Callable[[Iterable[str]], AbstractContextManager[Iterator[str]]]
 
@@ -89,7 +88,7 @@ def jobs_of(chosen: dict[str, list[Case]]) -> dict[str, list[Case]]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one fit gives: the fit, and each case's time without its device, its sweep, its source.
+    """What one fit gives: the fit, and each case's time without its device and without its sweep.
 
     And, by id of a row, seconds of its operators by kind without its device, where others publish these.
     """
@@ -113,11 +112,7 @@ def _fitted(job: tuple[str, list[Case]]) -> _Answer:
 
     by_device = held_out(cases, lambda case: case.twin, start=start, told=parted)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
-    alone = len({case.row.measured_by for case in cases}) == 1
-    by_source = (
-        np.full(len(cases), np.nan) if alone else held_out(cases, lambda case: case.row.measured_by, start=start)
-    )
-    return _Answer(name, fitted, np.column_stack([by_device, by_sweep, by_source]), operators)
+    return _Answer(name, fitted, np.column_stack([by_device, by_sweep]), operators)
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
@@ -177,7 +172,7 @@ def pooled(
     chosen
         As :func:`settings` returns them.
     lines
-        By id of a row, seconds as the parameters alone have it without its machine, its sweep, its source.
+        By id of a row, seconds as the parameters alone have it without its machine, and without its sweep.
     parameters, own
         Of each setting, and the factors of its machines.
     files
@@ -187,16 +182,13 @@ def pooled(
     for name, cases in chosen.items():
         pools.setdefault(pool_of(name), []).extend(cases)
     effects: dict[str, Any] = {}
-    sources: dict[str, set[str]] = {}
-    for name, cases in chosen.items():
-        sources.setdefault(fitted_with(name), set()).update(case.row.measured_by for case in cases)
     left: list[Left] = []
     text = []
     for name, cases in sorted(pools.items()):
         measured = np.log([case.seconds for case in cases])
-        without = np.array([lines.get(case.row.id, (np.nan,) * 3) for case in cases])
+        without = np.array([lines.get(case.row.id, (np.nan,) * 2) for case in cases])
         apart = measured[:, None] - np.log(without)
-        added, spreads = np.zeros((len(cases), 3)), np.full((len(cases), 2), USUAL)
+        added, spreads = np.zeros((len(cases), 2)), np.full((len(cases), 2), USUAL)
         if name:
             rows = [
                 scaled(parameters[case.setting], own[case.setting].get(case.twin, 1.0)).vectorised() for case in cases
@@ -207,15 +199,11 @@ def pooled(
             measures = features(stack, times)
             pool = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
             effects[name] = pool.effects
-            added = np.column_stack([pool.without_device, pool.without_sweep, pool.without_source])
+            added = np.column_stack([pool.without_device, pool.without_sweep])
             spreads = np.column_stack([pool.spread_device, pool.spread_sweep])
-        errors = apart - added
-        scores = errors[:, :2] / spreads
-        left += [
-            Left(case, float(sweep), float(device), tuple(error), len(sources[fitted_with(case.setting)]))
-            for case, (device, sweep), error in zip(cases, scores, errors[:, 1:].tolist(), strict=True)
-        ]
-        both = np.hstack([(without * np.exp(added))[:, :2], without[:, :2], spreads, without[:, 2:]])
+        scores = (apart - added) / spreads
+        left += [Left(case, sweep, device) for case, (device, sweep) in zip(cases, scores.tolist(), strict=True)]
+        both = np.hstack([without * np.exp(added), without, spreads])
         text += [(case.row.id, *values) for case, values in zip(cases, both.tolist(), strict=True)]
     save_effects(effects, files)
     save_ranges(intervals(left, stand_ins(chosen, parameters)), files)
@@ -228,7 +216,7 @@ def pooled(
 
 @dataclass(frozen=True)
 class _Kept:
-    """What the last fit says of one row without its machine, its sweep, and all of its source.
+    """What the last fit says of one row without its machine, and without its sweep.
 
     Seconds, NaN where there is none; those of the parameters without effects; and how far off they should be.
     """
@@ -240,7 +228,6 @@ class _Kept:
     parameters_sweep: float
     spread_device: float
     spread_sweep: float
-    parameters_source: float
 
 
 @lru_cache(maxsize=1)
@@ -248,16 +235,14 @@ def _kept(_written: int) -> FrozenDict[str, _Kept]:
     with gzip.open(_PLACE, "rt", newline="", encoding="utf-8") as stream:
         rows = list(csv.reader(stream))[1:]
     return FrozenDict(
-        {row[0]: _Kept(row[0], *(float(cell) if cell else float("nan") for cell in row[1:])) for row in rows}
+        {row[0]: _Kept(row[0], *(float(cell) if cell else float("nan") for cell in row[1:7])) for row in rows}
     )
 
 
 def parameters_alone() -> dict[str, tuple[float, ...]]:
-    """Return, by id of a row, what the parameters of the last fit say of it without machine, sweep, source."""
+    """Return, by id of a row, what the parameters of the last fit say of it without machine, without sweep."""
     kept = _kept(_PLACE.stat().st_mtime_ns)
-    return {
-        value.id: (value.parameters_device, value.parameters_sweep, value.parameters_source) for value in kept.values()
-    }
+    return {value.id: (value.parameters_device, value.parameters_sweep) for value in kept.values()}
 
 
 def held_out_predictions(which: str, machines: Iterable[str] | None = None) -> list[Prediction]:

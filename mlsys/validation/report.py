@@ -99,6 +99,8 @@ class Score:
         Part of the expressible rows whose published value lies in its 80 % interval, %.
     width
         Median of the interval's upper over its lower end.
+    source_coverage
+        The coverage of a source, mean of all: many rows of one source are no many opinions, %.
     """
 
     rows: int
@@ -111,6 +113,7 @@ class Score:
     unexplained_violations: int
     coverage: float | None = None
     width: float | None = None
+    source_coverage: float | None = None
 
 
 @traced
@@ -128,6 +131,9 @@ def _score(chosen: Same) -> Score:
         return Score(len(chosen), 0, None, None, None, None, *counts)
     errors = np.array([each.error for each in done])
     ratios = np.array([each.ratio for each in done])
+    by_source: dict[str, list[bool]] = {}
+    for each in done:
+        by_source.setdefault(each.row.measured_by, []).append(each.covered)
     return Score(
         len(chosen),
         len(done),
@@ -138,6 +144,7 @@ def _score(chosen: Same) -> Score:
         *counts,
         coverage=round(100 * sum(each.covered for each in done) / len(done), 2),
         width=round(float(np.median([each.high / each.low for each in done])), 3),
+        source_coverage=round(100 * float(np.mean([np.mean(own) for own in by_source.values()])), 2),
     )
 
 
@@ -187,6 +194,7 @@ class Validation:
                 "within_factor_two": "%",
                 "coverage": "% of rows inside their 80 % interval",
                 "width": "upper over lower end",
+                "source_coverage": "% of a source's rows inside, mean of all sources",
             },
         }
 
@@ -300,10 +308,17 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
             continue
         ratio = float(seconds[index]) / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
-        about = range_of(answer.setting, answer.twin, answer.network, version=answer.version, source=row.measured_by)
-        low, high = (
-            (value / about.high, value / about.low) if answer.inverse else (value * about.low, value * about.high)
+        bound = 0.0 if answer.power else float(max(arithmetic[index], traffic[index]))
+        about = range_of(
+            answer.setting,
+            answer.twin,
+            answer.network,
+            version=answer.version,
+            source=row.measured_by,
+            seconds=float(seconds[index]),
+            bound=bound or None,
         )
+        low, high = (value * factor for factor in about.of_value(answer.inverse))
         predictions.append(
             Prediction(
                 row,
@@ -311,7 +326,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
                 case=answer,
                 value=value,
                 seconds=float(seconds[index]),
-                bound=0.0 if answer.power else float(max(arithmetic[index], traffic[index])),
+                bound=bound,
                 bound_by="compute" if arithmetic[index] >= traffic[index] else "memory",
                 excuse=_excuse(answer, float(arithmetic[index]), float(traffic[index])),
                 low=low,

@@ -1,39 +1,26 @@
-"""Ranges for who never measured a setting: sources differ, and the range says by how much."""
+"""Ranges for who never measured a setting: slower rather than faster, and faster only as far as the bound leaves."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlsys.models.calibrated import Stack, calibrated_times
 from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.ranges import ALL_SOURCES, STRANGERS, fitted_ranges, range_of
+from mlsys.models.calibrated.ranges import ALL_SOURCES, Range, fitted_ranges, range_of, strangers_range
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.examination import first_answers, missed
-from mlsys.validation.intervals import Left, intervals, sources_apart
-from mlsys.validation.report import validate
+from mlsys.validation.examination import first_answers, reached_again, strangers_missed
+from mlsys.validation.report import Prediction, score, validate
 from mlsys.validation.rows import shipped_rows
 from mlsys.validation.standins import stand_ins
 
 SETTING, DEVICE = "compiled network on GPU", "A100_80GB"
-
-
-def _measured(case: Case, unit: str, habits: float, settings: int, sources: int) -> list[Left]:
-    """Return rows of settings on a kind of machine; without their source, others' habits have moved the estimate."""
-    draw = np.random.default_rng(5)
-    left = []
-    for setting in range(settings):
-        own = draw.normal(0, habits, sources)
-        for source in range(sources):
-            row = replace(case.row, source=f"somebody/{source}")
-            one = replace(case, row=row, setting=f"setting {setting} on {unit}")
-            without = own[source] - own[np.arange(sources) != source].sum() / max(sources - 1, 1)
-            left += [
-                Left(one, rest / 0.25, rest / 0.25, (rest, rest + without), sources)
-                for rest in draw.normal(0, 0.15, 20)
-            ]
-    return left
+KNOWN = Range(0.7, 1.4, "of sweeps")
+_TIMES = st.floats(1e-6, 1e3)
+_OVER = st.floats(1.0, 1e4)  # an estimate over its bound
 
 
 @pytest.fixture(scope="module")
@@ -41,72 +28,104 @@ def case() -> Case:
     return next(interpret(row) for row in shipped_rows() if row.source == "baidu-research/DeepBench")
 
 
-@pytest.mark.parametrize("habits", [0.0, 0.15, 0.3])
-@pytest.mark.parametrize("sources", [2, 5])
-def test_what_sources_differ_by_is_found_again(case: Case, habits: float, sources: int) -> None:
-    """Rows scatter, and their source has a habit; the reach of habits is told, however many sources there are."""
-    left = _measured(case, "GPU", habits, 240 // sources, sources)
-    assert sources_apart(left)["GPU", case.kind] == pytest.approx(1.28 * habits, abs=0.05)
+@given(_TIMES, _OVER, st.floats(0.05, 1.0))
+def test_a_stranger_is_never_expected_below_the_bound_nor_sooner_than_known_sources_are_late(
+    seconds: float, over: float, spread: float
+) -> None:
+    reach = strangers_range(KNOWN, spread, seconds, seconds / over)
+    assert 1 / over <= reach.low * 1.000001 <= 1.000002
+    assert reach.low**2 >= 1 / over / 1.000001, "in logarithms no more than half of the way down to the bound"
+    assert reach.high > KNOWN.high
 
 
-def test_each_kind_of_machine_has_habits_of_its_own_drawn_towards_all(case: Case) -> None:
-    many = [*_measured(case, "GPU", 0.1, 40, 2), *_measured(case, "CPU", 0.4, 40, 2)]
-    few = [*many, *_measured(case, "MCU", 0.0, 1, 2)]
-    apart = sources_apart(few)
-    gpu, cpu, mcu = (apart[unit, case.kind] for unit in ("GPU", "CPU", "MCU"))
-    assert gpu < 0.2 < 0.4 < cpu
-    assert gpu < mcu < cpu, "two opinions leave much to what is known of all"
-    assert sources_apart(many)["GPU", case.kind] == pytest.approx(gpu, rel=0.05)
+@given(_TIMES, _OVER, st.floats(1.01, 10.0))
+def test_what_is_less_known_shorter_or_farther_from_its_bound_is_told_no_narrower(
+    seconds: float, over: float, times: float
+) -> None:
+    here = strangers_range(KNOWN, 0.2, seconds, seconds / over)
+    farther = strangers_range(KNOWN, 0.2, seconds, seconds / over / times)
+    shorter = strangers_range(KNOWN, 0.2, seconds / times, seconds / times / over)
+    vaguer = strangers_range(KNOWN, 0.2 * times, seconds, seconds / over)
+    assert farther.low <= here.low and farther.high == pytest.approx(here.high)
+    assert shorter.high >= here.high and shorter.low == pytest.approx(here.low)
+    assert vaguer.high > here.high
 
 
-def test_a_kind_of_work_that_one_source_measured_has_the_habits_of_its_machine(case: Case) -> None:
-    told = [*_measured(case, "GPU", 0.1, 40, 2), *_measured(case, "CPU", 0.4, 40, 2)]
-    lone = replace(case, kind="attention", setting="lone on CPU")
-    apart = sources_apart([*told, Left(lone, 0.1, 0.1, (0.1, float("nan")))])
-    assert apart["CPU", "attention"] == pytest.approx(apart["CPU", case.kind], rel=0.05)
-
-
-def test_a_setting_of_one_source_says_nothing_of_sources(case: Case) -> None:
-    assert set(sources_apart([Left(case, 0.1, 0.1, (0.1, float("nan")))] * 40).values()) == {0.0}
-
-
-def test_few_sources_leave_more_open_than_many(case: Case) -> None:
-    """The estimate follows the habits of the only source, and is that far from the middle of all."""
-    ones, fives = _measured(case, "GPU", 0.3, 30, 5), _measured(case, "GPU", 0.3, 1, 1)
-    alone = [replace(each, plain=(each.plain[0], float("nan"))) for each in fives]
-    renamed = [replace(each, case=replace(each.case, setting="lone on GPU")) for each in alone]
-    found = intervals([*ones, *renamed], {})
-    lone, five = (float(str(found[name]["apart"])) for name in ("lone on GPU", "setting 0 on GPU"))
-    assert lone / five == pytest.approx(math.sqrt(2 / 1.2))
-
-
-def test_the_range_is_wider_for_who_never_measured_the_setting_above_all_upwards() -> None:
+def test_the_range_is_wider_for_who_never_measured_the_setting() -> None:
     entry = fitted_ranges()[SETTING]
     known = range_of(SETTING, DEVICE, "resnet50", source=entry["sources"][0])
     another = range_of(SETTING, DEVICE, "resnet50", source="a reader")
-    down, up = STRANGERS
-    for inner, outer, times in ((known.low, another.low, down), (known.high, another.high, up)):
-        inner, outer = abs(math.log(inner)), abs(math.log(outer))
-        assert outer == pytest.approx(max(inner, times * math.hypot(inner, entry["apart"])))
-    assert "sources differ" in another.why and "sources differ" not in known.why
+    assert another.low < known.low < 1 < known.high < another.high
     assert range_of(SETTING, DEVICE, "resnet50", source=ALL_SOURCES) == known
     assert range_of(SETTING, DEVICE, "resnet50") == another, "who asks is nobody whose habits are known"
 
 
+def test_the_range_says_in_words_why_it_is_wide() -> None:
+    known = range_of(SETTING, DEVICE, "resnet50", source=ALL_SOURCES).why
+    plain = range_of(SETTING, DEVICE, "resnet50", seconds=1e-2, bound=1e-3).why
+    short = range_of(SETTING, DEVICE, "resnet50", seconds=2e-5, bound=2e-6).why
+    near = range_of(SETTING, DEVICE, "resnet50", seconds=1e-2, bound=9e-3).why
+    nobody, brief, below = "who measures is not on record", "so short a time", "the bound leaves little below"
+    assert [[words in why for words in (nobody, brief, below)] for why in (known, plain, short, near)] == [
+        [False, False, False],
+        [True, False, False],
+        [True, True, False],
+        [True, False, True],
+    ]
+    unseen = range_of(SETTING, "nobody's", "no such network").why
+    assert "never measured: this machine" in unseen and "never measured: this network" in unseen and nobody in unseen
+
+
 def test_who_was_examined_blindly_says_how_far_strangers_reach() -> None:
-    """Told by the second examination, tested on the third, each answered with the laws and ranges of its hour."""
-    assert missed(2) == pytest.approx(STRANGERS, abs=0.005)
-    assert missed(3) == pytest.approx(STRANGERS, rel=0.1)
-    answers = first_answers(3)
-    first, wider = [], []
-    for each in answers:
-        low, high = math.log(each.value / each.low), math.log(each.high / each.value)
-        down, up = (high, low) if "/s" in each.row.unit else (low, high)
-        off = -math.log(each.ratio)
-        first.append(-down <= off <= up)
-        wider.append(-STRANGERS[0] * down <= off <= STRANGERS[1] * up)
-    assert np.mean(first) < 0.72, "sources left out flatter"
-    assert 0.75 < np.mean(wider) < 0.85
+    """Told by the second and third examination, tested on the fourth, each answered with the laws of its hour."""
+    assert strangers_missed((2, 3)) == (pytest.approx(0.1, abs=0.05), pytest.approx(0.1, abs=0.03))
+    first, again = score(first_answers(4)), score(reached_again(4))
+    assert first.source_coverage is not None and again.source_coverage is not None
+    assert first.source_coverage < 70 and 75 < again.source_coverage < 85
+
+
+def test_the_ranges_of_strangers_tell_more_than_ends_that_ask_nothing() -> None:
+    """The score of intervals of Gneiting and Raftery (2007): width, and ten times what lies beyond, at 80 %.
+
+    Against the two factors that would have held eighty percent of the second and third examination best.
+    """
+    told, fourth = (_logarithms([each for number in numbers for each in reached_again(number)]) for numbers in _APART)
+    off, weights = told[:, 0], told[:, 3] / told[:, 3].sum()
+    order = np.argsort(off)
+    ends = np.interp([0.1, 0.9], np.cumsum(weights[order]), off[order])
+    blunt = np.column_stack([fourth[:, 0], np.tile(ends, (len(fourth), 1)), fourth[:, 3]])
+    assert _score(fourth) < 0.97 * _score(blunt)
+
+
+_APART = ((2, 3), (4,))
+
+
+def _logarithms(answers: list[Prediction]) -> np.ndarray:
+    """Return measured over told time, both ends over it, and the weight of each row: the root of its source's."""
+    done = [each for each in answers if each.answered]
+    sources = [each.row.measured_by for each in done]
+    lines = []
+    for each, source in zip(done, sources, strict=True):
+        low, high = sorted((math.log(each.low / each.value), math.log(each.high / each.value)))
+        down, up = (-high, -low) if "/s" in each.row.unit else (low, high)
+        lines.append((-math.log(each.ratio), down, up, sources.count(source) ** -0.5))
+    return np.array(lines)
+
+
+def _score(lines: np.ndarray) -> float:
+    off, down, up, weights = lines.T
+    beyond = np.maximum(down - off, 0) + np.maximum(off - up, 0)
+    return float(np.average(up - down + 10 * beyond, weights=weights))
+
+
+def test_every_source_counts_the_same_in_the_coverage_of_sources() -> None:
+    """One source with nine rows inside, another with one outside: ninety percent of rows, half of the sources."""
+    one = next(each for each in validate(shipped_rows()[:50]).predictions if each.answered)
+    mine, other = (replace(one, row=replace(one.row, source=name)) for name in ("somebody/one", "somebody/other"))
+    inside = replace(mine, low=0.5 * mine.row.value, high=2 * mine.row.value)
+    outside = replace(other, low=2 * other.row.value, high=3 * other.row.value)
+    whole = score([*[inside] * 9, outside])
+    assert (whole.coverage, whole.source_coverage) == (90, 50)
 
 
 def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
@@ -115,7 +134,7 @@ def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
         assert replace(row, source=same).measured_by == row.measured_by
     own, other = validate([row, replace(row, source="example.org/mine")]).predictions
     assert own.value == other.value
-    assert other.low <= own.low < own.value < own.high <= other.high
+    assert other.low < own.value < own.high <= other.high
     assert other.high / other.low > own.high / own.low
 
 

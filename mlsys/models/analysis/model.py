@@ -19,7 +19,7 @@ from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
-from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.ranges import Range, range_of
 from mlsys.models.calibrated.resident import resident, sent_bytes, times_sent
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
@@ -148,13 +148,20 @@ def analyse(
         + _waiting(timing.engine)
         + _kept(network, device, samples)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
-        interval=range_of(whose, device.id, network.name, source=source),
+        interval=_interval(whose, device, network, source, estimate, result),
         twin=device,
         kind=network.kind,
         memory=memory_need(network, device, chosen),
     )
     object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
     return analysis
+
+
+def _interval(setting: str, device: Device, network: Network, source: str, estimate: float, result: Result) -> Range:
+    """Return the interval of an estimate, which is held against its bound and does not come from it."""
+    with comparing():
+        bound = number_in(result.time, _S)
+        return range_of(setting, device.id, network.name, source=source, seconds=max(estimate, bound), bound=bound)
 
 
 def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:

@@ -15,7 +15,7 @@ from typing import Any
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_text, yaml_of
-from mlsys.models.calibrated.effects import spread_of
+from mlsys.models.calibrated.effects import USUAL, spread_of
 from mlsys.models.calibrated.library import calibrated, machines, nearest
 from mlsys.models.calibrated.own import calibrated_spread
 
@@ -25,11 +25,19 @@ COVERAGE = 0.8
 UNKNOWN = (0.4, 2.5)
 # Of whoever measured: no width for the habits of sources.
 ALL_SOURCES = "*"
-# Times that a range told by leaving out sources reaches for a source that nobody had seen when the laws were chosen,
-# downwards and upwards: by these, four in five of the first answers to the second examination hold, each source
-# counting the same (:func:`mlsys.validation.examination.missed`). What is in the record was measured by makers and
-# tuners; whoever else measures is slower rather than faster.
-STRANGERS = (0.82, 1.60)
+# A source that the fit does not know: its habits, and its program's, are nobody's on record. Told by the first answers
+# to the second and third examination, each source counting as the root of its rows, so that a tenth of them lies beyond
+# each end (:func:`mlsys.validation.examination.strangers_missed`); the fourth is the test of it.
+# Downwards, in logarithms: this part of what the lower bound leaves, of at most so much of it, beside what is told of
+# sweeps; and never more than half of what it leaves.
+LEFT_BELOW, MOST_LEFT, AT_MOST = 1 / 3, 2.0, 0.5
+# Upwards: a millisecond of usual uncertainty takes so much longer, in logarithm; a time ten times as long a fifth less,
+# since what is paid for each call is a smaller part of it.
+SLOWER, A_CALL, LESS = 1.35, 1e-3, 0.1
+# Times beyond these count as these: in them no stranger was heard.
+SHORTEST, LONGEST = 1e-5, 10.0
+# A time that hangs on how it is started and timed.
+SHORT = 1e-4
 # Cards for players, by their name: their drivers and limits of power are others than those of data centres.
 _CONSUMER = re.compile(r"GeForce|GTX|TITAN|RTX \d{4}\b|Radeon RX")
 
@@ -43,8 +51,8 @@ class Range:
     low, high
         Four measurements in five lie between ``low`` and ``high`` times the estimate.
     why
-        What it rests on: how many sweeps, left out whole, of which software, and what of the question was
-        never measured; or that there is none.
+        What it rests on: how many sweeps, left out whole, of which software; and what makes it wide: what of the
+        question was never measured, a source that nobody knows, a time so short that its start decides.
     """
 
     low: float
@@ -94,7 +102,15 @@ def setting_on(setting: str, device: str) -> str:
 
 
 def range_of(
-    setting: str, device: str = "", network: str = "", *, measured: bool = False, version: str = "", source: str = ""
+    setting: str,
+    device: str = "",
+    network: str = "",
+    *,
+    measured: bool = False,
+    version: str = "",
+    source: str = "",
+    seconds: float | None = None,
+    bound: float | None = None,
 ) -> Range:
     """Return the interval of an estimate.
 
@@ -113,8 +129,9 @@ def range_of(
         Of the software; the interval is wider where it was never measured, or is not said.
     source
         Who measures. Each has habits: what is timed, how warm, in which power mode. For one whose measurements
-        of the setting the fit knows, the interval holds them; for any other it is wider by what sources differ,
-        above all upwards.
+        of the setting the fit knows, the interval holds them; for any other it is :func:`strangers_range`.
+    seconds, bound
+        The estimate and its lower bound, where there is one.
 
     Examples
     --------
@@ -126,13 +143,50 @@ def range_of(
     seen = own or measured or device in machines().get(setting, FrozenDict({}))
     spread, unseen = spread_of(setting, device, network, version)
     after = calibrated_spread(device) if own else None
+    reach = range_at(setting, device, spread, seen=seen or after is not None)
     if after is not None:
-        return after_ten(range_at(setting, device, spread, seen=True), after)
-    if measured:
-        source = ALL_SOURCES
+        return after_ten(reach, after)
     missing = [group for group in unseen if group in ("machine", "network") and (network or group != "network")]
-    reach = range_at(setting, device, spread, seen=seen, source=source)
-    return Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {group}" for group in missing))
+    reach = Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {group}" for group in missing))
+    if measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ())):
+        return reach
+    return strangers_range(reach, spread, seconds, bound)
+
+
+def strangers_range(reach: Range, spread: float, seconds: float | None = None, bound: float | None = None) -> Range:
+    """Return the interval for measurements of a source that the fit does not know.
+
+    Makers and tuners fill the record; whoever else measures is slower rather than faster. How much faster, the bound
+    limits: the nearer an estimate is to it, the less is left to gain. How much slower, nothing limits; it is more where
+    more is unknown, and for short times, in which the start and the clock of each call decide.
+
+    Parameters
+    ----------
+    reach
+        For the sources on record.
+    spread
+        How far the estimate is expected to be off, one standard deviation of its logarithm.
+    seconds, bound
+        The estimate and its lower bound; as a millisecond, and as far from its bound as usual, where they are not said.
+
+    Examples
+    --------
+    >>> known = Range(0.7, 1.4, "12 rows in 3 sweeps of this software, sweeps left out")
+    >>> short, long, near = (strangers_range(known, 0.25, *times) for times in ((1e-5, 1e-6), (1.0, 0.1), (1.0, 0.8)))
+    >>> [f"{each.low:.2f} to {each.high:.1f}" for each in (short, long, near)]
+    ['0.47 to 8.7', '0.47 to 2.1', '0.89 to 2.1']
+    """
+    low, high = -math.log(reach.low), math.log(reach.high)
+    left = max(math.log(seconds / bound), 0.0) if seconds and bound else None
+    down = math.hypot(low, LEFT_BELOW * min(1.0 if left is None else left, MOST_LEFT))
+    near = left is not None and AT_MOST * left < down
+    down = AT_MOST * left if near and left is not None else down
+    time = min(max(seconds or A_CALL, SHORTEST), LONGEST)
+    up = math.hypot(high, SLOWER * math.sqrt(spread / USUAL) * (time / A_CALL) ** -LESS)
+    why = f"{reach.why}; wider, as who measures is not on record: strangers are slower rather than faster"
+    why += ", most of all in so short a time" if seconds is not None and seconds < SHORT else ""
+    why += ", and the bound leaves little below" if near else ""
+    return Range(math.exp(-down), math.exp(up), why)
 
 
 # Parts of the scatter of its software's sweeps, and of how far ten rows leave a machine open, that are left. Chosen so
@@ -163,45 +217,37 @@ def after_ten(usual: Range, spread: float) -> Range:
     return Range(low, high, f"calibrated by measurements of this machine; {usual.why}")
 
 
-def range_at(setting: str, device: str, spread: float, *, seen: bool, source: str = ALL_SOURCES) -> Range:
-    """Return the interval of an estimate that is expected to be off by ``spread``, in logarithm of time.
+def _entry(setting: str, device: str) -> tuple[str, _Entry]:
+    """Return the setting whose interval is that of another's, or its own, and what was fitted of it; empty if none."""
+    known = fitted_ranges()
+    key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
+    key = key or nearest(setting, known)
+    return key, known.get(key, FrozenDict({}))
+
+
+def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
+    """Return the interval of an estimate that is expected to be off by ``spread``, for the sources on record.
 
     Parameters
     ----------
     setting, device
         As for :func:`range_of`.
     spread
-        One standard deviation.
+        One standard deviation, in logarithm of time.
     seen
         Whether the machine was measured in the setting.
-    source
-        Who measures, as for :func:`range_of`.
     """
-    known = fitted_ranges()
-    key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
-    key = key or nearest(setting, known)
-    entry = known.get(key, FrozenDict({"apart": 0.0, "sources": []}))
-    down, up = STRANGERS
+    key, entry = _entry(setting, device)
     if not key:
-        reach = [math.log(part) for part in UNKNOWN]
-        why = "nothing like it was measured"
-    elif key not in (setting_on(setting, device), setting):
-        reach = [-float(entry["lent"]), float(entry["lent"])]
-        down = up = 1.0  # told by other programs as wholes, which were strangers to it
-        why = f"this software was never measured here; {key} stands in"
-    else:
-        reach = [float(part) * spread for part in entry["seen" if seen else "unseen"]]
-        left_out = "sweeps" if seen else "machines"
-        others = "" if entry["of"] == "of its own" else f" and those {entry['of']}"
-        sweeps = f"{entry['sweeps']} sweep{'s' if entry['sweeps'] != 1 else ''}"
-        why = f"{entry['rows']} rows in {sweeps} of this software{others}, {left_out} left out"
-    low, high = reach
-    if source not in (ALL_SOURCES, *entry["sources"]):
-        apart = float(entry["apart"])
-        low, high = min(low, -down * math.hypot(low, apart)), up * math.hypot(high, apart)
-        why += f"; sources differ by up to {math.exp(apart):.2f} times either way" if apart else ""
-        why += "; strangers are slower rather than faster" if up > 1 else ""
-    return Range(math.exp(low), math.exp(high), why)
+        return Range(*UNKNOWN, "nothing like it was measured")
+    if key not in (setting_on(setting, device), setting):
+        far = math.exp(float(entry["lent"]))
+        return Range(1 / far, far, f"this software was never measured here; {key} stands in")
+    low, high = (math.exp(float(part) * spread) for part in entry["seen" if seen else "unseen"])
+    left_out = "sweeps" if seen else "machines"
+    others = "" if entry["of"] == "of its own" else f" and those {entry['of']}"
+    sweeps = f"{entry['sweeps']} sweep{'s' if entry['sweeps'] != 1 else ''}"
+    return Range(low, high, f"{entry['rows']} rows in {sweeps} of this software{others}, {left_out} left out")
 
 
 def speed_range(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
@@ -235,8 +281,8 @@ def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _
     """Draft the intervals of every setting."""
     lines = [
         "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
-        "# expected to be off; how far, in that logarithm, sources other than those named may lie apart; and how far",
-        "# off its estimates are of software that was never measured, and that it stands in for.",
+        "# expected to be off; how far off, in that logarithm, its estimates are of software that was never measured,",
+        "# and that it stands in for; and who measured it.",
         "# Fitted by `mlsys validate --refit`, not edited by hand.",
     ]
     for setting in sorted(ranges):
@@ -248,10 +294,6 @@ def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _
                 raise AssertionError(f"{setting}: {low} to {high}")
             parts.append(f"{name}: [{low:.4g}, {high:.4g}]")
         parts += [f"rows: {entry['rows']}", f"sweeps: {entry['sweeps']}", f'of: "{entry["of"]}"']
-        parts += [
-            f"apart: {entry['apart']:.4g}",
-            f"lent: {entry['lent']:.4g}",
-            f"sources: {json.dumps(entry['sources'])}",
-        ]
+        parts += [f"lent: {entry['lent']:.4g}", f"sources: {json.dumps(entry['sources'])}"]
         lines.append(f"{setting}: {{{', '.join(parts)}}}")
     files.text(path, "\n".join(lines) + "\n")
