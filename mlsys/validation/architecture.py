@@ -84,10 +84,10 @@ def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
             if settings and case.setting not in settings:
                 continue
             name, fmt, device = zoo.resolve(row.model), number_format(row.precision), Hardware[case.twin]
-            if name is None or fmt.vector_unit or fmt.computes == "tf32":
+            shape = shape_of(row)
+            if name is None or fmt.vector_unit or fmt.computes == "tf32" or "width" in shape:
                 continue
             batch = _batch(row, "CPU" if device.kind == "CPU" else device.kind)
-            shape = shape_of(row)
             modelled = _modelled(device.id, name.name, fmt.computes, batch, tuple(sorted(shape.items())))
         except (ArgumentError, UnknownNameError, Inexpressible):
             continue

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mlsys.errors import ArgumentError
 from mlsys.workloads import zoo
 
 # Millions of parameters as PyTorch implementations of the configurations sum them up (ultralytics/yolov3 of 2020 prints
@@ -63,3 +64,11 @@ def test_names_of_the_measurements_are_known(spelling: str, name: str) -> None:
     entry = zoo.resolve(spelling)
     assert entry is not None
     assert entry.name == name
+
+
+def test_a_picture_may_have_two_sides() -> None:
+    """Convolutions with a pyramid see as many places as the picture has: 800 × 1344 has 1.05 times those of 1280."""
+    usual, longer = (zoo.entry("retinanet_resnet50").build(image=sides).flops for sides in (None, (800, 1344)))
+    assert (longer / usual).m_as("") == pytest.approx(1344 / 1280, rel=1e-3)
+    with pytest.raises(ArgumentError, match="one side"):
+        zoo.entry("densenet121").build(image=(224, 320))

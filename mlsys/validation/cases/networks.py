@@ -103,6 +103,8 @@ def built(name: str, **shape: object) -> Network:
         shape.setdefault("image", int(side.group(4)))
     if entry is None:
         raise Inexpressible(f"no network {name} in the catalogue")
+    if "width" in shape:
+        shape["image"] = (shape["image"], shape.pop("width"))
     return zoo.network(entry.name, precision="fp16", **shape)  # type: ignore[arg-type]
 
 
@@ -207,11 +209,13 @@ def _batch(row: Row, kind: str) -> int:
 
 
 def shape_of(row: Row) -> dict[str, int]:
-    """Return the side of the picture and the length of the text, where the row states them."""
+    """Return the side of the picture, or both, and the length of the text, where the row states them."""
     shape: dict[str, int] = {}
     side = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
-    if side and side.group(1) == side.group(2):
+    if side:
         shape["image"] = int(side.group(1))
+        if side.group(2) != side.group(1):
+            shape["width"] = int(side.group(2))
     tokens = re.search(r"(?:max )?seq (\d+)", row.seq_or_shape)
     if tokens:
         shape["sequence"] = int(tokens.group(1))

@@ -104,7 +104,7 @@ class Entry:
         batch: int = 1,
         precision: str = "fp32",
         sequence: int | None = None,
-        image: int | None = None,
+        image: int | tuple[int, int] | None = None,
         phase: Phase | None = None,
         weight_format: str | None = None,
         fused: bool = True,
@@ -112,7 +112,8 @@ class Entry:
     ) -> Network:
         """Return the network; :func:`mlsys.workloads.zoo.network` explains the arguments.
 
-        ``whole`` counts the work of what rides along with the products, which else is left out.
+        ``image`` may be height and width, of a network that is written down. ``whole`` counts the work of what rides
+        along with the products, which else is left out.
         """
         batch = self._count("batch", batch)
         for name, value, fits, of in (
@@ -126,6 +127,8 @@ class Entry:
         if self.model:
             return self._language(self.model, batch, precision, sequence, phase, weight_format, fused, whole)
         if not self.written:
+            if isinstance(image, tuple):
+                raise ArgumentError(f"network(): `image` must be one side of {self.name!r}, got {image}")
             return self._captured(batch, precision, sequence, image, fused, whole)
         if self.image:
             net = Picture(batch, self._picture(image), precision, fused, self.normalised, whole)
@@ -163,10 +166,12 @@ class Entry:
             self.write(net, batch, tokens)
         return net
 
-    def _picture(self, image: int | None) -> Shape:
+    def _picture(self, image: int | tuple[int, int] | None) -> Shape:
         assert self.image is not None
         channels, height, width = self.image
-        if image is not None:
+        if isinstance(image, tuple):
+            height, width = (self._count("image", side) for side in image)
+        elif image is not None:
             side = self._count("image", image)
             height, width = side, side * width // height
         return channels, height, width
