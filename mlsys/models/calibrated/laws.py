@@ -1,4 +1,4 @@
-"""Laws of single kernels: what a product, fused attention and a message among machines take, and what power pays for.
+"""Laws of single kernels: what a product and fused attention take, and what power pays for.
 
 Each takes the columns of the kernels, the rates of the engines that run them and the fitted parameters, all one
 value for each kernel, and ``here``, which of them are meant. :mod:`mlsys.models.calibrated.model` puts them together.
@@ -7,7 +7,7 @@ value for each kernel, and ``here``, which of them are meant. :mod:`mlsys.models
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.work import ALL_GATHER, ALL_REDUCE, MATMUL, RING_REDUCE, Work
+from mlsys.models.calibrated.work import MATMUL, Work
 
 Array = NDArray[np.float64]
 
@@ -66,12 +66,6 @@ CAUSAL, FEWEST_MASKED = 0.75, 64.0
 # Rows of queries that a block computes at least: of a prompt, and of new tokens against many keys, whose kernels
 # (FlashAttention's splits along the keys, and Hopper's products of 64 rows) have no smaller block.
 FEWEST_OF_PROMPT, FEWEST_OF_TOKEN = 16.0, 64.0
-# Slower than this, in byte/s one way, a link is PCIe to a root that all share, none of NVLink's or Infinity Fabric's.
-PEER_LINK = 40e9
-# Times as long as at the link's rate in NCCL's quick protocol, of reductions and of others; seconds that the plain one
-# starts later. Steps that the plain one takes as long as, of 1.5 to 6 by the error left out; and steps that each loop
-# over a ring's buffers loses: on A100, H100 and B200 two machines attain 0.9 of what four do, and four 0.95 of eight.
-FLAGGED, PLAIN_START, FENCED, STARTING_ANEW = (4.0, 3.0), 1.8e-6, 2.0, 0.5
 # Operations of the vector units that make a multiplier's operand of a weight stored narrower (shift, mask, convert,
 # scale), and rows of the output that a block computes from weights once made.
 UNPACKING, ROWS_UNPACKED_FOR = 2.0, 128.0
@@ -237,40 +231,6 @@ def attention_seconds(
     block = np.hypot(4 * rows * steps * k / rate, SCORE_OPERATIONS * rows * steps / vector)
     waves = np.ceil(blocks * splits / units)
     seconds: Array = np.maximum(waves * part, 1.0) * block + waves * BLOCK_LATENCY
-    return seconds
-
-
-def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return seconds of messages: one shot to all peers, or rounds, whichever is faster; NCCL's go round a ring.
-
-    Machines on PCIe, behind one root, do not write to all peers at once.
-    """
-    pattern = kernels["k"][here]
-    peers = np.maximum(kernels["peers"][here], 2.0)
-    wire = own["link"][here] * np.maximum(engines["link"][here], 1e9)
-    bytes_sent = kernels["moved"][here] * (peers - 1) / peers
-    hop = own["hop"][here]
-    reduces = (pattern == ALL_REDUCE) | (pattern == RING_REDUCE)
-    rounds = np.where(reduces, 2.0, 1.0)
-    at_once = np.where(reduces, peers, 1.0) * bytes_sent / wire + hop
-    in_rounds = rounds * (bytes_sent / wire + np.log2(peers) * hop)
-    ring = _ring_seconds(rounds * (peers - 1), rounds * bytes_sent / wire, hop, reduces)
-    shared = engines["link"][here] < PEER_LINK
-    goes_round = (pattern == ALL_GATHER) | (pattern == RING_REDUCE)
-    seconds: Array = np.where(shared, in_rounds, np.where(goes_round, ring, np.minimum(at_once, in_rounds)))
-    return seconds
-
-
-def _ring_seconds(steps: Array, sending: Array, hop: Array, reduces: NDArray[np.bool_]) -> Array:
-    """Return seconds of a ring of so many steps, in the faster of two of NCCL's protocols.
-
-    The quick one sends a flag with each word, at a part of the rate; the plain one fences each step
-    (NVIDIA/nccl, src/graph/tuning.cc: the parts, the steps, and what the plain one takes to start).
-    """
-    sending = sending * (1 + STARTING_ANEW / steps)
-    quick = sending * np.where(reduces, *FLAGGED) + steps * hop
-    plain = sending + steps * FENCED * hop + PLAIN_START
-    seconds: Array = np.minimum(quick, plain)
     return seconds
 
 

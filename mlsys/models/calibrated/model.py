@@ -38,11 +38,11 @@ from mlsys.models.calibrated.laws import (
     attention_seconds,
     element_rate,
     issuing_seconds,
-    message_seconds,
     product_seconds,
     unpacking_seconds,
     waiting,
 )
+from mlsys.models.calibrated.messages import message_seconds
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.work import ATTENTION, CALLED, COLLECTIVE, MATMUL, OVERLAPPED, QUEUED, VECTOR
