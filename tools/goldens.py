@@ -91,15 +91,22 @@ def constants() -> Iterator[str]:
             yield f"{name} = {quantity(element_size(name.removeprefix('BYTES_').lower()))}"
 
 
+def network_lines(name: str) -> Iterator[str]:
+    """Lock the totals of one network at its usual size."""
+    from mlsys.workloads import load
+
+    built = load(name, precision="fp16")
+    for figure in ("parameters", "macs", "flops", "product_flops", "data", "weights"):
+        yield f"{name}/{figure} = {quantity(getattr(built, figure))}"
+    yield f"{name}/operators = {len(built.operators)}"
+
+
 def networks() -> Iterator[str]:
-    """Lock the totals of every network of the catalogue at its usual size."""
-    from mlsys.workloads import load, zoo
+    """Lock the totals of every network of the catalogue."""
+    from mlsys.workloads import zoo
 
     for name in zoo.networks():
-        built = load(name, precision="fp16")
-        for figure in ("parameters", "macs", "flops", "product_flops", "data", "weights"):
-            yield f"{name}/{figure} = {quantity(getattr(built, figure))}"
-        yield f"{name}/operators = {len(built.operators)}"
+        yield from network_lines(name)
 
 
 def _leaves(value: Any, path: str) -> Iterator[str]:

@@ -151,7 +151,8 @@ def test_mutated_scenarios_are_planned_or_refused(tmp_path: Path) -> None:
             plan(scenario)
 
 
-def test_instances_and_buffers_from_the_shell(tmp_path: Path) -> None:
+def test_instances_and_buffers_from_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlsys.planner.placement.instances.solve._steps", lambda grouped: 20_000)
     home = Path(__file__).parents[1] / "planner" / "instances"
     code, text, _ = call(
         "plan", "--instance", str(home / "thr-layer-bert24-inference.json"), "--format", "json", "--rounds", "1"

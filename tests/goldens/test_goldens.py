@@ -11,21 +11,33 @@ from pathlib import Path
 import pytest
 import yaml
 
-from goldens import GOLDENS, LOCKS, PACKAGE, device_lines, differences
+from goldens import GOLDENS, LOCKS, PACKAGE, device_lines, differences, network_lines
 from mlsys.errors import DeviceFileError
 from mlsys.hardware import Hardware, load_device
 from mlsys.hardware.device import Device
+from mlsys.workloads import zoo
 from sampled import drawn
 
 FILES = {path.stem: path for path in sorted((PACKAGE / "hardware" / "data").rglob("*.yaml"))}
 LOCKED = {name: (GOLDENS / f"{name}.txt").read_text("utf-8").splitlines() for name in LOCKS}
 
 
-@pytest.mark.parametrize("name", [name for name in LOCKS if name != "predictions"])  # see test_predictions.py
+# Predictions are asked by machine, see test_predictions.py, and networks one by one, below.
+@pytest.mark.parametrize("name", [name for name in LOCKS if name not in ("predictions", "networks")])
 def test_no_value_moved_unseen(name: str) -> None:
     moved = differences(name)
     advice = "If they should move: `make goldens`, and say in the changelog, under Numbers, why"
     assert moved == [], "\n".join([f"tests/goldens/{name}.txt: values moved. {advice}", *moved[:30]])
+
+
+def test_every_network_is_locked() -> None:
+    assert set(zoo.networks()) == {line.partition("/")[0] for line in LOCKED["networks"]}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", drawn(zoo.networks(), 40, "totals of networks"))
+def test_totals_of_a_network_are_locked(name: str) -> None:
+    assert set(network_lines(name)) == {line for line in LOCKED["networks"] if line.startswith(f"{name}/")}
 
 
 def test_each_value_stands_once_and_in_order() -> None:

@@ -66,21 +66,14 @@ def test_rows_of_other_machines_are_not_asked_again(rows: tuple[Row, ...]) -> No
     assert all("A100" in device for device in again)
 
 
-def test_what_is_kept_tells_its_facts_again(rows: tuple[Row, ...]) -> None:
-    with recording() as first:
+def test_errors_over_many_rows_note_no_fact_and_the_rows_of_a_machine_its_own(rows: tuple[Row, ...]) -> None:
+    with recording() as seen:
         validate(rows)
-    with recording() as second:
-        validate(rows)
-    assert (first, first.compared) == (second, second.compared)
-    assert len(first) > 300
-
-
-def test_a_prediction_names_the_facts_of_its_machine_alone(rows: tuple[Row, ...]) -> None:
-    prediction = next(
-        each for each in validate(rows).predictions if each.row.device == "NVIDIA A100 80GB PCIe" and each.case
-    )
-    names = {fact.name.partition("/")[0] for fact in prediction._origin.facts()}  # type: ignore[attr-defined]
-    assert {name for name in names if not name.startswith("ENERGY")} == {"A100_80GB_PCIe"}
+        held_out_predictions("device", ["NVIDIA A100 80GB PCIe"])
+    assert not seen
+    with recording() as seen:
+        predictions_on("A100", tuple(row for row in rows if row.device == "NVIDIA A100 80GB PCIe"))
+    assert {name.partition("/")[0] for name in seen if not name.startswith("ENERGY")} == {"A100_80GB_PCIe"}
 
 
 def test_left_out_rows_are_kept_as_well() -> None:
