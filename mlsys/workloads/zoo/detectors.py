@@ -30,8 +30,9 @@ def detectors() -> Iterator[Entry]:
                  "tiny_yolov3", shape=416)  # fmt: skip
     yield _entry("yolov4", "YOLOv4 at 608", "Bochkovskiy et al. 2020, arXiv:2004.10934; AlexeyAB/darknet, "
                  "cfg/yolov4.cfg", yolo_darknet.yolo_v4, shape=608)  # fmt: skip
-    yield _entry("yolox_tiny", "YOLOX-Tiny at 416", "Ge et al. 2021, arXiv:2107.08430",
-                 partial(yolo.yolox, size="tiny"), shape=416)  # fmt: skip
+    for size in ("nano", "tiny"):
+        yield _entry(f"yolox_{size}", f"YOLOX-{size.capitalize()} at 416", "Ge et al. 2021, arXiv:2107.08430",
+                     partial(yolo.yolox, size=size), shape=416)  # fmt: skip
     for width in nanodet.PYRAMIDS:
         times = "" if width == "1.0" else f"_{width}x"
         yield _entry(f"nanodet_plus_m{times}", f"NanoDet-Plus-m{times.replace('_', '-')} at 416",

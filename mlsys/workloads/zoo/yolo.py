@@ -15,11 +15,13 @@ SIZES: dict[str, tuple[float, float, int]] = {
     "x": (1.00, 1.25, 512),
 }
 DEEPEST = {"x": 1.33}
-# Depth and width of the sizes of YOLOX, of which one is its own: Megvii-BaseDetection/YOLOX, exps/default.
+# Depth and width of the sizes of YOLOX, of which two are its own: Megvii-BaseDetection/YOLOX, exps/default.
 YOLOX = {
-    "tiny": (0.33, 0.375), "s": (0.33, 0.50), "m": (0.67, 0.75), "l": (1.00, 1.00), "x": (1.33, 1.25),
+    "nano": (0.33, 0.25), "tiny": (0.33, 0.375), "s": (0.33, 0.50), "m": (0.67, 0.75), "l": (1.00, 1.00),
+    "x": (1.33, 1.25),
 }  # fmt: skip
 CLASSES = 80
+ConvOf = Callable[..., None]  # of a picture, a name, channels, kernel and stride
 # Bins that version 8 tells each side of a box by.
 BINS = 16
 
@@ -51,14 +53,22 @@ def concatenated(net: Picture, *shapes: Shape) -> None:
     net.shape = (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
-def _csp(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
+def _separable(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
+    """Append a depthwise convolution and a 1 × 1 one, each with SiLU, for one that does both."""
+    net.conv(f"{name} depthwise", net.channels, kernel, stride, groups=net.channels, act="silu")
+    silu_conv(net, name, out)
+
+
+def _csp(
+    net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True, wide_conv: ConvOf = silu_conv
+) -> None:
     """Append a cross-stage partial block: two halves, one of them through bottlenecks of 1 × 1 and 3 × 3."""
     into, half = net.shape, out // 2
     silu_conv(net, f"{name} one", half)
     shape = net.shape
     for index in range(repeats):
         silu_conv(net, f"{name} bottleneck {index} a", half)
-        silu_conv(net, f"{name} bottleneck {index} b", half, 3)
+        wide_conv(net, f"{name} bottleneck {index} b", half, 3)
         if shortcut:
             net.shortcut(f"{name} bottleneck {index}")
     net.shape = into
@@ -94,8 +104,9 @@ def pooled_thrice(net: Picture, out: int) -> None:
 
 
 def _up_and_down(
-    net: Picture, kept: Sequence[Shape], wide: Callable[[int], int], deep: Callable[[int], int]
-) -> list[Shape]:
+    net: Picture, kept: Sequence[Shape], wide: Callable[[int], int], deep: Callable[[int], int],
+    wide_conv: ConvOf = silu_conv,
+) -> list[Shape]:  # fmt: skip
     """Append the path up to fine grids and down again, where grids of one size meet; return the three at its end."""
     laterals = []
     for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
@@ -103,12 +114,12 @@ def _up_and_down(
         laterals.append(net.shape)
         net.upsample()
         concatenated(net, net.shape, earlier)
-        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False)
+        _csp(net, f"up {level}", wide(channels), deep(3), shortcut=False, wide_conv=wide_conv)
     shapes = [net.shape]
     for level, channels, lateral in ((4, 256, laterals[1]), (5, 512, laterals[0])):
-        silu_conv(net, f"down again {level}", wide(channels), 3, 2)
+        wide_conv(net, f"down again {level}", wide(channels), 3, 2)
         concatenated(net, net.shape, lateral)
-        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False)
+        _csp(net, f"out {level}", wide(2 * channels), deep(3), shortcut=False, wide_conv=wide_conv)
         shapes.append(net.shape)
     return shapes
 
@@ -161,26 +172,30 @@ def yolo_v8(net: Picture, size: str) -> None:
 
 
 def yolox(net: Picture, size: str) -> None:
-    """YOLOX (Ge et al. 2021): each pixel is one anchor, boxes and classes have heads of their own."""
+    """YOLOX (Ge et al. 2021): each pixel is one anchor, boxes and classes have heads of their own.
+
+    The smallest has depthwise convolutions wherever the others have 3 × 3 ones, but in its first.
+    """
     wide, deep = _scales(*YOLOX[size])
+    wide_conv: ConvOf = _separable if size == "nano" else silu_conv
     net.shape = (4 * net.channels, net.shape[1] // 2, net.shape[2] // 2)  # every second pixel becomes a channel
     silu_conv(net, "stem", wide(64), 3)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 9), (512, 9), (1024, 3)), start=2):
-        silu_conv(net, f"down {level}", wide(channels), 3, 2)
+        wide_conv(net, f"down {level}", wide(channels), 3, 2)
         if level == 5:
             pooled_thrice(net, wide(channels))
-        _csp(net, f"stage {level}", wide(channels), deep(repeats), shortcut=level < 5)
+        _csp(net, f"stage {level}", wide(channels), deep(repeats), shortcut=level < 5, wide_conv=wide_conv)
         kept.append(net.shape)
-    shapes = _up_and_down(net, kept, wide, deep)
+    shapes = _up_and_down(net, kept, wide, deep, wide_conv)
     for level, shape in enumerate(shapes, start=3):
         net.shape = shape
         silu_conv(net, f"head {level}", wide(256))
         stem = net.shape
         for name, outputs in (("classes", (CLASSES,)), ("boxes", (4, 1))):
             net.shape = stem
-            silu_conv(net, f"{name} {level} a", wide(256), 3)
-            silu_conv(net, f"{name} {level} b", wide(256), 3)
+            wide_conv(net, f"{name} {level} a", wide(256), 3)
+            wide_conv(net, f"{name} {level} b", wide(256), 3)
             inner = net.shape
             for index, count in enumerate(outputs):
                 net.shape = inner
