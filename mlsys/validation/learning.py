@@ -35,6 +35,9 @@ STEP = 0.1
 # What a row can be off by that no other row tells, in logarithm of time; single kernels, which no network averages,
 # by more: which one a library takes for a shape is told by no other shape.
 SCATTER, OF_KERNELS = (0.1, 0.2), (0.1, 0.2, 0.3)
+# Of other shapes a kernel is that much further off than the measured ones tell: a library may take another algorithm.
+# Of networks those that were not measured are counted already. Chosen so that four in five lie inside after ten rows.
+OF_OTHER_SHAPES = 1.5
 # Kernels that a single one's work has at most, what leads to it counted: attention that names its model is no network.
 MOST_OF_ONE = 2
 
@@ -274,7 +277,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
         dict(zip(effects.formats, factors[2], strict=True)),
         dict(zip(effects.versions, factors[3], strict=True)),
         _shape_effects(cases, effects.roots, local),
-        math.sqrt(variance),
+        math.sqrt(variance) * (1.0 if networks else OF_OTHER_SHAPES),
     )
 
 

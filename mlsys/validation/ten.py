@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from mlsys.frozen import Same
 from mlsys.models.calibrated.library import plain_of
-from mlsys.models.calibrated.ranges import after_ten, range_of
+from mlsys.models.calibrated.ranges import Range, after_ten, range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import remembered, traced, unrecorded
 from mlsys.tables import Table, tabled
 from mlsys.validation.advice import TEN, advised
 from mlsys.validation.cases import Case
-from mlsys.validation.learning import learn
+from mlsys.validation.learning import Learned, learn
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction
 from mlsys.validation.scales import without_scale
@@ -107,28 +107,37 @@ def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
     measured, inverse = np.log([case.seconds for case in cases]), np.array([case.inverse for case in cases])
 
-    def after(back: list[int]) -> tuple[list[int], Array, float]:
+    def after(back: list[int]) -> tuple[list[int], Array, Learned]:
         rest = sorted(set(range(len(cases))) - set(back))
         learned = learn([cases[index] for index in back], before[back], base[back])
-        return rest, np.log(learned.seconds([cases[index] for index in rest], before[rest], base[rest])), learned.spread
+        return rest, np.log(learned.seconds([cases[index] for index in rest], before[rest], base[rest])), learned
 
     back, at_random = _handed_back(cases, before, base, draw)
     others, told_at_random, _ = after(at_random)
-    rest, told, spread = after(back)
+    rest, told, learned = after(back)
     left = [cases[index] for index in rest]
     alone = float(np.median(measured[back] - np.log(before[back])))
-    # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
-    usual = [range_of(case.setting, case.twin, case.network, measured=True, version=case.version) for case in left]
-    ranges = [after_ten(about, spread) for about in usual]
+    ranges = [_reach(own[index], learned) for index in rest]
     return _Graded(
         measured[rest] - np.log(before[rest]),
         measured[rest] - told,
         measured[rest] - np.log(before[rest]) - alone,
         _shapes(left, measured[rest] - told),
         _errors(measured[others] - told_at_random, inverse[others]),
-        np.log([(reach.low, reach.high) for reach in ranges]),
+        np.log(ranges),
         inverse[rest],
     )
+
+
+def _reach(each: Prediction, learned: Learned) -> tuple[float, float]:
+    """Return the ends of a row's interval after the ten, as factors of time; of software not among them as before."""
+    case = each.case
+    assert case is not None
+    if case.setting not in learned.settings:
+        return Range(each.low / each.value, each.high / each.value, each.why).of_value(case.inverse)
+    # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
+    usual = range_of(case.setting, case.twin, case.network, measured=True, version=case.version)
+    return after_ten(usual, learned.spread).of_value()
 
 
 def _shapes(cases: Sequence[Case], apart: Array) -> Array:

@@ -191,7 +191,7 @@ def strangers_range(reach: Range, spread: float, seconds: float | None = None, b
 
 # Parts of the scatter of its software's sweeps, and of how far ten rows leave a machine open, that are left. Chosen so
 # that, with ten rows of a machine handed back, four in five of its other rows are inside, in most classes.
-_LEFT, _OPEN = 0.7, 0.8
+_LEFT, _OPEN = 0.6, 0.8
 
 
 def after_ten(usual: Range, spread: float) -> Range:
@@ -208,7 +208,7 @@ def after_ten(usual: Range, spread: float) -> Range:
     --------
     >>> reach = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps of this software, sweeps left out"), 0.1)
     >>> f"{reach.low:.2f} {reach.high:.2f}"
-    '0.61 1.64'
+    '0.65 1.53'
     """
     low, high = (
         math.exp(sign * math.hypot(_LEFT * math.log(end), _OPEN * spread))
