@@ -2,8 +2,9 @@
 
 import re
 
+from mlsys.validation.cases.built import GUIDED, batched
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.networks import GUIDED, batched, between_products, engine_of, saving, settled
+from mlsys.validation.cases.networks import between_products, engine_of, saving, settled
 from mlsys.validation.cases.reading import number_format, seconds_each
 from mlsys.validation.rows import Row
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from mlsys.models.calibrated import MATMUL, Work
 from mlsys.models.calibrated.lowering import joined, messages, side_by_side
+from mlsys.validation.cases.built import batched, built
 from mlsys.validation.cases.case import Case
-from mlsys.validation.cases.networks import batched, between_products, built, engine_of, settled, shape_of
+from mlsys.validation.cases.networks import between_products, engine_of, settled, shape_of
 from mlsys.validation.cases.reading import batch_of, number_format, seconds_each, whole_number
 from mlsys.validation.cases.scores import scores_apart, writes_scores
 from mlsys.validation.rows import Row

@@ -7,8 +7,8 @@ from dataclasses import replace
 from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.validation.cases.built import built
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.networks import built
 from mlsys.validation.cases.reading import Format, engine_for, number_format, seconds_each, twin_of
 from mlsys.validation.cases.threads import clocked
 from mlsys.validation.rows import Row

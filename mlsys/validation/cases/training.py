@@ -15,19 +15,12 @@ from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.validation.cases.blocks import filled_attention
+from mlsys.validation.cases.built import batched, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.layouts import copies
-from mlsys.validation.cases.networks import (
-    batched,
-    between_products,
-    multiplies_by_vectors,
-    saving,
-    settled,
-    shape_of,
-    unfused,
-)
+from mlsys.validation.cases.networks import between_products, multiplies_by_vectors, saving, settled, shape_of
 from mlsys.validation.cases.reading import (
     batch_of,
     engine_for,

@@ -1,0 +1,96 @@
+"""Networks of the catalogue, built for the rows that name them and lowered to kernels at a batch."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from mlsys.models.calibrated import MATMUL, Work
+from mlsys.models.calibrated.eager import eager_kernels, looped_kernels
+from mlsys.models.calibrated.lowering import joined, kernels_of
+from mlsys.validation.cases.case import Inexpressible
+from mlsys.validation.cases.reading import Format
+from mlsys.validation.cases.shapes import usual_name
+from mlsys.workloads import Network
+
+
+@lru_cache(maxsize=512)  # the rows of one source ask for the same networks in many formats
+def built(name: str, **shape: object) -> Network:
+    """Return a network of the catalogue in FP16, whatever the row spells it like.
+
+    Raises
+    ------
+    Inexpressible
+        If the catalogue has none of that name.
+    """
+    from mlsys.workloads import zoo
+
+    entry = zoo.resolve(usual_name(name))
+    side = re.fullmatch(r"(vit|deit)_(\w+?)_patch(\d+)_(\d+)", name)
+    if entry is None and side:
+        # The same network on pictures of another size.
+        entry = zoo.resolve(re.sub(r"_\d+$", "_224", name))
+        shape.setdefault("image", int(side.group(4)))
+    if entry is None:
+        raise Inexpressible(f"no network {name} in the catalogue")
+    if "width" in shape:
+        shape["image"] = (shape["image"], shape.pop("width"))
+    return zoo.network(entry.name, precision="fp16", **shape)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _single(name: str, fmt: Format, winograd: float, shape: tuple[tuple[str, int], ...], run_as: str) -> Work:
+    if run_as:
+        kernels = looped_kernels if run_as.startswith("loops") else eager_kernels
+        return kernels(unfused(name, dict(shape)), fmt, "written out" in run_as, winograd)
+    return kernels_of(built(name, batch=1, **dict(shape)), fmt, winograd=winograd)
+
+
+def batched(
+    name: str,
+    fmt: Format,
+    batch: int,
+    winograd: float = 1.0,
+    shape: Mapping[str, int] | None = None,
+    run_as: str = "",
+) -> Work:
+    """Return a network's kernels at a batch, scaled from those of one sample, which are kept.
+
+    Products with weights get ``batch`` times the rows, those without ``batch`` times the copies;
+    of an embedding each sample reads rows of its own. ``run_as`` says how all runs that lies between products, as
+    ``"one by one, scores written out"`` or ``"loops, scores fused"`` of attention; nothing where a compiler joins it
+    to them.
+    """
+    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), run_as)
+    columns = single.columns.copy()
+    row_of = Work.FIELDS.index
+    shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
+    gathered = shared & ~is_product & (single["flops"] == 0)
+    columns[row_of("flops")] *= batch
+    columns[row_of("moved")] = np.where(
+        gathered, batch * single["moved"], batch * (single["moved"] - single["weights"]) + single["weights"]
+    )
+    columns[row_of("weights")] = np.where(gathered, batch, 1) * single["weights"]
+    columns[row_of("m")] *= np.where(is_product & shared, batch, 1)
+    columns[row_of("batch")] *= np.where(is_product & ~shared, batch, 1)
+    return Work(columns)
+
+
+def unfused(name: str, shape: Mapping[str, int]) -> Network:
+    """Return a network of the catalogue for one sample, every operator by itself."""
+    return built(name, batch=1, fused=False, **shape)
+
+
+# Guidance subtracts what the network sees without the text from what it sees with it.
+GUIDED = 2
+# MLPerf Inference, text_to_image: steps of a sample.
+STEPS = 20
+
+
+def picture_work(fmt: Format, batch: int) -> Work:
+    """Return the kernels of ``batch`` pictures of MLPerf's SDXL: 20 guided looks, and the decoder once."""
+    looks = batched("sdxl_unet", fmt, GUIDED * batch)
+    columns = looks.columns.copy()
+    columns[Work.FIELDS.index("count")] *= STEPS
+    return joined(Work(columns), batched("sd_decoder", fmt, batch))
