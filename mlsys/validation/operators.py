@@ -30,9 +30,9 @@ _PLACE = Path(__file__).parent / "data" / "held_out_operators.csv.gz"
 def operators_apart(case: Case) -> bool:
     """Return whether others publish the times of a case's operators, and its kernels are those operators.
 
-    The kernels of a training step are its products, which carry the rest.
+    Of training steps the kernels of gradients do not say which operator they belong to.
     """
-    return case.row.id in with_operators() and one_by_one(case.setting)
+    return case.kind != "training" and case.row.id in with_operators() and one_by_one(case.setting)
 
 
 def operator_parts(case: Case) -> Array:
