@@ -65,7 +65,7 @@ def test_the_range_says_in_words_why_it_is_wide() -> None:
     plain = range_of(SETTING, DEVICE, "resnet50", seconds=1e-2, bound=1e-3).why
     short = range_of(SETTING, DEVICE, "resnet50", seconds=2e-5, bound=2e-6).why
     near = range_of(SETTING, DEVICE, "resnet50", seconds=1e-2, bound=9e-3).why
-    nobody, brief, below = "who measures is not on record", "so short a time", "the bound leaves little below"
+    nobody, brief, below = "who measures is not on record", "so short a time", "half of what the bound leaves"
     assert [[words in why for words in (nobody, brief, below)] for why in (known, plain, short, near)] == [
         [False, False, False],
         [True, False, False],

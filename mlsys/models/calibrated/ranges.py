@@ -185,7 +185,7 @@ def strangers_range(reach: Range, spread: float, seconds: float | None = None, b
     up = math.hypot(high, SLOWER * math.sqrt(spread / USUAL) * (time / A_CALL) ** -LESS)
     why = f"{reach.why}; wider, as who measures is not on record: strangers are slower rather than faster"
     why += ", most of all in so short a time" if seconds is not None and seconds < SHORT else ""
-    why += ", and the bound leaves little below" if near else ""
+    why += ", and faster by half of what the bound leaves at most" if near else ""
     return Range(math.exp(-down), math.exp(up), why)
 
 
