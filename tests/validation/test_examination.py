@@ -329,9 +329,9 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
         reached.setdefault(case.setting, []).append(apart < float(fitted_ranges()[other]["lent"]))
     assert len(reached) > 60
     assert 0.72 < np.mean([np.mean(own) for own in reached.values()]) < 0.88
-    usual = range_of("TensorFlow XLA transformer on GPU", "V100", source=ALL_SOURCES)
-    lent = fitted_ranges()["TensorFlow XLA network on GPU"]["lent"]
+    usual = range_of("Paddle TensorRT transformer on GPU", "V100", source=ALL_SOURCES)
+    lent = fitted_ranges()["Paddle TensorRT network on GPU"]["lent"]
     assert (usual.low, usual.high) == pytest.approx((math.exp(-lent), math.exp(lent)))
-    stranger = range_of("TensorFlow XLA transformer on GPU", "V100", source="a reader")
+    stranger = range_of("Paddle TensorRT transformer on GPU", "V100", source="a reader")
     assert stranger.low < usual.low < usual.high < stranger.high
     assert "stands in" in stranger.why and "who measures is not on record" in stranger.why

@@ -65,6 +65,8 @@ class Range:
 
 
 _Entry = FrozenDict[str, Any]
+# What of a question was never measured, where a range says so.
+_NAMED = {"machine": "machine", "network": "network", "network family": "family of networks"}
 
 
 @lru_cache(maxsize=1)
@@ -146,8 +148,8 @@ def range_of(
     reach = range_at(setting, device, spread, seen=seen or after is not None)
     if after is not None:
         return after_ten(reach, after)
-    missing = [group for group in unseen if group in ("machine", "network") and (network or group != "network")]
-    reach = Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {group}" for group in missing))
+    missing = [_NAMED[group] for group in unseen if group in _NAMED and (network or group == "machine")]
+    reach = Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {words}" for words in missing))
     if measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ())):
         return reach
     return strangers_range(reach, spread, seconds, bound)
