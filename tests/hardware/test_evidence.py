@@ -26,7 +26,7 @@ FLOOR = 0.90
 
 # The machines that other people measured are not ours to choose, and makers of small chips publish little: what the
 # estimates of measured rows read is counted apart. A wrong value there is an error that the validation page shows.
-FLOOR_JUDGED = 0.37
+FLOOR_JUDGED = 0.35
 
 
 def test_the_values_that_claims_lean_on_are_mostly_verified(facts_in_use) -> None:
