@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mlsys.bench import ten, timing
 from mlsys.choices import Processor
 from mlsys.cli import main
 from mlsys.hardware import Hardware
+from mlsys.inputs import yaml_of
 from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.library import CALIBRATION, calibrated, fitted, parameters_of
-from mlsys.models.calibrated.own import calibrated_network
+from mlsys.models.calibrated.own import calibrated_network, decimal
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.sweep import SweepSpec, sweep
 from mlsys.units import Q_
@@ -492,3 +495,12 @@ def test_an_interval_cuts_the_tails_of_a_known_distribution() -> None:
     low, high = quantiles(apart)
     assert low == pytest.approx(0.1 - 1.2816 * 0.3, abs=0.02)
     assert high == pytest.approx(0.1 + 1.2816 * 0.3, abs=0.02)
+
+
+@settings(max_examples=60)
+@given(st.floats(1e-9, 1e9))
+def test_every_number_that_is_written_is_read_back_as_a_number(value: float) -> None:
+    """YAML reads ``1e+03`` as text: a file of parameters with it would not load."""
+    read = yaml_of(f"a: {decimal(value)}")["a"]
+    assert isinstance(read, (int, float))
+    assert read == pytest.approx(value, rel=5.1e-3)

@@ -226,6 +226,12 @@ def _quoted(name: str) -> str:
 
 
 def decimal(value: float) -> str:
-    """Return a number with three significant digits, as YAML reads it back."""
+    """Return a number with three significant digits, as YAML reads it back.
+
+    Examples
+    --------
+    >>> decimal(1000.4), decimal(0.0123), decimal(2.81e-5)  # YAML reads 1e+03 as text
+    ('1000', '0.0123', '2.81e-5')
+    """
     mantissa, _, exponent = f"{value:.2e}".partition("e")
-    return f"{value:.3g}" if 1e-4 < value < 1e5 else f"{mantissa}e{int(exponent):+d}"
+    return f"{float(mantissa) * 10.0 ** int(exponent):g}" if 1e-4 < value < 1e5 else f"{mantissa}e{int(exponent):+d}"
