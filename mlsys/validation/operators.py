@@ -4,7 +4,6 @@ NeuSight's tracer (neusight/Tracing/parse.py) names each operator of a network b
 Our networks are kernels; these are told apart by their shape, arithmetic and bytes.
 """
 
-import csv
 import gzip
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.files import Drafts
+from mlsys.inputs import csv_records
 from mlsys.models.calibrated import MATMUL, Stack, kernel_times
 from mlsys.models.calibrated.eager import SCORE_KERNELS, one_by_one
 from mlsys.validation.cases import Case
@@ -99,6 +99,5 @@ def save_operators(seconds: Mapping[str, Sequence[float]], files: Drafts) -> Non
 
 def operators_left_out() -> dict[str, tuple[float, ...]]:
     """Return, by id of a row, seconds of ``OPERATORS`` by the parameters of fits that never saw its machine."""
-    with gzip.open(_PLACE, "rt", newline="", encoding="utf-8") as stream:
-        rows = list(csv.reader(stream))[1:]
-    return {name: tuple(float(value) for value in values) for name, *values in rows}
+    rows = csv_records(_PLACE)[1:]
+    return {name: tuple(float(value) for value in values) for _, (name, *values) in rows}

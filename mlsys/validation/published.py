@@ -5,13 +5,12 @@ its authors' own predictor and of three others. Times of operators are of each o
 network; of a training step forward and backward. No fit reads any of it.
 """
 
-import csv
-import gzip
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from mlsys.frozen import FrozenDict
+from mlsys.inputs import csv_records
 
 WHOLE = "whole"
 PREDICTORS = ("roofline", "habitat", "li", "neusight")
@@ -53,8 +52,7 @@ def published_predictions() -> tuple[Published, ...]:
     >>> each.what, len(each.predicted), each.measured > 0
     ('whole', 4, True)
     """
-    with gzip.open(_DATA, "rt", newline="", encoding="utf-8") as stream:
-        lines = list(csv.reader(stream))[1:]
+    lines = [cells for _, cells in csv_records(_DATA)[1:]]
     return tuple(
         Published(
             name,
