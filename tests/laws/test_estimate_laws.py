@@ -98,7 +98,10 @@ def test_narrower_numbers_are_not_slower(device: str) -> None:
     ],
 )
 def test_what_succeeds_a_machine_in_every_rate_is_not_slower(family: tuple[str, ...]) -> None:
-    """At large batches, where rates decide; how long a kernel takes to start is the host's."""
+    """At large batches, where rates decide; how long a kernel takes to start is the host's.
+
+    Two batches together: by how much the last wave of blocks fills the units is chance, and less on more of them.
+    """
     for older, newer in pairwise(family):
         form = next(
             each
@@ -106,7 +109,10 @@ def test_what_succeeds_a_machine_in_every_rate_is_not_slower(family: tuple[str, 
             if all(each in Hardware[name].precisions for name in (older, newer))
         )
         for name in ("resnet50", "bert-base"):
-            assert seconds(name, newer, form, batch=32) < STEP * seconds(name, older, form, batch=32), (name, newer)
+            both = [
+                sum(seconds(name, each, form, batch=batch) / batch for batch in (32, 48)) for each in (newer, older)
+            ]
+            assert both[0] < STEP * both[1], (name, newer)
 
 
 @pytest.mark.parametrize(
