@@ -79,7 +79,9 @@ STEP = Prior(2e-6, 1.5, 1e-7, 1e-3, "all-reduces alone: 1.1 to 2.9 microseconds 
 WHOLE = {name: replace(PRIORS[name], centre=getattr(Parameters(), name)) for name in ("splits", "chain")}
 
 # Networks run the same kernels of cuBLAS, and tell their ramps worse than these do alone.
-ALONE = {"ramp": Prior(21.0, 1.5, 1.0, 4096.0, "PyTorch's FP32 products alone: 10 steps in batches, 42 one by one")}
+RAMP_ALONE = {
+    "ramp": Prior(21.0, 1.5, 1.0, 4096.0, "PyTorch's FP32 products alone: 10 steps in batches, 42 one by one")
+}
 
 UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of SmoothQuant gives no sum to two blocks")}
 
@@ -90,7 +92,7 @@ def _priors(setting: str) -> list[Prior]:
     own = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
     own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
-    own |= ALONE if setting.startswith("eager small units") else {}
+    own |= RAMP_ALONE if setting.startswith("eager small units") else {}
     own |= UNSPLIT if "w8a8" in setting else {}
     own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
     own |= {"hop": STEP} if " llm generation on GPU" in setting else {}

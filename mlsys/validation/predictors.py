@@ -78,7 +78,7 @@ def _work(row: Row) -> str:
 def _groups(new_to: Iterable[str]) -> dict[str, NDArray[np.bool_]]:
     """Return which of some rows each group has; of groups with the same rows the narrowest."""
     new = np.array(list(new_to))
-    chosen = {ALL: new == new, NEW: new != "", NEW_GPU: np.char.find(new, "GPU") >= 0}
+    chosen = {ALL: np.full(len(new), True), NEW: new != "", NEW_GPU: np.char.find(new, "GPU") >= 0}
     narrowest = {here.tobytes(): name for name, here in chosen.items() if here.any()}
     return {name: chosen[name] for name in narrowest.values()}
 

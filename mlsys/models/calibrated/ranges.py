@@ -27,7 +27,8 @@ UNKNOWN = (0.4, 2.5)
 ALL_SOURCES = "*"
 # A source that the fit does not know: its habits, and its program's, are nobody's on record. Told by the first answers
 # to the second and third examination, each source counting as the root of its rows, so that a tenth of them lies beyond
-# each end (:func:`mlsys.validation.examination.strangers_missed`); the fourth is the test of it.
+# each end (:func:`mlsys.validation.examination.strangers_missed`); the fourth tested
+# it in sight, the fifth blind.
 # Downwards, in logarithms: this part of what the lower bound leaves, of at most so much of it, beside what is told of
 # sweeps; and never more than half of what it leaves.
 LEFT_BELOW, MOST_LEFT, AT_MOST = 1 / 3, 2.0, 0.5
