@@ -8,6 +8,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
+from fonts import own_font_list
 from mlsys.faults import json_schema
 
 json_schema()  # before nbformat loads it, in each process for a second (see there)
@@ -21,6 +22,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 # Thousands of tests and all their modules stay. What looks for garbage must not look at them again and again: neither
 # the collector, which goes seldom and may leave a few hundred megabytes, nor code that is timed, which collects before.
 gc.set_threshold(20_000, 10, 10)
+
+own_font_list()
 
 # Threads of PyTorch that wait for a core which another process holds would burn it meanwhile: they sleep.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

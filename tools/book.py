@@ -46,7 +46,7 @@ def fingerprint() -> str:
     """Digest of all that the outputs depend on besides the pages themselves."""
     digest = hashlib.sha256()
     package = (path for path in (ROOT / "mlsys").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    for path in sorted([*package, ROOT / "requirements.txt"]):
+    for path in sorted([*package, ROOT / "constraints.txt", ROOT / "requirements.txt"]):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -10,6 +10,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
+from fonts import own_font_list
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("book", "labs")
 TIMEOUT = 1800
@@ -51,6 +53,7 @@ def prepare_environment() -> None:
     os.environ["MLSYS_LAB_STATE"] = "nowhere"  # what somebody answered in labs/ must not get into the pages
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+    own_font_list()
 
 
 def run_page(notebook: Any, folder: Path) -> Any:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fonts import own_font_list
 from pages import ROOT, notebook_files
 
 LOGS = ROOT / "_build" / "test"
@@ -96,6 +97,7 @@ def main() -> int:
     for old in LOGS.glob("*.log"):
         old.unlink()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of interpreters start: each would compile all anew
+    own_font_list()  # before several parts want it at once
     os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))  # one draw for all parts
     print(f"Some cases are drawn with MLSYS_SEED={os.environ['MLSYS_SEED']}", flush=True)
     plan, printing, begun = lines(), threading.Lock(), time.monotonic()
