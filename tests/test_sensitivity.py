@@ -23,8 +23,8 @@ import yaml
 
 from mlsys import Hardware, constants
 from mlsys._facts import PUBLISHED
+from mlsys.claims.filed import Claim, Page
 from mlsys.claims.ledger import claims_in_notebook
-from mlsys.claims.page import Claim, Page
 from mlsys.claims.render import MIME, ClaimsTable
 from mlsys.claims.sensitivity import run_page
 from mlsys.provenance import perturbed

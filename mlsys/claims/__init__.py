@@ -1,7 +1,8 @@
 """Claims: named values that a page states, with the sum and the sources behind them."""
 
+from mlsys.claims.filed import Claim, Page
 from mlsys.claims.ledger import Move, diff, ledger, ledger_at
-from mlsys.claims.page import Claim, Page, claim, claims_table, current_page, end_chapter, given, start_chapter
+from mlsys.claims.page import claim, claims_table, current_page, end_chapter, given, start_chapter
 
 __all__ = [
     "Claim",

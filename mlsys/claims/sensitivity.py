@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.claims import page as pages
+from mlsys.claims.filed import Page, without_pedigree
 from mlsys.claims.ledger import cells_of
 from mlsys.errors import UnreadableError
 from mlsys.inputs import read_text
@@ -28,7 +29,7 @@ Elasticity = dict[str, dict[str, float]]
 _MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # lines for the notebook, such as the one that installs the package
 
 
-def run_page(notebook: str | Path, *, pedigree: bool = True) -> pages.Page:
+def run_page(notebook: str | Path, *, pedigree: bool = True) -> Page:
     """Run the code cells of a notebook in this process; return its claims, tables, pictures and facts.
 
     Cells tagged ``raises-exception`` may raise. Output is swallowed, figures are closed.
@@ -40,11 +41,11 @@ def run_page(notebook: str | Path, *, pedigree: bool = True) -> pages.Page:
     pedigree
         Whether to find out which facts everything leans on; without, a page of many results runs in half the time.
     """
-    with contextlib.nullcontext() if pedigree else pages.without_pedigree():
+    with contextlib.nullcontext() if pedigree else without_pedigree():
         return _run(notebook)
 
 
-def _run(notebook: str | Path) -> pages.Page:
+def _run(notebook: str | Path) -> Page:
     try:
         cells = cells_of(read_text(notebook))
     except UnreadableError:

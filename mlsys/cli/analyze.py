@@ -7,23 +7,9 @@ from typing import Any
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import (
-    Output,
-    Whole,
-    WrongUsage,
-    asked_device,
-    checked_picture,
-    complete_device,
-    complete_devices,
-    complete_model,
-    one_form,
-    print_csv,
-    print_record,
-    say,
-    say_own,
-    speak_plainly,
-)
+from mlsys.cli.common import WrongUsage, checked_picture, one_form, print_csv, print_record, say, say_own, speak_plainly
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
+from mlsys.cli.parameters import Output, Whole, asked_device, complete_device, complete_devices, complete_model
 from mlsys.files import together
 
 _PRECISION = "fp16"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from mlsys.choices import Processor, TimedFormat
-from mlsys.cli.common import FILE, Output, WrongUsage, asked_device, complete_devices, say, speak_plainly
+from mlsys.cli.common import WrongUsage, say, speak_plainly
+from mlsys.cli.parameters import FILE, Output, asked_device, complete_devices
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Finite, progress, say, speak_plainly
+from mlsys.cli.common import progress, say, speak_plainly
+from mlsys.cli.parameters import Finite
 
 
 @click.group()

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Output, Whole, WrongUsage, needed_extra, say
+from mlsys.cli.common import WrongUsage, needed_extra, say
+from mlsys.cli.parameters import Output, Whole
 from mlsys.escaping import printable
 from mlsys.files import write_text
 

@@ -5,17 +5,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import (
-    QuantityType,
-    Whole,
-    WrongUsage,
-    complete_device,
-    print_csv,
-    say,
-    say_json,
-    say_own,
-    speak_plainly,
-)
+from mlsys.cli.common import WrongUsage, print_csv, say, say_json, say_own, speak_plainly
+from mlsys.cli.parameters import QuantityType, Whole, complete_device
 from mlsys.errors import DeviceFileError
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Commands, Finite, Output, OutputFolder, Whole, progress, refuse_unused, say, speak_plainly
+from mlsys.cli.common import Commands, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.explain_platforms import asked_logs, compare, guide
+from mlsys.cli.parameters import Finite, Output, OutputFolder, Whole
 from mlsys.errors import UnwrittenError
 from mlsys.files import atomically, check_folder, csv_text, write_text
 

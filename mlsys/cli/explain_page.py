@@ -74,7 +74,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     rows
         Platforms to compare.
     """
-    from mlsys.viz import explain as viz
+    from mlsys.viz import explain, explain_logs
 
     log = logs[0]
     attribution, why = _attributed(log)
@@ -88,30 +88,33 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     full = [row for row in rows if row.latency_ms is not None and row.energy_mj is not None]
     listed = "; ".join(f"{row.platform} {row.latency_ms:.3g} ms {row.energy_mj:.3g} mJ" for row in full)
 
-    def drawn(name: str, size: tuple[float, float], *given: Any, polar: bool = False, panels: int = 1) -> Any:
-        return lambda: _figure(lambda ax: getattr(viz, name)(ax, *given), size, polar, panels)
+    def drawn(
+        chart: Callable[..., Any], size: tuple[float, float], *given: Any, polar: bool = False, panels: int = 1
+    ) -> Any:
+        return lambda: _figure(lambda ax: chart(ax, *given), size, polar, panels)
 
     return [
-        Drawing("waterfall", "Layer after layer", drawn("layer_waterfall", (8, 4.5), attribution),
+        Drawing("waterfall", "Layer after layer", drawn(explain.layer_waterfall, (8, 4.5), attribution),
                 f"Waterfall of the layers of {log.name}: {shares}.", why),
-        Drawing("attribution_sunburst", "By cause, then by layer", drawn("sunburst", (6.5, 5), attribution),
+        Drawing("attribution_sunburst", "By cause, then by layer", drawn(explain.sunburst, (6.5, 5), attribution),
                 f"Two rings, causes inside and layers outside: {shares}.", why),
-        Drawing("roofline", "Layers under the measured roof", drawn("layer_roofline", (7.5, 4.5), attribution),
+        Drawing("roofline", "Layers under the measured roof", drawn(explain.layer_roofline, (7.5, 4.5), attribution),
                 f"Roofline of the measured rates with the layers of {log.name}.", why),
-        Drawing("latency_timeline", "Every sample", drawn("latency_timeline", (8, 3.6), log),
+        Drawing("latency_timeline", "Every sample", drawn(explain_logs.latency_timeline, (8, 3.6), log),
                 f"Latencies of {log.name} in order; median {log.median:.4g} ms."),
-        Drawing("energy_pie", "Energy by cause", drawn("energy_by_cause", (8, 2.2), attribution, mean),
+        Drawing("energy_pie", "Energy by cause", drawn(explain.energy_by_cause, (8, 2.2), attribution, mean),
                 f"One bar of {mean:.3g} mJ by cause: {shares}.", no_energy or why),
-        Drawing("memory_access_patterns", "Misses", drawn("miss_rates", (8, 3.6), log),
+        Drawing("memory_access_patterns", "Misses", drawn(explain_logs.miss_rates, (8, 3.6), log),
                 f"Share of accesses that missed, by layer of {log.name}.",
                 "" if counted else f"no accesses were counted: {log.counters['reason']}"),
-        Drawing("optimization_timeline", "From one way of running it to the next", drawn("step_timeline", (9, 4), same),
+        Drawing("optimization_timeline", "From one way of running it to the next",
+                drawn(explain_logs.step_timeline, (9, 4), same),
                 f"Medians: {told}.", "" if len(same) > 1 else "only one log of this network was given"),
         Drawing("hardware_comparison_radar", "Platforms, normalised to the best",
-                drawn("radar", (8, 4.5), full, polar=True), f"Radar of {listed}.",
+                drawn(explain_logs.radar, (8, 4.5), full, polar=True), f"Radar of {listed}.",
                 "" if len(full) > 1 else "fewer than two platforms have time and energy"),
         Drawing("comparison_dashboard", "Platforms side by side",
-                drawn("dashboard", (12, 1.6 + 0.55 * len(rows)), rows, panels=4),
+                drawn(explain_logs.dashboard, (12, 1.6 + 0.55 * len(rows)), rows, panels=4),
                 f"Bars of latency, energy, memory and spread of {len(rows)} platforms."),
     ]  # fmt: skip
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import Finite, Output, WrongUsage, one_form, say, speak_plainly
+from mlsys.cli.common import WrongUsage, one_form, say, speak_plainly
+from mlsys.cli.parameters import Finite, Output
 from mlsys.files import write_text
 
 _INFEASIBLE = 3

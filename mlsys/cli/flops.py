@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import complete_model, one_form, print_csv, print_record, say, speak_plainly
+from mlsys.cli.common import one_form, print_csv, print_record, say, speak_plainly
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
+from mlsys.cli.parameters import complete_model
 
 
 @click.command()

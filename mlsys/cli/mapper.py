@@ -8,9 +8,6 @@ import click
 
 from mlsys.choices import Objective
 from mlsys.cli.common import (
-    FILE,
-    Finite,
-    Whole,
     WrongUsage,
     one_form,
     print_csv,
@@ -22,6 +19,7 @@ from mlsys.cli.common import (
     speak_plainly,
 )
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
+from mlsys.cli.parameters import FILE, Finite, Whole
 
 _SHOWN = 60  # layers that an error lists
 

@@ -6,15 +6,8 @@ from typing import Any
 import click
 
 from mlsys.cli.common import (
-    FILE,
-    Finite,
-    Output,
-    Whole,
     WrongUsage,
-    asked_device,
     checked_picture,
-    complete_device,
-    complete_model,
     one_form,
     print_csv,
     print_record,
@@ -24,6 +17,7 @@ from mlsys.cli.common import (
     speak_plainly,
 )
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
+from mlsys.cli.parameters import FILE, Finite, Output, Whole, asked_device, complete_device, complete_model
 
 _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 

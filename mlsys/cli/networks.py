@@ -6,7 +6,7 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import Phase
-from mlsys.cli.common import Whole
+from mlsys.cli.parameters import Whole
 
 _LONGEST = 200  # letters of --shape
 

@@ -9,7 +9,8 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import Goal, Strategy
-from mlsys.cli.common import FILE, Finite, Output, Whole, WrongUsage, checked_picture, refuse_unused, say, speak_plainly
+from mlsys.cli.common import WrongUsage, checked_picture, refuse_unused, say, speak_plainly
+from mlsys.cli.parameters import FILE, Finite, Output, Whole
 from mlsys.files import write_text
 
 _FORMATS = ("text", "csv", "html", "json")

@@ -7,19 +7,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import (
-    FILE,
-    PICTURES,
-    Output,
-    OutputFolder,
-    Whole,
-    WrongUsage,
-    checked_picture,
-    one_form,
-    say,
-    say_own,
-    speak_plainly,
-)
+from mlsys.cli.common import PICTURES, WrongUsage, checked_picture, one_form, say, say_own, speak_plainly
+from mlsys.cli.parameters import FILE, Output, OutputFolder, Whole
 
 _INTERRUPTED = 130
 

@@ -7,7 +7,8 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import Convention, FoldOverlap, Stationary
-from mlsys.cli.common import FILE, Whole, WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
+from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, read_csv, say, speak_plainly
+from mlsys.cli.parameters import FILE, Whole
 
 _NEEDED = ("name", "M", "N", "K", "array_rows", "array_cols", "dataflow")
 _SRAM_KB = 64

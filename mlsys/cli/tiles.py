@@ -4,18 +4,9 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import (
-    QuantityType,
-    complete_device,
-    complete_model,
-    one_form,
-    print_csv,
-    print_record,
-    say,
-    say_own,
-    speak_plainly,
-)
+from mlsys.cli.common import one_form, print_csv, print_record, say, say_own, speak_plainly
 from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
+from mlsys.cli.parameters import QuantityType, complete_device, complete_model
 
 
 @click.command()

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import (
-    FILE,
-    Output,
-    OutputFolder,
-    WrongUsage,
-    checked_picture,
-    say,
-    say_json,
-    say_own,
-    speak_plainly,
-)
+from mlsys.cli.common import WrongUsage, checked_picture, say, say_json, say_own, speak_plainly
+from mlsys.cli.parameters import FILE, Output, OutputFolder
 from mlsys.faults import short
 from mlsys.files import csv_text, write_text
 

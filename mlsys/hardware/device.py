@@ -230,19 +230,7 @@ class Device:
 
     def recorded(self) -> list[Quantity]:
         """Return every recorded value of the device; unlike the other getters, notes no use."""
-        levels = [
-            amount
-            for level in self.memory.values()
-            for amount in (
-                level._capacity,
-                level._usable,
-                level._bandwidth,
-                level._latency,
-                level._read,
-                level._write,
-                level._width,
-            )
-        ]
+        levels = [amount for level in self.memory.values() for amount in level.amounts]
         links = [q for link in self.links.values() for q in (link._per_direction, link._latency)]
         values = [
             *self._peaks.values(),

@@ -121,6 +121,11 @@ class MemoryLevel:
         """Bandwidth of all instances of the device together, byte/s."""
         return self._total(self.bandwidth)
 
+    @property
+    def amounts(self) -> tuple[Quantity | None, ...]:
+        """Every value that may be on record; notes no use."""
+        return self._capacity, self._usable, self._bandwidth, self._latency, self._read, self._write, self._width
+
     def _each(self, amount: Quantity) -> Quantity:
         return amount if self.scope == "unit" or self.instances == 1 else amount / self.instances
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlsys.planner.placement import Scenario, example, heating, plan, sustained_rate
-from mlsys.planner.placement.graph import critical_path, schedule
+from mlsys.planner.placement.schedule import critical_path, schedule
 from mlsys.planner.placement.thermal import peak_temperatures, ripple_peak
 
 

@@ -26,7 +26,7 @@ def commands(group: Any = None, before: tuple[str, ...] = ()) -> Iterator[tuple[
 
 def option_pool(grammar: dict[str, Any], words: tuple[str, ...], option: click.Option) -> str:
     """Return which pool has the bad values of an option."""
-    from mlsys.cli.common import Finite, Output, OutputFolder, QuantityType, Whole
+    from mlsys.cli.parameters import Finite, Output, OutputFolder, QuantityType, Whole
 
     name, kind, types = option.opts[0], option.type, grammar["types"]
     if (path := " ".join((*words, name))) in grammar["places"]:

@@ -4,7 +4,8 @@ Choices only; what they cost is for :mod:`mlsys.models` to say.
 """
 
 from mlsys.mapping.fusion.folding import fold_batch_norm
-from mlsys.mapping.fusion.fused import FusedOperator, FusedWorkload, PatternTotal, as_kernels, as_loops, fuse
+from mlsys.mapping.fusion.fused import FusedWorkload, PatternTotal, as_kernels, as_loops, fuse
+from mlsys.mapping.fusion.kernel import FusedOperator
 from mlsys.mapping.fusion.match import FusionGroup, find_groups
 from mlsys.mapping.fusion.pattern import DEFAULT_PATTERNS, PATTERNS, Pattern, PatternRegistry
 

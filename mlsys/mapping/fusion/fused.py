@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mlsys.errors import ArgumentError
-from mlsys.frozen import FrozenDict
-from mlsys.mapping.fusion.match import FusionGroup, GroupTraffic, find_groups, traffic_of
+from mlsys.mapping.fusion.kernel import fused_graph, kernel_of
+from mlsys.mapping.fusion.match import FusionGroup, find_groups
 from mlsys.mapping.fusion.pattern import LOOP_PATTERNS, PATTERNS, Pattern, PatternRegistry
-from mlsys.mapping.fusion.steps import is_elementwise
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.carried import carried
-from mlsys.workloads.graph import Access, OperatorGraph, Value
-from mlsys.workloads.operator import Network, Operator
-from mlsys.workloads.torch_import.rules.counts import Counts
-from mlsys.workloads.traced import TracedOperator
+from mlsys.workloads.graph import OperatorGraph
+from mlsys.workloads.operator import Network
 from mlsys.workloads.workload import Workload
 
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
-
-
-@dataclass(frozen=True, repr=False)
-class FusedOperator(TracedOperator):
-    """Several operators that run as one kernel.
-
-    Its work is that of its members. Kind, shape, number format and products are those of its
-    anchor, the member with the most multiply-accumulates; element-wise operators alone are
-    one of the kind ``"elementwise"``, a fused attention is of the kind ``"attention"``.
-
-    Attributes
-    ----------
-    pattern
-        Name of the pattern.
-    parts
-        The operators that it is made of, in the order in which they ran.
-    """
-
-    pattern: str = field(kw_only=True)
-    parts: tuple[TracedOperator, ...] = field(kw_only=True)
-
-    @property
-    def members(self) -> tuple[TracedOperator, ...]:
-        """The operators that it is made of, in the order in which they ran."""
-        return self.parts
 
 
 @dataclass(frozen=True)
@@ -101,7 +73,7 @@ class FusedWorkload(Workload):
     @cached_property
     def graph(self) -> OperatorGraph:
         """Which kernel makes which tensor and who reads it; what was swallowed is gone."""
-        return _fused_graph(self.unfused.graph, self.groups, self.operators)
+        return fused_graph(self.unfused.graph, self.groups, self.operators)
 
     @property
     def kernels(self) -> int:
@@ -214,7 +186,7 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
     groups = find_groups(graph, wanted)
     return FusedWorkload(
         workload.name,
-        tuple(_kernel(graph, group) for group in groups),
+        tuple(kernel_of(graph, group) for group in groups),
         workload.kind,
         held=workload.held,
         views=workload.views,
@@ -270,117 +242,3 @@ def _patterns(patterns: PatternRegistry | Iterable[Pattern | str] | None) -> tup
     if isinstance(patterns, (str, Pattern)):
         raise ArgumentError(f"fuse(): `patterns` must be several, got {patterns!r} alone. Write e.g. [{patterns!r}]")
     return tuple(PatternRegistry(PATTERNS[pattern] if isinstance(pattern, str) else pattern for pattern in patterns))
-
-
-def _kernel(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
-    parts = [graph.operators[member] for member in group.members]
-    members = tuple(part for part in parts if isinstance(part, TracedOperator))
-    if len(members) < len(parts):
-        raise ArgumentError(f"fuse(): {graph.name!r} has operators that were not captured. Use a captured network")
-    if len(members) == 1:
-        return members[0]
-    anchor = max(members, key=lambda member: (member.counts.macs, member.counts.elementwise))
-    kind, shape = _kind(graph, group, anchor)
-    counts = _counts(graph, members, traffic_of(graph, group.members), kind, shape)
-    return FusedOperator(
-        _name(members),
-        kind,
-        anchor.precision,
-        ureg.Quantity(2 * counts.macs + counts.elementwise, _FLOP),
-        ureg.Quantity(counts.read + counts.written, _BYTE),
-        shape,
-        ureg.Quantity(counts.weights, _BYTE),
-        counts.parameters,
-        counts=counts,
-        target=" + ".join(member.target for member in members),
-        path=anchor.path,
-        pattern=group.pattern,
-        parts=members,
-    )
-
-
-def _name(members: Sequence[TracedOperator]) -> str:
-    names = [member.name for member in members]
-    return " + ".join(names) if len(names) <= 4 else f"{names[0]} + … + {names[-1]} ({len(names)})"
-
-
-def _kind(graph: OperatorGraph, group: FusionGroup, anchor: TracedOperator) -> tuple[str, FrozenDict[str, int]]:
-    if all(is_elementwise(graph, member) for member in group.members):
-        return "elementwise", FrozenDict({"elements": graph.operators[group.members[-1]].shape.get("elements", 0)})
-    first, last = graph.operators[group.members[0]].products, graph.operators[group.members[-1]].products
-    if group.pattern == "attention" and first is not None and last is not None:
-        sizes = {"batch": 1, "heads": first.copies, "queries": first.m, "keys": int(first.n), "head_dim": first.k}
-        return "attention", FrozenDict(sizes)
-    return anchor.kind, anchor.shape
-
-
-def _counts(
-    graph: OperatorGraph,
-    members: Sequence[TracedOperator],
-    crossing: GroupTraffic,
-    kind: str,
-    shape: FrozenDict[str, int],
-) -> Counts:
-    learned = [size for value, size in crossing.reads.items() if graph.values[value].role == "weight"]
-    new = [
-        value for value in crossing.writes if _memory(graph, value, crossing.swallowed) is None
-    ]  # in place, or in the place of what was swallowed, nothing is made
-    return Counts(
-        kind=kind,
-        macs=sum(member.counts.macs for member in members),
-        elementwise=sum(member.counts.elementwise for member in members),
-        read=sum(crossing.reads.values()),
-        written=sum(crossing.writes.values()),
-        weights=sum(learned),
-        made=sum(graph.values[value].bytes for value in new),
-        parameters=sum(member.counts.parameters for member in members),
-        known=all(member.counts.known for member in members),
-        shape=tuple(shape.items()),
-    )
-
-
-def _memory(graph: OperatorGraph, value: int, swallowed: Iterable[int]) -> int | None:
-    """Return the value whose memory a value takes over, looking past those that are never written."""
-    gone, old = set(swallowed), graph.values[value].overwrites
-    while old is not None and old in gone:
-        old = graph.values[old].overwrites
-    return old
-
-
-def _fused_graph(graph: OperatorGraph, groups: Sequence[FusionGroup], kernels: Sequence[Operator]) -> OperatorGraph:
-    home = {member: kernel for kernel, group in enumerate(groups) for member in group.members}
-    gone = {value for group in groups for value in group.swallowed}
-    number = {old: new for new, old in enumerate(old for old in range(len(graph.values)) if old not in gone)}
-    crossing = [traffic_of(graph, group.members) for group in groups]
-
-    def moved(old: int) -> Value:
-        value, memory = graph.values[old], _memory(graph, old, gone)
-        producer = None if value.producer is None else home[value.producer]
-        users = {home[user] for user in value.consumers} - {producer}
-        return Value(
-            value.name,
-            value.role,
-            value.bytes,
-            value.shape,
-            value.dtype,
-            producer,
-            tuple(sorted(user for user in users if user is not None)),
-            value.output,
-            None if memory is None else number[memory],
-        )
-
-    def row(kernel: int) -> tuple[Access, ...]:
-        if len(groups[kernel].members) == 1:
-            return tuple(
-                Access(number[access.value], access.bytes, access.view, access.turned)
-                for access in graph.reads[groups[kernel].members[0]]
-            )
-        return tuple(Access(number[value], size) for value, size in crossing[kernel].reads.items())
-
-    return OperatorGraph(
-        graph.name,
-        tuple(kernels),
-        tuple(moved(old) for old in number),
-        tuple(row(kernel) for kernel in range(len(groups))),
-        tuple(tuple(Access(number[value], size) for value, size in traffic.writes.items()) for traffic in crossing),
-    )

@@ -9,9 +9,10 @@ from mlsys.models.architecture.choose import STRATEGIES, StrategyName, strategy_
 from mlsys.models.architecture.cpu import CpuTiling
 from mlsys.models.architecture.gpu import GpuTiling
 from mlsys.models.architecture.model import PARTS, architecture
-from mlsys.models.architecture.plan import TilePlan, TilingStrategy
+from mlsys.models.architecture.plan import TilePlan
 from mlsys.models.architecture.result import ArchitectureResult
 from mlsys.models.architecture.spending import ENERGY_PARTS
+from mlsys.models.architecture.strategy import TilingStrategy
 
 __all__ = [
     "ENERGY_PARTS",

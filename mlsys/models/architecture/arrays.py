@@ -10,7 +10,7 @@ from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, fewest_words, footprint
 from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
-from mlsys.models.architecture.plan import TilingStrategy
+from mlsys.models.architecture.strategy import TilingStrategy
 from mlsys.models.systolic.accesses import ArrayCounts
 from mlsys.models.systolic.counts import physical_counts
 from mlsys.models.systolic.folds import folds

@@ -10,7 +10,7 @@ from mlsys.mapping import Mapping
 from mlsys.models.architecture.arrays import KpuTiling, TpuTiling
 from mlsys.models.architecture.cpu import CpuTiling
 from mlsys.models.architecture.gpu import GpuTiling, has_shared_memory
-from mlsys.models.architecture.plan import TilingStrategy
+from mlsys.models.architecture.strategy import TilingStrategy
 
 StrategyName = Literal["cpu", "gpu", "tpu", "kpu"]
 STRATEGIES: dict[StrategyName, type[TilingStrategy]] = {

@@ -8,7 +8,7 @@ from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, cubes, footprint
 from mlsys.models.architecture.demand import NARROWEST, Counted, Demand
-from mlsys.models.architecture.plan import TilingStrategy
+from mlsys.models.architecture.strategy import TilingStrategy
 
 
 @dataclass(frozen=True)

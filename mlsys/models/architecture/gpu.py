@@ -11,7 +11,7 @@ from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import BUFFERS, Block, fewest_words
 from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
-from mlsys.models.architecture.plan import TilingStrategy
+from mlsys.models.architecture.strategy import TilingStrategy
 from mlsys.models.energy import WORD
 
 _SIDES = (8, 16, 32, 64, 128, 256)

@@ -13,9 +13,9 @@ from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.models.architecture.choose import StrategyName, strategy_for
 from mlsys.models.architecture.demand import Counted, Demand, demand_of
-from mlsys.models.architecture.plan import TilingStrategy
 from mlsys.models.architecture.result import ArchitectureResult
 from mlsys.models.architecture.spending import ENERGY_PARTS, Spending
+from mlsys.models.architecture.strategy import TilingStrategy
 from mlsys.models.energy import Energies
 from mlsys.provenance import Step, traced
 from mlsys.units import Quantity, computed, ureg

@@ -13,7 +13,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +21,7 @@ import numpy as np
 from mlsys.errors import ArgumentError
 from mlsys.mapping.iteration import IterationSpace, Operand
 from mlsys.planner.mapper.accelerator import Accelerator, Store
+from mlsys.planner.mapper.borders import Border, Problem
 from mlsys.planner.mapper.chains import Numbers
 from mlsys.planner.mapper.two_level import divisors, smallest_tiles
 
@@ -55,66 +55,6 @@ class LeastEnergy:
     bound: float
     proven: bool
     states: int
-
-
-@dataclass(frozen=True)
-class _Border:
-    """Between a memory of one operand and the memory (or the array) inside it."""
-
-    operand: str
-    store: Store | None
-    fits: Numbers
-    bits: Numbers
-    cost: Numbers
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Borders whose memories are to be divided; of shape (states, borders), bits are NaN where nothing may stay."""
-
-    borders: list[_Border]
-    fixed: float
-    bits: Numbers
-    cost: Numbers
-    full: tuple[float, ...]
-    shared: tuple[tuple[int, ...], ...]  # borders of one memory
-
-    @classmethod
-    def of(cls, borders: list[_Border], fixed: float) -> _Problem:
-        bits, cost = (np.empty((borders[0].cost.size, len(borders))) for _ in range(2))
-        for number, border in enumerate(borders):
-            bits[:, number] = np.where(border.fits, border.bits, np.nan).ravel()
-            cost[:, number] = border.cost.ravel()
-        names = [border.store.name if border.store is not None else None for border in borders]
-        shared = (tuple(i for i, other in enumerate(names) if other == name) for name in dict.fromkeys(names) if name)
-        full = (b.store.capacity if b.store is not None else None for b in borders)
-        return cls(borders, fixed, bits, cost, tuple(math.inf if f is None else f for f in full), tuple(shared))
-
-    @property
-    def even(self) -> tuple[float, ...]:
-        """Every memory divided evenly."""
-        among = {border: len(group) for group in self.shared for border in group}
-        return tuple(room // among.get(border, 1) for border, room in enumerate(self.full))
-
-    def crowded(self, held: list[float]) -> tuple[int, ...] | None:
-        """Return the borders of a memory that holds more than it can, if there is one."""
-        return next((group for group in self.shared if sum(held[i] for i in group) > self.full[group[0]]), None)
-
-    def divided(
-        self, crowd: tuple[int, ...], held: list[float], high: tuple[float, ...], low: tuple[float, ...]
-    ) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
-        """Yield two divisions, as the most and the least of each border, that leave out the present one."""
-        widest = max(crowd, key=lambda i: (held[i] - low[i], held[i]))
-        tiles = self.bits[:, widest]
-        below = tiles[tiles <= (low[widest] + held[widest]) // 2].max(initial=-1)
-        if below >= low[widest]:
-            yield (*high[:widest], below, *high[widest + 1 :]), low
-        lows = list(low)
-        lows[widest] = tiles[tiles > below].min()
-        rest = self.full[widest] - sum(lows[i] for i in crowd)
-        tops = tuple(min(top, rest + lows[i]) if i in crowd and i != widest else top for i, top in enumerate(high))
-        if all(top >= least for top, least in zip(tops, lows, strict=True)):
-            yield tops, tuple(lows)
 
 
 class _Way(NamedTuple):
@@ -244,13 +184,13 @@ class _Lattice:
 
     # -- borders ----------------------------------------------------------------------------
 
-    def borders(self, finished: bool) -> tuple[list[_Border], float]:
+    def borders(self, finished: bool) -> tuple[list[Border], float]:
         """Return the borders of all operands, and the energy that no mapping changes."""
         inputs = [*self._input_borders(0, "input"), *self._input_borders(1, "weight")]
         output, fixed = self._output_borders(finished)
         return inputs + output, fixed + self.machine.mac_energy * self.space.macs
 
-    def _input_borders(self, number: int, name: str) -> list[_Border]:
+    def _input_borders(self, number: int, name: str) -> list[Border]:
         operand, bits = self.space.inputs[number], self.machine.bits[name]
         lacking = [dim for dim in self.space.sizes if dim not in operand.dims]
         swept = self.swept(operand) * bits
@@ -270,7 +210,7 @@ class _Lattice:
             borders.append(self._border(name, inner, np.array(True), held, read + fill))
         return borders
 
-    def _output_borders(self, finished: bool) -> tuple[list[_Border], float]:
+    def _output_borders(self, finished: bool) -> tuple[list[Border], float]:
         bits, output = self.machine.bits, self.space.output
         size, reduced = output.words(self.space.sizes), self.space.reduction
         stores = self.machine.paths["output"]
@@ -295,9 +235,9 @@ class _Lattice:
         )
         return borders, bits["partial"] * (adds * register.write + (adds - size) * register.read)
 
-    def _border(self, operand: str, store: Store | None, fits: Any, bits: Any, cost: Any) -> _Border:
+    def _border(self, operand: str, store: Store | None, fits: Any, bits: Any, cost: Any) -> Border:
         every = [np.broadcast_to(np.asarray(item), self.shape) for item in (fits, bits, cost)]
-        return _Border(operand, store, every[0], every[1], every[2].astype(float))
+        return Border(operand, store, every[0], every[1], every[2].astype(float))
 
     # -- search -------------------------------------------------------------------------------
 
@@ -308,7 +248,7 @@ class _Lattice:
         too much, it gets at most half of that or more than that, and then the others only what is left. Shares go
         from one size of tile to the next, since all between them are worth the same.
         """
-        problems = [_Problem.of(*self.borders(finished)) for finished in (True, False)]
+        problems = [Problem.of(*self.borders(finished)) for finished in (True, False)]
         queue: list[tuple[float, int, int, tuple[float, ...], tuple[float, ...], _Way]] = []
         for number, problem in enumerate(problems):
             energy, way = self._shortest(problem, problem.full)
@@ -335,7 +275,7 @@ class _Lattice:
         energy, way, number = min(tries, key=lambda each: each[0])
         return self._answer(problems[number], way, energy, bound)
 
-    def _shortest(self, problem: _Problem, room: tuple[float, ...]) -> tuple[float, _Way]:
+    def _shortest(self, problem: Problem, room: tuple[float, ...]) -> tuple[float, _Way]:
         """Return energy and the way from one element to the whole."""
         from mlsys.planner.mapper.kernels import shortest_path
 
@@ -359,7 +299,7 @@ class _Lattice:
         """Return the node of each loop in a state."""
         return tuple(int(node) for node in np.unravel_index(state, self.shape))
 
-    def _answer(self, problem: _Problem, way: _Way, energy: float, bound: float) -> LeastEnergy:
+    def _answer(self, problem: Problem, way: _Way, energy: float, bound: float) -> LeastEnergy:
         def tile(dim: str, node: int) -> int:
             return int(min(self.nodes[dim][node] * self.lanes[dim], self.space.sizes[dim]))
 

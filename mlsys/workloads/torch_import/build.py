@@ -9,8 +9,9 @@ from torch import nn
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, placed
-from mlsys.workloads.torch_import.nodes import Node, read_nodes, unpacked_weights
+from mlsys.workloads.torch_import.nodes import Node, read_nodes
 from mlsys.workloads.torch_import.symbolic import Expressions
+from mlsys.workloads.torch_import.tensors import unpacked_weights
 from mlsys.workloads.totals import Held
 from mlsys.workloads.workload import Workload
 

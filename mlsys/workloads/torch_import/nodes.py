@@ -14,6 +14,16 @@ from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.capture import Graph
 from mlsys.workloads.torch_import.rules import is_known
 from mlsys.workloads.torch_import.symbolic import Expressions
+from mlsys.workloads.torch_import.tensors import (
+    is_module,
+    last_stride,
+    layout_of,
+    leaves,
+    path_of,
+    results,
+    storage,
+    unpacked_weights,
+)
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
 
 # Arithmetic and assertions on sizes: they touch no data.
@@ -52,24 +62,9 @@ def read_nodes(graph: Graph, expressions: Expressions) -> Nodes:
             role = graph.roles.get(node.name, "input")
             reader.hold(node.meta.get("val"), role, graph.names.get(node.name, node.name))
             if role == "input":
-                inputs += [reader.tensor(tensor, 0) for tensor in _leaves(node.meta.get("val"))]
+                inputs += [reader.tensor(tensor, 0) for tensor in leaves(node.meta.get("val"))]
     nodes = list(reader.nodes(graph.module, ""))
     return Nodes(nodes, reader.wires, inputs, tuple(dict.fromkeys(reader.returned(graph.module))))
-
-
-def _leaves(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):  # sparse and other exotic layouts
-        return id(tensor)
 
 
 class _Reader:
@@ -84,32 +79,32 @@ class _Reader:
         self._kept: list[Any] = []  # what holds storages: their numbers would be given out again
 
     def hold(self, value: Any, role: str, name: str) -> None:
-        for tensor in _leaves(value):
-            self.roles[_storage(tensor)] = role
-            if _storage(tensor) not in self._current:
+        for tensor in leaves(value):
+            self.roles[storage(tensor)] = role
+            if storage(tensor) not in self._current:
                 self._lay(tensor, name)
 
     def returned(self, module: torch.fx.GraphModule) -> Iterator[int]:
         """Yield the wire of every tensor that the graph returns."""
-        for tensor in _results(module):
-            if _storage(tensor) in self._current:
-                yield self._current[_storage(tensor)]
+        for tensor in results(module):
+            if storage(tensor) in self._current:
+                yield self._current[storage(tensor)]
 
     def _lay(self, tensor: torch.Tensor, name: str, over: int = -1) -> int:
         """Return a new wire in the storage of ``tensor``; in place ``over`` another, whose size it keeps."""
         whole = self.tensor(tensor, 0) if over < 0 else self.wires[over].tensor._replace(role="activation")
-        wire = self._current[_storage(tensor)] = len(self.wires)
+        wire = self._current[storage(tensor)] = len(self.wires)
         self.wires.append(Wire(name, whole, over))
-        self._looks[wire] = {_layout(tensor): 0} if over < 0 else dict(self._looks[over])
+        self._looks[wire] = {layout_of(tensor): 0} if over < 0 else dict(self._looks[over])
         return wire
 
     def _look(self, tensor: torch.Tensor, name: str) -> Look:
-        wire = self._current.get(_storage(tensor))
+        wire = self._current.get(storage(tensor))
         if wire is None:
             wire = self._lay(tensor, name)
-        looks, layout = self._looks[wire], _layout(tensor)
+        looks, layout = self._looks[wire], layout_of(tensor)
         first = next(iter(looks))
-        return Look(wire, looks.setdefault(layout, len(looks)), _last_stride(layout) != _last_stride(first))
+        return Look(wire, looks.setdefault(layout, len(looks)), last_stride(layout) != last_stride(first))
 
     def nodes(self, module: torch.fx.GraphModule, prefix: str) -> Iterator[Node]:
         for node in module.graph.nodes:
@@ -119,7 +114,7 @@ class _Reader:
                 if isinstance(held, torch.Tensor):
                     node.meta.setdefault("val", held)
                 if isinstance(value, torch.Tensor):
-                    self.hold(value, self.roles.get(_storage(value), "constant"), f"{prefix}{node.target}")
+                    self.hold(value, self.roles.get(storage(value), "constant"), f"{prefix}{node.target}")
                 elif isinstance(held, torch.ScriptObject):
                     self._packed[node] = unpacked_weights(held)
                     for label, tensor in self._packed[node]:
@@ -131,7 +126,7 @@ class _Reader:
         target = node.target
         if isinstance(target, torch._ops.HigherOrderOperator):
             name = str(target)
-            inner = [argument for argument in node.args if _is_module(module, argument)]
+            inner = [argument for argument in node.args if is_module(module, argument)]
             if name.startswith(("wrap", "hints_wrap", "tag_activation")) and len(inner) == 1:
                 yield from self._inlined(module, node, inner[0], prefix)
                 return
@@ -149,10 +144,10 @@ class _Reader:
             parts = self._decomposed(node, f"{label}.")
             if parts is not None:
                 yield from (
-                    Node(part.name, f"{target} → {part.target}", _path(node), part.call, part.ends) for part in parts
+                    Node(part.name, f"{target} → {part.target}", path_of(node), part.call, part.ends) for part in parts
                 )
                 return
-        yield Node(label, str(target), _path(node), call, Ends(takes, self._made(node, call, label)))
+        yield Node(label, str(target), path_of(node), call, Ends(takes, self._made(node, call, label)))
 
     def _inlined(self, module: torch.fx.GraphModule, node: torch.fx.Node, inner: Any, prefix: str) -> Iterator[Node]:
         part = getattr(module, str(inner.target))
@@ -162,14 +157,14 @@ class _Reader:
             if isinstance(argument, torch.fx.Node) and isinstance(argument.meta.get("val"), torch.Tensor):
                 self._pass(argument.meta["val"], index.meta.get("val"), index.name)
         yield from self.nodes(part, f"{prefix}{node.name}.")
-        for inside, outside in zip(_results(part), _leaves(node.meta.get("val")), strict=False):
+        for inside, outside in zip(results(part), leaves(node.meta.get("val")), strict=False):
             self._pass(inside, outside, node.name)
 
     def _pass(self, tensor: torch.Tensor, other: Any, name: str) -> None:
         """Let ``other``, the same tensor across the border of a part, have the role and the wire of ``tensor``."""
-        for same in _leaves(other):
-            self.roles[_storage(same)] = self.roles.get(_storage(tensor), "activation")
-            self._current[_storage(same)] = self._look(tensor, name).wire
+        for same in leaves(other):
+            self.roles[storage(same)] = self.roles.get(storage(tensor), "activation")
+            self._current[storage(same)] = self._look(tensor, name).wire
 
     def _decomposed(self, node: torch.fx.Node, prefix: str) -> list[Node] | None:
         """Return the parts of an operator that is written in terms of others, or None where it is not."""
@@ -198,7 +193,7 @@ class _Reader:
             parts = list(self.nodes(traced, prefix))
             for index, placeholder in zip(places, made, strict=True):  # it may have been written in place
                 self._pass(placeholder.meta["val"], flat[index], node.name)
-            for inside, outside in zip(_results(traced), _leaves(node.meta.get("val")), strict=False):
+            for inside, outside in zip(results(traced), leaves(node.meta.get("val")), strict=False):
                 self._pass(inside, outside, node.name)
             return parts
         except Exception:  # it stays one unknown operator, which is reported
@@ -223,14 +218,12 @@ class _Reader:
             if self._is_packed(given)
             for label, tensor in self._packed[given]
         )
-        given_storages = {
-            _storage(tensor) for given in node.all_input_nodes for tensor in _leaves(given.meta.get("val"))
-        }
-        made = list(_leaves(value))
-        shared = bool(made) and all(_storage(tensor) in given_storages for tensor in made)
+        given_storages = {storage(tensor) for given in node.all_input_nodes for tensor in leaves(given.meta.get("val"))}
+        made = list(leaves(value))
+        shared = bool(made) and all(storage(tensor) in given_storages for tensor in made)
         is_view = shared and not in_place
         if is_view:
-            role = self.roles.get(_storage(made[0]))
+            role = self.roles.get(storage(made[0]))
             if role:
                 self.hold(value, role, node.name)
         outputs = tuple(self.tensor(tensor, -1 - index) for index, tensor in enumerate(made))
@@ -244,9 +237,9 @@ class _Reader:
             target: Any = node.target
             for argument, (_, given) in zip(target._schema.arguments, self._named(target, node), strict=False):
                 if argument.alias_info is not None and argument.alias_info.is_write:
-                    for tensor in _leaves(torch.fx.node.map_arg(given, lambda fx_node: fx_node.meta.get("val"))):
+                    for tensor in leaves(torch.fx.node.map_arg(given, lambda fx_node: fx_node.meta.get("val"))):
                         wires.append(self._lay(tensor, name, self._look(tensor, name).wire))
-        new = [tensor for tensor in _leaves(node.meta.get("val")) if _storage(tensor) not in self._current]
+        new = [tensor for tensor in leaves(node.meta.get("val")) if storage(tensor) not in self._current]
         for index, tensor in enumerate(new):
             wires.append(self._lay(tensor, name if len(new) == 1 else f"{name}.{index}"))
         return tuple(wires)
@@ -318,57 +311,6 @@ class _Reader:
             stored,
             str(tensor.dtype).removeprefix("torch."),
             tensor.element_size(),
-            self.roles.get(_storage(tensor), "activation"),
+            self.roles.get(storage(tensor), "activation"),
             identity,
         )
-
-
-def unpacked_weights(held: object) -> tuple[tuple[str, torch.Tensor], ...]:
-    """Return the weight and the bias that a quantised layer packs into one object; nothing if it cannot be opened."""
-    for unpack in (torch.ops.quantized.linear_unpack, torch.ops.quantized.conv2d_unpack):
-        try:
-            with torch._C._DisableTorchDispatch():
-                weight, bias = unpack(held)
-                tensors = (("weight", weight.int_repr()), *((("bias", bias),) if bias is not None else ()))
-        except (RuntimeError, TypeError, NotImplementedError):
-            continue
-        return tensors
-    return ()
-
-
-def _results(module: torch.fx.GraphModule) -> list[torch.Tensor]:
-    (end,) = (node for node in module.graph.nodes if node.op == "output")
-    return list(_leaves(torch.fx.node.map_arg(end.args, lambda node: node.meta.get("val"))))
-
-
-def _layout(tensor: torch.Tensor) -> Any:
-    """Return what tells two views of one memory apart."""
-    if tensor.layout is not torch.strided:
-        return id(tensor)
-    return tuple(map(_number, (*tensor.shape, *tensor.stride(), tensor.storage_offset())))
-
-
-def _last_stride(layout: Any) -> Any:
-    """Return how far apart the elements of a row lie, by a layout: sizes, strides and the offset."""
-    return layout[-2] if isinstance(layout, tuple) and len(layout) > 2 else 1
-
-
-def _number(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else size
-
-
-def _is_module(module: torch.fx.GraphModule, argument: Any) -> bool:
-    return (
-        isinstance(argument, torch.fx.Node)
-        and argument.op == "get_attr"
-        and isinstance(getattr(module, str(argument.target), None), torch.fx.GraphModule)
-    )
-
-
-def _path(node: torch.fx.Node) -> str:
-    """Return where in the module the node was written, such as ``"blocks.3.attn"``."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path: str = next(reversed(stack.values()))[0]
-    return path.removeprefix("L['self'].").removeprefix("L['self']")

@@ -1,0 +1,176 @@
+"""What a page has filed: its claims, its tables and pictures, its cells, and the facts behind them."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsys import provenance
+from mlsys.claims.slicing import behind_call
+from mlsys.provenance.shown import Shown
+from mlsys.units import Quantity
+
+_DIGITS = 6  # what the table pins; prose shows fewer
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A named value with the sum and the facts it came from.
+
+    Of the facts, those that are ``compared`` do not stand in the sum: each lost to a nearer limit or decided a fit.
+    """
+
+    name: str
+    value: float | str
+    unit: str
+    text: str
+    formula: str
+    facts: tuple[str, ...]
+    compared: tuple[str, ...] = ()
+
+    @property
+    def pinned(self) -> str:
+        """The value as the page's table pins it."""
+        return self.value if isinstance(self.value, str) else f"{self.value:.{_DIGITS}g}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the claim as plain data, for the ledger."""
+        return {
+            "name": self.name,
+            "value": self.pinned,
+            "unit": self.unit,
+            "text": self.text,
+            "formula": self.formula,
+            "facts": list(self.facts),
+            **({"compared": list(self.compared)} if self.compared else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table or a picture of a page, and the facts that it leans on."""
+
+    name: str
+    digest: Callable[[], str]
+    facts: tuple[str, ...]
+    compared: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return the table or picture as plain data, for the ledger."""
+        more = {"compared": list(self.compared)} if self.compared else {}
+        return {"name": self.name, "digest": self.digest(), "facts": list(self.facts), **more}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The names that a cell of a page gives a value, and the facts that were read while it ran."""
+
+    assigned: set[str]
+    facts: provenance.Seen = field(default_factory=provenance.Seen)
+
+
+@dataclass
+class Page:
+    """The claims of one page, its tables and pictures, and every fact that was read while it ran."""
+
+    name: str
+    claims: dict[str, Claim] = field(default_factory=dict)
+    facts: provenance.Seen = field(default_factory=provenance.Seen)
+    exhibits: dict[str, Exhibit] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list, repr=False)
+
+    def add(self, claim: Claim) -> None:
+        """File a claim; the same name with another value is an error."""
+        before = self.claims.get(claim.name)
+        if before is not None and (before.pinned, before.unit) != (claim.pinned, claim.unit):
+            raise ValueError(
+                f"claim(): {claim.name!r} is already claimed on page {self.name!r} as {before.text}, "
+                f"now as {claim.text}. Give the second value a name of its own"
+            )
+        self.claims[claim.name] = claim
+
+    def show(self, shown: Shown) -> None:
+        """File a table or a picture; a second one of the same name gets a number."""
+        first = name = f"{shown.kind} {shown.name}"
+        row = 1
+        while name in self.exhibits:
+            row += 1
+            name = f"{first} ({row})"
+        digest = functools.cache(shown.digest)  # asked for when the page is whole, and then more than once
+        if not PEDIGREE.get():
+            self.exhibits[name] = Exhibit(name, digest, ())
+            return
+        basis, names = behind_call(shown.frame)
+        facts = dict.fromkeys((*shown.facts, *basis.facts))
+        for value in sorted(names):  # made where it was last assigned: of texts and plain numbers no more is known
+            made_in = next((cell for cell in reversed(self.cells) if value in cell.assigned), None)
+            facts |= dict.fromkeys(made_in.facts if made_in is not None else ())
+        self.exhibits[name] = Exhibit(name, digest, tuple(facts), basis.compared)
+
+    def compared(self) -> set[str]:
+        """Return the facts that stand in no sum of this page, as far as its claims tell, else its tables and pictures.
+
+        A table or a picture is made of whole results, of which it shows a part.
+        """
+        claims, exhibits = self.claims.values(), self.exhibits.values()
+        in_claims = {fact for each in claims for fact in each.facts if fact not in each.compared}
+        in_exhibits = {fact for each in exhibits for fact in each.facts if fact not in each.compared}
+        of_claims = {fact for each in claims for fact in each.compared}
+        of_exhibits = {fact for each in exhibits for fact in each.compared}
+        return (of_claims | (of_exhibits - in_exhibits) | self.facts.compared) - in_claims
+
+    def shown_facts(self) -> dict[str, Quantity]:
+        """Return the facts that the page itself reads, and those behind what it shows.
+
+        A model reads more for the answers that it gives and the page does not show.
+        """
+        stated = {fact for claim in self.claims.values() for fact in claim.facts}
+        stated |= {fact for shown in self.exhibits.values() for fact in shown.facts}
+        return {name: quantity for name, quantity in self.facts.items() if name in stated | self.facts.direct}
+
+    def looks(self) -> dict[str, str]:
+        """Return a digest of each table and picture, by name."""
+        return {name: exhibit.digest() for name, exhibit in self.exhibits.items()}
+
+    def record(self) -> dict[str, Any]:
+        """Return the page as plain data, for the ledger."""
+        facts, compared = [], self.compared()
+        for name, quantity in sorted(self.shown_facts().items()):
+            fact: Any = quantity.origin
+            facts.append(
+                {
+                    "name": name,
+                    "value": f"{quantity.magnitude:.{_DIGITS}g}",
+                    "unit": f"{quantity.units:~P}",
+                    "meaning": fact.meaning,
+                    "source": fact.source,
+                    "date": fact.date,
+                    "confidence": fact.confidence,
+                    **({"compared": True} if name in compared else {}),
+                }
+            )
+        return {
+            "page": self.name,
+            "claims": [claim.record() for claim in self.claims.values()],
+            "exhibits": [exhibit.record() for exhibit in self.exhibits.values()],
+            "facts": facts,
+        }
+
+
+PEDIGREE: ContextVar[bool] = ContextVar("pedigree", default=True)
+"""Whether a page collects what it leans on."""
+
+
+@contextlib.contextmanager
+def without_pedigree() -> Iterator[None]:
+    """Let a page that runs inside collect what its claims, tables and pictures say, and not what they lean on.
+
+    For a page that was run before, and is run again to see what moves.
+    """
+    token = PEDIGREE.set(False)
+    try:
+        yield
+    finally:
+        PEDIGREE.reset(token)

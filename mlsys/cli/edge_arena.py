@@ -1,0 +1,124 @@
+"""``mlsys edge arena``: the memory of a network on a microcontroller, before there is one."""
+
+from typing import Any
+
+import click
+
+from mlsys.cli.common import print_csv, say, speak_plainly
+from mlsys.cli.parameters import complete_model
+
+
+@click.command("arena")
+@click.argument("model", required=False, shell_complete=complete_model)
+@click.option("--device", "name", help="A device whose memories should hold it, such as STM32H7A3.")
+@click.option("--macs", type=click.Choice(("128", "256")), default="128", show_default=True, help="Of the Ethos-U55.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line a network.")
+@speak_plainly
+def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) -> None:
+    """Say how much RAM and flash MODEL needs in INT8 on a microcontroller, before there is one.
+
+    Without MODEL, the reference networks of MLPerf Tiny beside what TensorFlow Lite for Microcontrollers and Arm's
+    compiler Vela have recorded of them, each with the error of the estimate.
+    """
+    from mlsys.edge.arena import arena
+    from mlsys.edge.npu import ethos_u55
+    from mlsys.tables import Table
+
+    if model is None:
+        if name is not None:
+            raise ValueError("--device goes with a MODEL. Write e.g. mlsys edge arena ds-cnn --device STM32H7A3")
+        rows = _beside_recorded(int(macs))
+        if as_csv:
+            print_csv(rows)
+            return
+        say(str(Table(*_beside_in_words(rows, int(macs)))))
+        return
+    from mlsys.workloads import load
+
+    work = load(model)
+    block, npu = arena(work), ethos_u55(work, int(macs))
+    parts = {
+        "activations": block.activations, "least": block.least, "persistent": block.persistent,
+        "total": block.total, "weights": block.weights, "flash": block.flash,
+    }  # fmt: skip
+    plain = {key: round(value.m_as("byte")) for key, value in parts.items()}
+    plain |= {"npu_cycles": round(npu.cycles), "npu_sram": npu.sram_bytes}
+    if as_csv:
+        print_csv([{"network": work.name, **plain}])
+        return
+    say(
+        f"{work.name} in INT8: RAM {plain['total']:,} B, of it {plain['activations']:,} B for inputs and activations "
+        f"(the least found: {plain['least']:,} B) and about {plain['persistent']:,} B for the runtime.\n"
+        f"Flash about {plain['flash']:,} B, of it {plain['weights']:,} B of weights and biases.\n"
+        f"On an Ethos-U55 with {macs} multipliers at {npu.clock / 1e6:g} MHz: {plain['npu_cycles']:,} cycles, "
+        f"{npu.milliseconds:.3g} ms; SRAM {plain['npu_sram']:,} B. Assumed: one byte fetched for each "
+        f"weight; Vela's recorded networks fetch {_ratios()}."
+    )
+    if name is not None:
+        say(_fits(name, plain))
+
+
+def _fits(name: str, plain: dict[str, int]) -> str:
+    from mlsys.hardware import Hardware
+    from mlsys.hardware.view import view
+
+    machine = view(Hardware[name])
+    said = []
+    stores = [level for level in machine.outer if level.capacity]
+    for what, needed, levels in (("RAM", plain["total"], [machine.main]), ("flash", plain["flash"], stores[-1:])):
+        if not levels or not levels[0].capacity:
+            said.append(f"{name}: how much {what} it has is not on record")
+            continue
+        room = levels[0].capacity
+        fits = "fits" if needed <= room else "does not fit"
+        said.append(f"{name}: {what} {needed:,} B of {room:,.0f} B in {levels[0].name}: {fits}")
+    return "\n".join(said)
+
+
+def _ratios() -> str:
+    """Return how many bytes a weight took where Vela compiled trained networks, in words."""
+    from mlsys.edge.arena import recorded
+
+    known = [network.weight_ratio for network in recorded()]
+    return f"{min(known):.2f} to {max(known):.2f}"
+
+
+def _beside_recorded(macs: int) -> list[dict[str, Any]]:
+    """Return one row for each reference network: ours, the record, and how far ours is off."""
+    from mlsys.edge.arena import arena, recorded
+    from mlsys.edge.npu import ethos_u55
+    from mlsys.workloads import load
+
+    rows = []
+    for network in recorded():
+        work = load(network.network)
+        planned, npu = arena(work), ethos_u55(work, macs, weight_ratio=network.weight_ratio)
+        pairs = {
+            "activations": (planned.activations.m_as("byte"), network.head),
+            "ram": (planned.total.m_as("byte"), network.head + network.tail),
+            "flash": (planned.flash.m_as("byte"), network.file_bytes),
+            "npu_cycles": (npu.cycles, network.cycles[macs]),
+            "npu_sram": (npu.sram_bytes, network.sram[macs]),
+        }
+        row: dict[str, Any] = {"network": network.network.rpartition(":")[2]}
+        for key, (ours, theirs) in pairs.items():
+            row |= {key: round(ours), f"{key}_recorded": theirs, f"{key}_error": round(ours / theirs - 1, 4)}
+        rows.append(
+            {**row, "least_activations": round(planned.least.m_as("byte")), "declared_arena": network.declared_arena}
+        )
+    return rows
+
+
+def _beside_in_words(rows: list[dict[str, Any]], macs: int) -> tuple[str, list[str], list[list[str]]]:
+    kinds = ("activations", "ram", "flash", "npu_cycles", "npu_sram")
+    heads = [
+        "network",
+        *(f"{kind.replace('_', ' ')}: ours, recorded, error" for kind in kinds),
+        "least, declared arena",
+    ]
+    cells = []
+    for row in rows:
+        said = [f"{row[kind]:,} {row[f'{kind}_recorded']:,} {row[f'{kind}_error']:+.1%}" for kind in kinds]
+        declared = "—" if row["declared_arena"] is None else f"{row['declared_arena']:,}"
+        cells.append([row["network"], *said, f"{row['least_activations']:,} {declared}"])
+    return f"INT8 networks of MLPerf Tiny: byte, and cycles of an Ethos-U55 with {macs} multipliers", heads, cells

@@ -1,0 +1,40 @@
+"""What may be asked of a network: its name, its sizes, and what goes with it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.faults import short
+
+LARGEST = 10**9  # of a batch, a sequence, an image side: what is larger is a slip of the keyboard
+
+
+_SIZES = ("batch", "sequence", "image")
+
+
+def unknown_network(model: str) -> UnknownNameError:
+    """Return the error for a name that is none."""
+    from mlsys.workloads import zoo
+
+    names = zoo.networks()
+    return UnknownNameError(
+        f"unknown network {short(model)}.{did_you_mean(model, names)} Give a name ({', '.join(names[:4])}, … "
+        f"{len(names)} in all), package.module:factory, a config.json or a .onnx file"
+    )
+
+
+def checked_size(label: str, number: Any) -> int:
+    """Return a size as a whole number, or say under its label what it must be."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= LARGEST:
+        raise ArgumentError(f"{label} must be a whole number from 1 to {LARGEST:,}, got {number!r}")
+    return int(number)
+
+
+def refuse_others(option: str, given: Mapping[str, Any], taken: set[str], what: str) -> None:
+    """Refuse what was given and is not among what a network takes."""
+    for name in given:
+        if name not in taken:
+            known = ", ".join(option.format(name) for name in sorted(taken or set(_SIZES)))
+            raise ArgumentError(f"{option.format(name)} does not go with {what}. It takes {known}")

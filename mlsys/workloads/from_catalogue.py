@@ -1,0 +1,176 @@
+"""Networks of the catalogue as workloads: drawn from a recipe, from a stored capture, or written down."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mlsys.choices import Phase
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.frozen import FrozenDict
+from mlsys.precision import precision_name
+from mlsys.workloads.asked import checked_size, refuse_others, unknown_network
+from mlsys.workloads.operator import NETWORK, PREFILL
+
+if TYPE_CHECKING:
+    from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.operator import Network, Operator
+    from mlsys.workloads.workload import Workload
+    from mlsys.workloads.zoo.entry import Entry
+
+
+def from_catalogue(
+    name: str, given: dict[str, int], precision: str, phase: Phase | None, option: str, abridged: bool = False
+) -> Workload:
+    """Return a network of the catalogue by name, in the form in which it is on record."""
+    from mlsys.workloads import zoo
+
+    entry = zoo.resolve(name)
+    if entry is None:
+        raise unknown_network(name)
+    takes = {"batch"} | ({"image"} if entry.free_image else set()) | ({"sequence"} if entry.sequence else set())
+    refuse_others(
+        option, given, takes, f"{entry.name!r}" if takes > {"batch"} else f"{entry.name!r}, whose input has one size"
+    )
+    if phase is not None and not entry.model:
+        raise ArgumentError(
+            f"{option.format('phase')} is for the decoder language models of the catalogue, and {name!r} is none"
+        )
+    if entry.longest and given.get("sequence", 0) > entry.longest:
+        raise ArgumentError(
+            f"{option.format('sequence')} must be at most {entry.longest}, the positions that {entry.name} has "
+            f"learned, got {given['sequence']}"
+        )
+    if entry.drawn and phase != "decode":
+        return _drawn(entry, {"batch": 1, **given}, precision, phase, abridged)
+    if entry.code:
+        return _captured(entry, given, precision, option)
+    return _written_down(entry, {"batch": 1, **given}, precision, phase)
+
+
+def _captured(entry: Entry, given: Mapping[str, int], precision: str, option: str) -> Workload:
+    """Return a network with code from its stored capture, or captured anew at a size that its code fixed."""
+    from mlsys.workloads.captures import stored_template
+    from mlsys.workloads.torch_models import RECIPES
+
+    recipe = RECIPES[str(entry.code)]
+    if given.get("image", recipe.multiple) % recipe.multiple:
+        raise ArgumentError(
+            f"{option.format('image')} must be a multiple of {recipe.multiple} for {entry.name}, got {given['image']}"
+        )
+    template = stored_template(str(entry.code), precision)
+    usual = {"batch": 1} | ({recipe.free: recipe.default} if recipe.free else {})
+    wanted = {**usual, **given}
+    stuck = {name for name, size in wanted.items() if size != usual[name] and not template.free.get(name)}
+    if not stuck:
+        workload = template.at(wanted)
+        recipe_text = f"{entry.source}; PyTorch code of the catalogue, captured by {template.source} and stored"
+    else:
+        workload = _anew(entry, recipe, wanted, precision, stuck)
+        recipe_text = f"{entry.source}; PyTorch code of the catalogue, captured by {workload.source}"
+    return replace(
+        workload,
+        name=entry.title,
+        sizes=FrozenDict(wanted),
+        recipe=recipe_text,
+        _again=partial(_changed, entry.name, wanted, precision, None),
+        _stored=partial(_in_format, entry.name, wanted, None),
+    )
+
+
+def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stuck: set[str]) -> Workload:
+    if importlib.util.find_spec("torch") is None:
+        raise ArgumentError(
+            f"{entry.name} was captured at its usual {' and '.join(sorted(stuck))} and must be captured anew for "
+            "another, which needs torch. Install it with: pip install 'mlsys[torch]'"
+        )
+    import torch
+
+    from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
+    from mlsys.workloads.torch_import.build import from_torch
+
+    captured_in = precision if precision in TORCH_DTYPES else "fp16"
+    module, inputs = recipe.ready(**wanted, dtype=getattr(torch, TORCH_DTYPES[captured_in]))
+    workload = from_torch(module, inputs, name=entry.name)
+    return workload if precision == captured_in else workload.stored_as(precision)
+
+
+def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None, abridged: bool) -> Workload:
+    """Return a network with its graph, both drawn from the recipe that counts its products."""
+    sizes = _with_usual(entry, sizes)
+    given: dict[str, Any] = {**sizes, "precision": precision}
+    drawing = entry.drawing(**given, abridged=True)
+    short = replace(
+        drawing.finished().at({}),
+        name=entry.title,
+        kind=PREFILL if entry.model else NETWORK,
+        sizes=FrozenDict(sizes),
+        recipe=f"{entry.source}; written down layer by layer, with its edges",
+        left_out=drawing.alike,
+        _again=partial(_changed, entry.name, sizes, precision, phase, abridged=abridged),
+        _stored=partial(_in_format, entry.name, sizes, phase),
+    )
+    if abridged or not drawing.alike:
+        return short
+    whole = replace(short.with_layers(), views=short.views + drawing.alike * drawing.looks)
+    return replace(whole, _abridged=short, _wired=partial(_edges, entry, given))
+
+
+def _edges(entry: Entry, given: Mapping[str, Any], operators: tuple[Operator, ...]) -> OperatorGraph:
+    """Return the graph of all layers, drawn when it is asked for; the operators are known."""
+    return replace(entry.drawing(**given).finished().at({}).graph, operators=operators)
+
+
+def _with_usual(entry: Entry, sizes: dict[str, int]) -> dict[str, int]:
+    if entry.image and entry.free_image:
+        sizes = {**sizes, "image": sizes.get("image", entry.image[1])}
+    if entry.sequence:
+        sizes = {**sizes, "sequence": sizes.get("sequence", entry.sequence)}
+    return sizes
+
+
+def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
+    from mlsys.workloads.workload import Workload
+
+    sizes = _with_usual(entry, sizes)
+    given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}
+    return replace(
+        Workload.from_network(entry.build(**given, fused=False)),
+        name=entry.title,
+        sizes=FrozenDict(sizes),
+        recipe=f"{entry.source}; written down operator by operator",
+        _again=partial(_changed, entry.name, sizes, precision, phase),
+        _stored=partial(_in_format, entry.name, sizes, phase),
+        _kernels=partial(_ride_along, entry.name, given),
+    )
+
+
+def _changed(
+    name: str,
+    sizes: Mapping[str, int],
+    precision: str,
+    phase: Phase | None,
+    changes: Mapping[str, int],
+    abridged: bool = False,
+) -> Workload:
+    for size in changes:
+        if size not in sizes:
+            raise UnknownNameError(
+                f"at(): {name!r} has no free size {size!r}. Free: {', '.join(sizes)}.{did_you_mean(size, sizes)}"
+            )
+    chosen = {size: checked_size(f"`{size}`", number) for size, number in {**sizes, **changes}.items()}
+    return from_catalogue(name, chosen, precision, phase, "`{}`", abridged)
+
+
+def _in_format(name: str, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:
+    return from_catalogue(name, dict(sizes), precision_name(precision), phase, "`{}`")
+
+
+def _ride_along(name: str, given: dict[str, Any]) -> Network:
+    from mlsys.workloads import zoo
+
+    entry = zoo.entry(name)
+    return replace(entry.build(**given, whole=True), name=entry.title)
