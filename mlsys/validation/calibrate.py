@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack
+from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import parameters_of, scaled
 from mlsys.models.calibrated.likeness import ShapeEffects, shape_of_products
 from mlsys.models.calibrated.own import save_calibration, uncalibrated
@@ -18,6 +18,7 @@ from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import COLUMNS, Row, read_rows, unread_columns
 from mlsys.validation.sound import Seen, check_classes, check_times, contradiction, lines_of
+from mlsys.validation.times import stack_of
 
 FEWEST, MOST = 3, 200
 # Standard deviations of a normal distribution, either way, that hold four in five.
@@ -147,8 +148,7 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     check_classes(rows, where)
     with uncalibrated():
         base = tuned(cases)
-        stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-        before = estimated(cases, stack, base)
+        before = estimated(cases, stack_of(cases), base)
         check_times(cases, before.tolist(), where)
         learned = learn(cases, before, base)
         after = learned.seconds(cases, before, base)

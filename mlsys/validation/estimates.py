@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times, kernel_times
+from mlsys.models.calibrated import Parameters, Stack, kernel_times
 from mlsys.models.calibrated.effects import curves_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases import Case
+from mlsys.validation.times import case_times, stack_of
 
 Array = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ def curved(cases: Sequence[Case]) -> Array:
         own = [cases[index] for index in here]
         plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
         with as_recorded():
-            stack = Stack.of([(case.engine, case.work, case.stays) for case in own])
+            stack = stack_of(own)
         factors[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
     return factors
 
@@ -48,8 +49,7 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
     if not cases:
         return np.zeros(0)
     rows = tuned(cases) if parameters is None else parameters
-    seconds: Array = np.maximum(calibrated_times(stack, rows), [case.at_least for case in cases])
-    return seconds
+    return case_times(cases, rows, stack)
 
 
 def tuned(cases: Sequence[Case]) -> Array:

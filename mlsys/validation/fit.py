@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, Work, calibrated_times, kernel_times
+from mlsys.models.calibrated import Parameters, Stack, Work, kernel_times
 from mlsys.models.calibrated.eager import one_by_one
 from mlsys.models.calibrated.effects import tells_machines
 from mlsys.models.calibrated.library import scaled
 from mlsys.validation.cases import Case
+from mlsys.validation.times import case_times, stack_of, with_latency
 
 Array = NDArray[np.float64]
 # More parts than this are left out several at a time.
@@ -111,16 +112,10 @@ class Fit:
         return scaled(self.parameters, self.machines.get(twin, 1.0))
 
 
-def _stack(cases: Sequence[Case]) -> Stack:
-    return Stack.of([(case.engine, case.work, case.stays) for case in cases])
-
-
 def predicted(cases: Sequence[Case], fitted: Fit) -> Array:
     """Return the time of each case, seconds: at the parameters as its machine attains them."""
     rows = np.array([fitted.of(case.twin).vectorised() for case in cases])
-    waiting = np.array([case.at_least for case in cases])
-    times: Array = np.maximum(calibrated_times(_stack(cases), rows), waiting)
-    return times
+    return case_times(cases, rows)
 
 
 def _distinct(stack: Stack) -> tuple[Stack, NDArray[np.intp]]:
@@ -164,10 +159,9 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
     from scipy.optimize import least_squares
 
     chosen = _thinned(cases)
-    stack = _stack(chosen)
+    stack = stack_of(chosen)
     distinct, which = _distinct(stack)
     measured = np.log([case.seconds for case in chosen])
-    waiting = np.array([case.at_least for case in chosen])
     # A sweep speaks once for each row, but a hundred rows of one sweep are not a hundred opinions.
     sizes: dict[tuple[str, str], int] = {}
     for case in chosen:
@@ -187,7 +181,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
 
     def logarithms(point: Array) -> Array:
         seconds = kernel_times(distinct, np.exp(point)).seconds[which]
-        times: Array = np.log(np.maximum(stack.total(seconds), waiting))
+        times: Array = np.log(with_latency(chosen, stack.total(seconds)))
         return times
 
     # What no case of the setting feels keeps its prior.

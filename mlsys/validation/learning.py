@@ -21,11 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times
+from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.likeness import Shape, ShapeEffects, likeness, shape_of_products
 from mlsys.validation.averaging import averaged, heard
 from mlsys.validation.cases import Case
 from mlsys.validation.fit import PRIORS
+from mlsys.validation.times import case_times
 
 Array = NDArray[np.float64]
 # Shapes that are the same are told apart by this part of a variance, or no number could say which is which.
@@ -137,13 +138,6 @@ class Learned:
         moved = np.where(here[:, None], self.parameters(base), base)
         times: Array = before * np.where(here, _ratios(cases, moved, base) * np.exp(self.added(cases)), 1.0)
         return times
-
-
-def case_times(cases: Sequence[Case], parameters: Array) -> Array:
-    """Return the time of each case at parameters of its own, seconds."""
-    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    seconds: Array = np.maximum(calibrated_times(stack, parameters), [case.at_least for case in cases])
-    return seconds
 
 
 def _ratios(cases: Sequence[Case], moved: Array, base: Array) -> Array:

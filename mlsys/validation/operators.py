@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from mlsys.files import Drafts
 from mlsys.inputs import csv_records
-from mlsys.models.calibrated import MATMUL, Stack, kernel_times
+from mlsys.models.calibrated import MATMUL, kernel_times
 from mlsys.models.calibrated.eager import SCORE_KERNELS, one_by_one
 from mlsys.validation.cases import Case
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.fit import Fit
 from mlsys.validation.published import with_operators
+from mlsys.validation.times import stack_of
 from mlsys.workloads import LAYER_NORM_OPERATIONS
 
 Array = NDArray[np.float64]
@@ -84,7 +85,7 @@ def operator_seconds(cases: Sequence[Case], fitted: Fit) -> Array:
     """
     if not cases:
         return np.zeros((0, len(OPERATORS)))
-    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    stack = stack_of(cases)
     times = kernel_times(stack, np.array([fitted.of(case.twin).vectorised() for case in cases])).seconds
     times = times * stack.kernels["count"]
     return np.array([operator_parts(case) @ times[stack.case == index] for index, case in enumerate(cases)])

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlsys.files import csv_text, write_text
-from mlsys.models.calibrated import Stack
 from mlsys.models.calibrated.own import uncalibrated
 from mlsys.validation.advice import MOST, TEN, advised
 from mlsys.validation.calibrate import check_columns, checked_cases
 from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.rows import COLUMNS, Row, columns_of, read_rows
 from mlsys.validation.sound import check_classes, check_work, lines_of, what_was_measured
+from mlsys.validation.times import stack_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Plan
     check_classes(rows, where)
     with uncalibrated():
         base = tuned(cases)
-        seconds = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]), base)
+        seconds = estimated(cases, stack_of(cases), base)
     check_work(cases, seconds.tolist(), where)
     first: dict[tuple[str | int, ...], int] = {}
     for index, row in enumerate(rows):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
-from mlsys.models.calibrated import Parameters, Stack, kernel_times
+from mlsys.models.calibrated import Parameters, kernel_times
 from mlsys.models.calibrated.effects import USUAL, fitted_effects, pool_of, save_effects
 from mlsys.models.calibrated.features import features
 from mlsys.models.calibrated.library import fitted, machines, save, scaled
@@ -31,6 +31,7 @@ from mlsys.validation.pooling import fit_pool
 from mlsys.validation.report import Prediction, Score, by_machine, score
 from mlsys.validation.rows import cited_rows, shipped_rows
 from mlsys.validation.standins import stand_ins
+from mlsys.validation.times import stack_of, with_latency
 
 _PLACE = Path(__file__).parent / "data" / "held_out.csv.gz"
 _HEADS = (
@@ -193,9 +194,9 @@ def pooled(
             rows = [
                 scaled(parameters[case.setting], own[case.setting].get(case.twin, 1.0)).vectorised() for case in cases
             ]
-            stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+            stack = stack_of(cases)
             times = kernel_times(stack, np.array(rows))
-            plain = np.maximum(stack.total(times.seconds), [case.at_least for case in cases])
+            plain = with_latency(cases, stack.total(times.seconds))
             measures = features(stack, times)
             pool = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
             effects[name] = pool.effects

@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from mlsys.frozen import FrozenDict, Same
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
 from mlsys.provenance import remembered, traced, unrecorded
 from mlsys.validation.bounds import explain, least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret, kind_of
-from mlsys.validation.estimates import tuned
+from mlsys.validation.estimates import estimated
 from mlsys.validation.rows import Row
+from mlsys.validation.times import stack_of
 
 
 @dataclass(frozen=True)
@@ -294,9 +294,8 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
         except Inexpressible as reason:
             answers.append(str(reason))
     cases = [answer for answer in answers if isinstance(answer, Case)]
-    stack = Stack.of([(case.engine, case.work, case.stays) for case in cases])
-    parameters = tuned(cases) if cases else np.zeros((0, len(Parameters.names())))
-    seconds = np.maximum(calibrated_times(stack, parameters), [case.at_least for case in cases])
+    stack = stack_of(cases)
+    seconds = estimated(cases, stack)
     arithmetic, traffic = least_times(cases, stack) if cases else (seconds, seconds)
     # A clock above the one that a peak is stated at may beat the peak; an estimate does not count on it.
     powers = np.array([bool(case.power) for case in cases], dtype=bool)

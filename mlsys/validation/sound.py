@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import Stack
 from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.rows import Row
+from mlsys.validation.times import stack_of
 
 if TYPE_CHECKING:
     from mlsys.validation.report import Prediction
@@ -111,7 +111,7 @@ def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) ->
         If a row has no work, or its time is far below the bound, or a thousand times what is expected.
     """
     check_work(cases, expected, where)
-    arithmetic, traffic = least_times(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    arithmetic, traffic = least_times(cases, stack_of(cases))
     lines = [line for line, _ in lines_of([case.row for case in cases])]
     for line, case, usual, *bounds in zip(lines, cases, expected, arithmetic, traffic, strict=True):
         told = f"{where}: line {line}: {case.row.value:g} {case.row.unit}"

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times
+from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import nearest
 from mlsys.models.calibrated.ranges import COVERAGE
 from mlsys.validation.cases import Case
+from mlsys.validation.times import case_times
 
 Array = NDArray[np.float64]
 # Measurements of a setting that are asked, and settings that what is known of all kinds of work counts for.
@@ -42,9 +43,7 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
         other = nearest(name, [known for known in parameters if known != name])
         if other:
             asked = cases[:: -(-len(cases) // MOST_ASKED)]
-            stack = Stack.of([(case.engine, case.work, case.stays) for case in asked])
-            told = calibrated_times(stack, np.array([parameters[other].vectorised()] * len(asked)))
-            told = np.maximum(told, [case.at_least for case in asked])
+            told = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
             errors = np.abs(np.log([case.seconds for case in asked]) - np.log(told))
             apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
     every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
