@@ -54,6 +54,14 @@ READ_FROM_STACKS = 0.9
 # issue two at once (recalled). The same product of FP32 by cuBLAS attains 0.97 of an A100's peak, and of an RTX 4070
 # Ti's 0.82 at its base clock and 0.73 at its boost clock (Yinghan-Li/YHs_Sample, issue 4).
 ONE_FOR_ALL, LEFT_TO_MULTIPLY = r"GA10[2-7B]|Ada|Hopper|Blackwell", 0.85
+# Kinds of machines whose peak is what their power pays for: the maker states both together (a Cloud AI 100 does 149
+# TOPS at 12 W and 363 at 69 W, of which the energy of an A100's operation would pay for a seventh and a third). A GPU's
+# peak is that of a clock which dense products do not keep.
+ONE_CLOCK = ("NPU", "TPU")
+# Multipliers along one edge of a neural processor's array, where none is on record: an array of T × T takes T values
+# of each operand a cycle, so that what lies beside it delivers a byte for every T operations in bytes, whatever the
+# main memory does. Arrays of phones have edges of 32 (recalled), those of servers 128.
+USUAL_EDGE = 64.0
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
 NO_VECTORS = f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate"
@@ -83,11 +91,11 @@ class Snapshot:
         Of the main memory, byte/s.
     cache, cache_bandwidth
         Capacity of the last level before the main memory, byte, and its rate, byte/s;
-        zero where there is none, or none is known.
+        zero where there is none, or none is known. A neural processor's is that which feeds its multipliers.
     units, clock
         Streaming multiprocessors, compute units or cores, and cycles per second.
     power
-        Thermal design power, W; infinite where unknown.
+        Thermal design power, W; infinite where unknown, and where the peak is what it pays for.
     link
         Fastest link to a peer, byte/s in one direction; zero where there is none.
     array
@@ -240,15 +248,24 @@ def snapshot(machine: MachineView) -> Snapshot:
     shared = _shared(machine)
     links = [partial(link.require, "bandwidth") for link in machine.links if link.has("bandwidth")]
     vectors = _vectors(machine)
+    bits = 19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in])
+
+    def feeding() -> float:
+        recorded = (_last(shared).bandwidth or 0.0) if shared else 0.0
+        if recorded or machine.device.kind != "NPU":
+            return recorded
+        return matmul() * bits / 8 / (machine.systolic_array.rows if machine.systolic_array else USUAL_EDGE)
+
+    limited = machine.has("tdp") and machine.device.kind not in ONE_CLOCK
     read: dict[str, Any] = {
         "matmul": matmul,
         "vector": (lambda: _largest(vectors)()) if vectors else lambda: matmul() / MATRIX_OVER_VECTOR,
         "bandwidth": lambda: main.require("bandwidth"),
         "cache": (lambda: _last(shared).require("capacity")) if shared else 0.0,
-        "cache_bandwidth": (lambda: _last(shared).bandwidth or 0.0) if shared else 0.0,
+        "cache_bandwidth": feeding,
         "units": (lambda: machine.require("units")) if machine.has("units") else 1.0,
         "clock": (lambda: machine.require("clock")) if machine.has("clock") else USUAL_CLOCK,
-        "power": (lambda: machine.require("tdp")) if machine.has("tdp") else float("inf"),
+        "power": (lambda: machine.require("tdp")) if limited else float("inf"),
         "link": (lambda: _largest(links)()) if links else 0.0,
         "node": (lambda: machine.require("node")) if machine.has("node") else USUAL_NODE,
     }
@@ -278,7 +295,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         array=float(machine.systolic_array.rows) if machine.systolic_array else 1.0,
         reading=READ_FROM_STACKS if stacked else 1.0,
         issuing=LEFT_TO_MULTIPLY if re.search(ONE_FOR_ALL, machine.device.architecture) else 1.0,
-        bits=19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in]),
+        bits=bits,
         assumed=tuple(words for words, recorded in missing.items() if not recorded),
         **rates,
     ).designed()

@@ -48,6 +48,7 @@ from mlsys.validation.cases.threads import (
     instance,
     instances_of,
     on_threads,
+    plain_loops,
     rented,
     stated_clock,
     threads_of,
@@ -207,7 +208,8 @@ def inference(row: Row) -> Case:
     else:
         seconds, inverse = seconds_each(row, batch * machines)
     work = resident(work, Hardware[twin])
-    aside = _left_to_processor(row, work)
+    loops = plain_loops(engine, Hardware[twin], row.software, fmt.computes, work)
+    aside = max(_left_to_processor(row, work), loops)
     return Case(row, "network inference", setting, twin, engine, work, seconds, inverse, at_least=aside)
 
 
