@@ -1,12 +1,17 @@
 """Attention: one kernel over a prompt, or one new token against all that came before."""
 
 import re
+from dataclasses import replace
 
-from mlsys.hardware import Hardware
-from mlsys.models.calibrated import ATTENTION, Kernel, Snapshot, Work
+import numpy as np
+
+from mlsys.hardware import Device, Hardware
+from mlsys.models.calibrated import ATTENTION, MATMUL, Kernel, Snapshot, Work
+from mlsys.models.calibrated.lowering import Format
+from mlsys.provenance import as_recorded
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of, product, vector
-from mlsys.validation.cases.reading import batch_of, number_format, whole_number
+from mlsys.validation.cases.reading import batch_of, engine_for, number_format, whole_number
 from mlsys.validation.cases.software import attention_version, serving_stack
 from mlsys.validation.cases.stacks import as_ampere
 from mlsys.validation.rows import Row
@@ -20,14 +25,21 @@ FLOP_A_BYTE = 2 * 32 / 2
 # Bytes that shared memory gives a multiprocessor each cycle: 32 banks of 32 bits (CUDA C++ Programming Guide, compute
 # capability 5.0 and after).
 SHARED_BYTES = 128
+# Times as long as the pass forward of fused attention that its pass backward takes: five products where that one has
+# two (T. Dao 2023, arXiv:2307.08691, section 4.1).
+BACKWARD_OF_ATTENTION = 2.5
 
 
-def _reading_each_warp(engine: Snapshot) -> Snapshot:
-    """Return the engine as warps use it that multiply after they have read, and read beside no one."""
+def _by_flash_2(engine: Snapshot) -> Snapshot:
+    """Return the engine as FlashAttention-2's warps use it: they multiply after they have read, and read for no other.
+
+    Its instructions are Ampere's.
+    """
+    older = as_ampere(engine)
 
     def rate() -> float:
         read = FLOP_A_BYTE * SHARED_BYTES * engine.units * engine.clock
-        return 1 / (1 / engine.matmul + 1 / read)
+        return 1 / (1 / older.matmul + 1 / read)
 
     return engine.changed(matmul=rate).designed()
 
@@ -84,9 +96,12 @@ def attention_kernel(row: Row) -> Case:
         kernels.append(vector(batch * (heads + 2 * kv_heads) * length * width, 4, fmt))
     narrow = " fp8" if fmt.computes == "fp8" else ""
     vision = " of pictures" if "vision" in row.workload else ""
+    if "backward" in row.workload:
+        forward = 0.0 if "forward" not in row.workload else 1.0
+        kernels = [replace(kernel, count=forward + BACKWARD_OF_ATTENTION) for kernel in kernels]
     case = case_of(row, "attention", f"{stack}{vision}{narrow}", Work.of(kernels), fmt)
     nvidia = Hardware[case.twin].vendor == "NVIDIA"
-    return case.slower_on(_reading_each_warp(as_ampere(case))) if stack == _FLASH_2 and nvidia else case
+    return case.slower_on(_by_flash_2(case.engine)) if stack == _FLASH_2 and nvidia else case
 
 
 def decode_attention(row: Row) -> Case:
@@ -105,3 +120,52 @@ def decode_attention(row: Row) -> Case:
     narrow = cached < fmt.value and library_of(row) != _FLASH_2
     software = f"{serving_stack(row.software)} fp8" if narrow else _software(row, prompt=False)
     return case_of(row, "decode attention", software, Work.of([kernel]), fmt)
+
+
+# Programs whose attention is that of NVIDIA's own library, written for each generation.
+_OF_CUDNN = r"NeMo|Megatron-Bridge"
+# What products of a step attain of their peak, while FlashAttention-2 attains all of what its reads leave of it.
+_OF_PRODUCTS = 0.8
+# Part of all scores with fewer of which attention is causal.
+_CAUSAL = 0.75
+
+
+def trained_in_one_kernel(row: Row, work: Work, fmt: Format, twin: Device, passes: float) -> tuple[Work, float]:
+    """Return a training step's kernels with attention that is fused, and the part of its arithmetic that binds.
+
+    It multiplies in 16 bits, whatever the layers beside it do: it counts as so much more arithmetic of the step's
+    format as that is faster.
+
+    Parameters
+    ----------
+    row
+        What was trained, and by what.
+    work
+        Every kernel ``passes`` times, as products.
+    fmt, twin
+        Number formats of the step, and the machine.
+    passes
+        Forward and backward.
+
+    Returns
+    -------
+    Work, float
+        The kernels; and the part of their arithmetic that the machine's fastest instructions would take.
+    """
+    with as_recorded():
+        wide, own = engine_for(twin, "bf16"), engine_for(twin, fmt.computes)
+        narrow = own.matmul / wide.matmul
+        slower = 1.0 if re.search(_OF_CUDNN, row.software) else _OF_PRODUCTS * wide.matmul / _by_flash_2(wide).matmul
+    columns = work.columns.copy()
+    here = (work["kind"] == MATMUL) & (work["batch"] > 1) & (work["weights"] == 0)
+    index = Work.FIELDS.index
+    columns[index("kind"), here] = ATTENTION
+    # Keys are counted on average: half of them below a diagonal.
+    keys = np.where(work["n"] < _CAUSAL * work["m"], 2 * work["n"], work["n"])[here]
+    columns[index("n"), here] = np.minimum(keys, work["m"][here])
+    for name in ("flops", "k"):
+        columns[index(name), here] *= narrow * slower
+    columns[index("count"), here] *= (passes - 2 + BACKWARD_OF_ATTENTION) / passes
+    whole = Work(columns)
+    extra = (1 - 1 / slower) * float((whole["flops"] * whole["count"])[here].sum())
+    return whole, 1 - extra / whole.flops

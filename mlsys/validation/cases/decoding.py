@@ -29,7 +29,7 @@ from mlsys.hardware import Device, Hardware, view
 from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.cases.reading import summing_in_half
-from mlsys.validation.cases.stacks import AMPERE_ON_HOPPER
+from mlsys.validation.cases.stacks import as_ampere
 from mlsys.validation.rows import Row
 
 _PROGRAMS = (
@@ -117,14 +117,12 @@ def card_of(row: Row, twin: Device) -> Device:
 def multiplying(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapshot:
     """Return the engine with the rate of its tensor cores as a program's instructions have it.
 
-    Twice as fast where they sum in FP16 on a card that does so at twice the rate; on Hopper slower where
+    Twice as fast where they sum in FP16 on a card that does so at twice the rate; after Ampere slower where
     TensorRT-LLM multiplies weights of 4 bits, whose kernels are Ampere's (see ``stacks.as_ampere``).
     """
     if re.search(r"TinyChat|ExLlama", row.software):
         return summing_in_half(engine, twin)
-    if "TensorRT-LLM" in row.software and fmt.weight < 1 and twin.architecture.startswith("Hopper"):
-        return engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
-    return engine
+    return as_ampere(engine) if "TensorRT-LLM" in row.software and fmt.weight < 1 else engine
 
 
 SPLIT = 8

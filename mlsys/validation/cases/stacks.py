@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import replace
 
-from mlsys.hardware import Hardware
 from mlsys.models.calibrated import OVERLAPPED, VECTOR, Kernel, Snapshot, Work
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.kernels import case_of
@@ -39,7 +38,7 @@ def in_a_stack(row: Row, stack: str, kernel: Kernel, fmt: Format) -> Case:
     case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
     if stack == "TensorRT-LLM" and row.precision.startswith("w8a8"):
         # Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for 80 to 90, and gives no sum to two blocks.
-        case = case.slower_on(as_ampere(case))
+        case = case.slower_on(as_ampere(case.engine))
     return replace(case, stays=_copies(row, stack, case))
 
 
@@ -63,16 +62,28 @@ def _in_an_engine(row: Row, stack: str) -> bool:
 
 
 # What instructions of Ampere attain of the peak of Hopper's matrix units, whose own take operands from shared memory
-# (W. Luo et al., arXiv:2501.12084: 62.9 % of it on average, as a public design note quotes them).
+# (W. Luo et al., arXiv:2501.12084: 62.9 % of it on average, as a public design note quotes them); and the 16-bit FLOP
+# that they do each cycle on a multiprocessor, there and on Blackwell, whose registers feed them no faster:
+# FlashAttention-2 attains 350 to 380 TFLOP/s on an H100 and on a B200 (Dao-AILab/flash-attention, issue 1589;
+# meta-pytorch/tritonbench, pull request 171).
 AMPERE_ON_HOPPER = 0.63
+AMPERE_EACH_CYCLE = AMPERE_ON_HOPPER * 4096
 
 
-def as_ampere(case: Case) -> Snapshot:
-    """Return the engine of a case as a kernel written for Ampere uses it: slower on Hopper, else as it is."""
-    engine = case.engine
-    if not Hardware[case.twin].architecture.startswith("Hopper"):
-        return engine
-    return engine.changed(matmul=lambda: AMPERE_ON_HOPPER * engine.matmul).designed()
+def as_ampere(engine: Snapshot) -> Snapshot:
+    """Return an engine as a kernel written for Ampere uses it: slower on Hopper and Blackwell's servers, else as it is.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware import view
+    >>> from mlsys.models.calibrated import snapshot
+    >>> h200, b200 = (snapshot(view(Hardware[name], "bf16")) for name in ("H200_SXM", "B200"))
+    >>> f"{as_ampere(h200).matmul / h200.matmul:.2f}, {as_ampere(b200).matmul / b200.matmul:.2f}"
+    '0.63, 0.32'
+    """
+    part = AMPERE_EACH_CYCLE / max(engine.each_cycle, 1.0)
+    return engine.changed(matmul=lambda: part * engine.matmul).designed() if part < 1 else engine
 
 
 def _quantising(row: Row, stack: str, fmt: Format) -> float:

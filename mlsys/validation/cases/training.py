@@ -7,18 +7,23 @@ Of transformers that PyTorch trains in FP32, what lies between products and its 
 TensorFlow's operators run one by one, or with XLA in loops, as they do forward.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from mlsys.hardware import Device
+from mlsys.hardware import Device, view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
+from mlsys.provenance import as_recorded
+from mlsys.validation.cases.attention import trained_in_one_kernel
 from mlsys.validation.cases.blocks import filled_attention
 from mlsys.validation.cases.built import batched, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import product
-from mlsys.validation.cases.language import language_model_of
+from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
 from mlsys.validation.cases.layouts import copies
 from mlsys.validation.cases.networks import between_products, multiplies_by_vectors, saving, settled, shape_of
 from mlsys.validation.cases.reading import (
@@ -31,7 +36,12 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.rows import Row
 
+if TYPE_CHECKING:
+    from mlsys.workloads.zoo.language import LanguageModel
+
 BACKWARD = 2.0
+# Programs that write the scores of attention out: of before FlashAttention.
+_WRITING_SCORES = r"Megatron-DeepSpeed|PyTorch [01]\."
 USUAL_LENGTH = 2048
 
 
@@ -130,6 +140,38 @@ def _ways(row: Row) -> _Ways:
     return _Ways()
 
 
+# Bytes that mixed precision and Adam keep for a parameter (Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1), and
+# that a block keeps of each number of its activations for the gradients, scores apart (Korthikanti et al. 2022,
+# arXiv:2205.05198, equation 1); and a logit's, in half precision and in single.
+OF_A_PARAMETER, OF_AN_ACTIVATION, OF_A_LOGIT = 16.0, 34.0, 6.0
+
+
+def _as_many_as_fit(row: Row, model: LanguageModel, length: int, twin: Device) -> int:
+    """Return the sequences of a micro-batch where only the batch of all machines is stated: what their memory holds."""
+    stated, memory = re.search(r"global (\d+)", row.batch), view(twin).main.capacity
+    if not stated or memory is None:
+        return 1
+    share = max(1, int(stated.group(1)) // max(1, row.n_devices))
+    with as_recorded():
+        left = USABLE_MEMORY * memory - OF_A_PARAMETER * float(model.parameters().m_as("param"))
+    each = length * (OF_AN_ACTIVATION * model.hidden * model.layers + OF_A_LOGIT * model.vocabulary)
+    while share > 1 and share * each > left:
+        share //= 2
+    return share
+
+
+def _counted(row: Row, work: Work) -> float:
+    """Return the FLOP that a rate counts: what the model needs, not what is computed twice.
+
+    Megatron's formula has every pair of tokens, those above the diagonal too (Narayanan et al. 2021, arXiv:2104.04473,
+    equation 3).
+    """
+    if not re.search("Megatron|NeMo", row.software):
+        return work.flops
+    scores = (work["kind"] == MATMUL) & (work["batch"] > 1) & (work["weights"] == 0)
+    return work.flops + float((work["flops"] * work["count"])[scores].sum())
+
+
 def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: float) -> Case:
     """Return the case of one step over a language model, with its bubbles and its messages where they are stated.
 
@@ -140,12 +182,12 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         raise Inexpressible("length of the sequences not stated")
     # A rate of arithmetic hardly depends on the length, so long as products dominate.
     length = int(stated.group(1)) if stated else USUAL_LENGTH
-    micro = re.match(r"micro (\d+)", row.batch)
-    batch = int(micro.group(1)) if micro else 1
     setting = f"{_program(row, engine)} training on {twin.kind}"
     if row.model.startswith("Switch"):
         raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
     model = language_model_of(row)
+    micro = re.match(r"micro (\d+)", row.batch)
+    batch = int(micro.group(1)) if micro else _as_many_as_fit(row, model, length, twin)
 
     def step(batch: int) -> Work:
         if not one_by_one(setting):
@@ -154,26 +196,28 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         return _stepped(eager_kernels(network, fmt), fmt, twin, passes)
 
     work = step(batch)
+    fused = fmt.value <= 2 and twin.kind == "GPU" and not re.search(_WRITING_SCORES, row.software)
+    attended, fastest = trained_in_one_kernel(row, work, fmt, twin, passes) if fused else (work, 1.0)
     if row.unit == "TFLOP/s":
-        # The rate counts the arithmetic that the model needs, not what is computed twice.
-        seconds = work.flops / passes * (1 + BACKWARD) / (row.value * 1e12)
-        return Case(row, "training", setting, twin.id, engine, work, seconds, True)
+        seconds = _counted(row, work) / passes * (1 + BACKWARD) / (row.value * 1e12)
+        return Case(row, "training", setting, twin.id, engine, attended, seconds, True, fastest=fastest)
     ways = _ways(row)
     seconds, inverse = seconds_each(row, batch * length)
     if not re.search("/(GPU|chip)", row.unit):
         seconds *= max(1, row.n_devices)
     if not ways.stated:
-        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+        return Case(row, "training", setting, twin.id, engine, attended, seconds, inverse, fastest=fastest)
     split = ways.tensor * ways.stages
     if "global" in row.batch and "micro" in row.batch and "accum" not in row.batch:
         # The micro-batch named is that of the whole job.
         whole_batch = re.search(r"global (\d+)", row.batch)
         batch = int(whole_batch.group(1)) // ways.copies if whole_batch else batch
         work = step(batch)
+        attended, fastest = trained_in_one_kernel(row, work, fmt, twin, passes) if fused else (work, 1.0)
     # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
     seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
     turns = (ways.pieces + ways.stages - 1) / ways.stages
-    columns = work.columns.copy()
+    columns = attended.columns.copy()
     columns[Work.FIELDS.index("count")] *= turns
     works = [Work(columns)]
     exchanged = batch * length * model.hidden * fmt.value
@@ -185,4 +229,4 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         works.append(Work.of([Kernel(VECTOR, flops=12 * parameters, moved=30 * parameters)]))
     engine = side_by_side(engine, ways.tensor)
     # Megatron's layers are PyTorch's own, started one by one from Python: what a launch costs is what it costs there.
-    return Case(row, "training", setting, twin.id, engine, joined(*works), seconds, inverse)
+    return Case(row, "training", setting, twin.id, engine, joined(*works), seconds, inverse, fastest=fastest)
