@@ -130,3 +130,13 @@ def test_transformers_beside_lightseq_computed_in_fp32() -> None:
         attained[name] = max(attained[name], case.work.flops / case.seconds)
         assert case.engine.computes_in == ("fp32" if name == "Transformers" else "fp16")
     assert attained["Transformers"] < 0.5 * 8.1e12 < 8.1e12 < attained["LightSeq"]
+
+
+def test_an_encoder_of_eager_pytorch_is_the_network_that_it_is() -> None:
+    """What keras.io's benchmarks call a forward pass of BERT, operator by operator in FP32, is one of any source."""
+    rows = _rows("inference", source="sitar-lab/NeuSight", device="H100")
+    first = next(row for row in rows if "bert" in row.model.lower() and row.n_devices == 1)
+    row = replace(first, workload="transformer encoder forward", software="PyTorch eager (Hugging Face)")
+    encoder, network = interpret(row), interpret(replace(row, workload="network inference"))
+    assert (encoder.setting, encoder.kind) == ("eager small units network on GPU", "transformer")
+    assert (encoder.work.columns == network.work.columns).all()
