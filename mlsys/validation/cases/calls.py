@@ -60,8 +60,10 @@ OF_A_TREE, OF_AN_INDEX = 30, 64
 INTEGER_LANES = 64
 
 _FUSED = r"TinyChat|AutoAWQ|DeepSpeed|Colossal-Inference|vLLM.*eager"
-_PLAIN = r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers\b|LitGPT"
-_COMPILED = r"NeuronX|habana|torch\.compile"
+# The cache of transformers' code grows with every token, so that nothing compiled for one shape fits the next
+# (huggingface/transformers, docs/source/en/kv_cache.md, "Static Cache").
+_PLAIN = r"PyTorch.*(eager|TorchScript)|torch\.compile.*Hugging Face|(?<!for )Transformers\b|LitGPT"
+_COMPILED = r"NeuronX|habana|torch\.compile(?!.*Hugging Face)"
 
 
 def _fused_modules(row: Row) -> bool:

@@ -34,9 +34,10 @@ from mlsys.validation.rows import Row
 
 _PROGRAMS = (
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
-    (r"torch\.compile", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
+    (r"torch\.compile(?!.*Hugging Face)", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
     ("PyTorch.*ROCm", "eager ROCm"), ("MLC", "MLC"), ("Oct 2023", "early"),
-    (r"PyTorch.*(eager|TorchScript)|(?<!for )Transformers(?! NeuronX)|LitGPT|AutoAWQ|Colossal|vLLM.*eager", "eager"),
+    (r"PyTorch.*(eager|TorchScript|Hugging Face)|(?<!for )Transformers(?! NeuronX)", "eager"),
+    ("LitGPT|AutoAWQ|Colossal|vLLM.*eager", "eager"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128
 # One lane of PCIe 3.0, byte/s in one direction, and bytes of a logit.
