@@ -3,14 +3,15 @@
 The logarithm of measured over predicted time of rows whose whole sweep, or whole machine, was left out
 of the fit, over how far the estimate was expected to be off, is a sample of what an unseen question
 will show. Its quantiles are the interval of the setting. Few sweeps say little about the next one: a
-setting that has few shares its quantiles with the others of its kind of work on its class of machine,
-so that the interval covers four in five in every class. A class of a handful of rows has no quantiles worth
+setting that has few shares its quantiles with the others of its kind of work (what most of its rows do) on its class
+of machine, so that the interval covers four in five in every class. A class of a handful of rows has no quantiles worth
 the name: its scatter is drawn towards that of the same work on all machines, as a variance with a scaled
 inverse chi-squared prior is, and its interval is that of Student's t distribution which follows (A. Gelman et al.,
 Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: no class is told a bias by five rows).
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -123,9 +124,10 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
             by_kind.setdefault(left_out.case.kind, []).append(left_out)
     by_setting: dict[str, dict[str, object]] = {}
     for key, own in by_key.items():
-        kind, group = own[0].like
+        like_most = Counter(left_out.like for left_out in own).most_common(1)[0][0]
+        kind, group = like_most
         of = "of its own" if key in alone else f"of {kind} on {group}"
-        like = own if key in alone else rest[own[0].like]
+        like = own if key in alone else rest[like_most]
         reach = {}
         for which in ("sweep", "device"):
             errors = _sample(like, which)

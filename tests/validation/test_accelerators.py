@@ -1,5 +1,7 @@
 """Neural processors, and boards of their size: what their makers and the code of their programs say, against rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,10 @@ from mlsys.hardware import view
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times, snapshot
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.threads import plain_loops
+from mlsys.validation.cases.waits import CROSSING
+from mlsys.validation.examination import examination_rows
+from mlsys.validation.intervals import Left, intervals
+from mlsys.validation.report import validate
 from mlsys.validation.rows import shipped_rows
 
 QUICK = Parameters(launch=1e-8)
@@ -62,3 +68,29 @@ def test_multipliers_of_a_neural_processor_are_fed_from_beside_them() -> None:
     assert large.bandwidth == pytest.approx(small.bandwidth, rel=0.01)
     assert large.cache_bandwidth / small.cache_bandwidth == pytest.approx(375 / 197, rel=0.01)
     assert small.matmul / small.cache_bandwidth == pytest.approx(64)
+
+
+def test_a_call_that_an_apple_gpu_is_waited_for_crosses_and_comes_back() -> None:
+    """No call of a public benchmark takes less than 0.14 ms on any of five chips, however little it moves."""
+    rows = [row for row in examination_rows(3) if "mlx-benchmark" in row.source]
+    cases = [interpret(row) for row in rows if row.device.startswith("Apple")]
+    small = [case for case in cases if case.work["moved"][:-1].sum() < 40e6]
+    assert len(small) >= 8
+    assert min(case.seconds for case in cases) > 0.7 * CROSSING
+    extra = [case.work["moved"][-1] / case.engine.bandwidth for case in cases]
+    assert extra == pytest.approx([CROSSING] * len(cases))
+    queued = replace(next(row for row in rows if row.device.startswith("Apple")), note="", id="m000000000000")
+    assert interpret(queued).work.launches < cases[0].work.launches
+    assert all(0 < case.compulsory < 1 for case in cases), "no bound counts it"
+
+
+def test_a_setting_shares_its_range_with_the_work_that_most_of_its_rows_do() -> None:
+    """A picture by diffusion beside twenty networks does not lend the networks the few errors of pictures."""
+    setting = "npu runtime network on NPU"
+    told = [each.case for each in validate([row for row in shipped_rows() if "ANE)" in row.device]).predictions]
+    chosen = sorted((case for case in told if case is not None and case.setting == setting), key=lambda case: case.kind)
+    assert chosen[0].kind == "diffusion"
+    wide = [Left(case, 3.0 * (-1) ** place, 3.0 * (-1) ** place) for place, case in enumerate(chosen)]
+    reach = intervals(wide, {})[setting]
+    assert reach["of"] == "of network inference on NPU"
+    assert reach["unseen"] == pytest.approx((-3.0, 3.0), rel=0.01)

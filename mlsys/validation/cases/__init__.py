@@ -23,6 +23,7 @@ from mlsys.validation.cases import (
 )
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.pages import on_fresh_pages
+from mlsys.validation.cases.waits import crossing
 from mlsys.validation.rows import Row
 
 __all__ = ["KINDS", "Case", "Inexpressible", "interpret", "kind_of"]
@@ -135,6 +136,6 @@ def _answer(row: Row) -> Case | str:
     if "power-capped" in row.workload and "limit of a card" not in row.note:
         return "ran below its design power, by a limit that was not seen"
     try:
-        return on_fresh_pages(_reader(row)[1](row))
+        return crossing(on_fresh_pages(_reader(row)[1](row)))
     except (ArgumentError, Inexpressible) as reason:
         return str(reason)
