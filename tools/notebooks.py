@@ -108,6 +108,8 @@ def _not_run(cell: Any) -> Iterator[str]:
         "tags", []
     ):
         yield "it holds an error"
+    if any(output.output_type == "stream" and output.name == "stderr" for output in cell.outputs):
+        yield "it holds a warning"
 
 
 def check(sources: Sequence[Path]) -> int:

@@ -76,3 +76,11 @@ def test_a_cell_that_never_ran_is_found(tmp_path: Path) -> None:
     notebook = page.with_suffix(".ipynb")
     notebook.write_text(notebook.read_text().replace('"execution_count": 1', '"execution_count": null'))
     assert any("never run" in fault for fault in disagreements(page))
+
+
+def test_a_warning_among_the_outputs_is_found(tmp_path: Path) -> None:
+    """A reader would take it for part of the page."""
+    page = tmp_path / "page.md"
+    page.write_text(HEADER + CELL.replace("1 + 1", 'import sys\nprint("font not found", file=sys.stderr)'))
+    regenerate(page)
+    assert [fault.split(": ")[1] for fault in disagreements(page)] == ["it holds a warning"]
