@@ -1,11 +1,12 @@
 """What an operator asks of a machine in plain numbers, and what a plan of it counts."""
 
 import math
+import weakref
 from typing import NamedTuple
 
 from mlsys.precision import PRECISIONS
 from mlsys.units import ureg
-from mlsys.workloads.operator import Operator
+from mlsys.workloads.operator import Network, Operator
 
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 # A product with fewer columns for each copy is no work for matrix units: a depthwise convolution has one.
@@ -159,3 +160,29 @@ def _pixels(operator: Operator, matrix: int) -> tuple[int, int]:
     plane = channels * (high * wide if deep > 1 else wide if high > 1 else 1)
     left = shape["batch"] * channels * deep * high * wide
     return min(left, matrix), max(kernel - stride, 0) * plane
+
+
+class DistinctDemands(NamedTuple):
+    """A network's distinct demands, and which of them each operator is."""
+
+    demands: tuple[Demand, ...]
+    order: tuple[int, ...]
+
+
+_known: dict[int, tuple[weakref.ref[Network], DistinctDemands]] = {}
+
+
+def distinct_demands(network: Network) -> DistinctDemands:
+    """Return the distinct demands of a network, found once for each network."""
+    known = _known.get(id(network))
+    if known is not None and known[0]() is network:
+        return known[1]
+    by_object: dict[int, int] = {}
+    by_demand: dict[Demand, int] = {}
+    for operator in network:
+        if id(operator) not in by_object:
+            by_object[id(operator)] = by_demand.setdefault(demand_of(operator), len(by_demand))
+    rows = DistinctDemands(tuple(by_demand), tuple(by_object[id(operator)] for operator in network))
+    key = id(network)
+    _known[key] = weakref.ref(network, lambda _: _known.pop(key, None)), rows
+    return rows

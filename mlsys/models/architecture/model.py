@@ -1,7 +1,6 @@
 """The model: time and energy of a network on a machine of its kind, operator by operator."""
 
 import math
-import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.models.architecture.choose import StrategyName, strategy_for
-from mlsys.models.architecture.demand import Counted, Demand, demand_of
+from mlsys.models.architecture.demand import Counted, Demand, DistinctDemands, demand_of, distinct_demands
 from mlsys.models.architecture.result import ArchitectureResult
 from mlsys.models.architecture.spending import ENERGY_PARTS, Spending
 from mlsys.models.architecture.strategy import TilingStrategy
@@ -40,32 +39,6 @@ class _Spent(NamedTuple):
     @property
     def time(self) -> float:
         return math.fsum(self.parts)
-
-
-class _Rows(NamedTuple):
-    """A network's distinct demands, and which of them each operator is."""
-
-    demands: tuple[Demand, ...]
-    order: tuple[int, ...]
-
-
-_rows_of: dict[int, tuple[weakref.ref[Network], _Rows]] = {}
-
-
-def _rows(network: Network) -> _Rows:
-    """Return the distinct demands of a network, found once for each network."""
-    known = _rows_of.get(id(network))
-    if known is not None and known[0]() is network:
-        return known[1]
-    by_object: dict[int, int] = {}
-    by_demand: dict[Demand, int] = {}
-    for operator in network:
-        if id(operator) not in by_object:
-            by_object[id(operator)] = by_demand.setdefault(demand_of(operator), len(by_demand))
-    rows = _Rows(tuple(by_demand), tuple(by_object[id(operator)] for operator in network))
-    key = id(network)
-    _rows_of[key] = weakref.ref(network, lambda _: _rows_of.pop(key, None)), rows
-    return rows
 
 
 @traced
@@ -141,7 +114,7 @@ def architecture(
     if launch_overhead is not None:
         launch = float(checked_number("architecture", "launch_overhead", launch_overhead, nonnegative("s"), {}))
     if not isinstance(workload, Network):
-        rows = _Rows((demand_of(workload),), (0,))
+        rows = DistinctDemands((demand_of(workload),), (0,))
         names = [workload.name]
     else:
         if not len(workload):
@@ -149,7 +122,7 @@ def architecture(
                 f"architecture(): `workload` must have at least one operator, got the empty network {workload.name!r}. "
                 "Write e.g. workload=Network('mine', (gemm(64, 64, 64),))"
             )
-        rows, names = _rows(workload), [operator.name for operator in workload]
+        rows, names = distinct_demands(workload), [operator.name for operator in workload]
     with chosen.noting():
         costs = chosen.spending
         counts = [chosen.counted(work) for work in rows.demands]
