@@ -108,21 +108,6 @@ def hold(number: int) -> int:
     return sum(bool(record["low"]) for record in told)
 
 
-def typical(predictions: Sequence[Prediction]) -> float:
-    """Return by what factor answers are off, either way: the root mean square of its logarithm over all answered rows.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> one = next(each for each in first_answers(1) if each.answered)
-    >>> twice, half = (replace(one, value=one.row.value * times) for times in (2.0, 0.5))
-    >>> round(typical([twice, half]), 6)
-    2.0
-    """
-    logs = np.log([each.ratio for each in predictions if each.answered])
-    return float(np.exp(np.sqrt(np.mean(logs**2))))
-
-
 @remembered
 @traced
 def reached_again(number: int) -> tuple[Prediction, ...]:

@@ -32,7 +32,7 @@ from mlsys.validation import (
     validate,
 )
 from mlsys.validation.cases import Inexpressible, interpret
-from mlsys.validation.examination import EXAMINATIONS, examination_sources, first_answers, hold, typical
+from mlsys.validation.examination import EXAMINATIONS, examination_sources, first_answers, hold
 from mlsys.validation.rows import DATA, Row
 from mlsys.viz import examination_dots
 
@@ -193,12 +193,6 @@ def test_the_table_of_all_sets_blind_answers_beside_todays() -> None:
         assert line["in range"] == f"{100 * sum(held) / len(held):.0f}%"
 
 
-def test_a_typical_answer_is_off_by_the_mean_square_of_the_logarithm() -> None:
-    answers = [each for each in first_answers(2) if each.answered]
-    logs = [np.log(each.value / each.row.value) for each in answers]
-    assert typical(answers) == pytest.approx(float(np.exp(np.sqrt(np.mean(np.square(logs))))))
-
-
 def test_what_was_answered_is_not_answered_again() -> None:
     with pytest.raises(ValueError, match="was held"):
         hold(1)
@@ -214,7 +208,6 @@ def test_an_answer_without_its_case_is_scored_by_its_unit() -> None:
     assert (nothing.rows, nothing.expressible, nothing.median_ape) == (2, 0, None)
     told = score([*slow, Prediction(time, "")])
     assert (told.rows, told.expressible, told.median_ape, told.bias) == (3, 2, 187.5, 300)
-    assert typical([*slow, Prediction(time, "")]) == pytest.approx(4)
 
 
 def test_the_command_examines_and_takes_no_rows_beside_it(tmp_path: Path) -> None:
