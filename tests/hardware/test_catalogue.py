@@ -213,7 +213,7 @@ NO_ONCHIP_SIZE = {
     "SnapdragonXElite",
     # Not looked up yet: these twins came with measurements.
     *("ATSAMD51", "ESP32", "Hailo10H", "Hailo15H", "Hailo15L", "Hailo15M", "Hailo8L", "RK1808_NPU", "RK3562_NPU"),
-    *("RK3568_NPU", "RK3576_NPU", "RK3588_NPU", "RV1109_NPU", "RV1126_NPU"),
+    *("RK3568_NPU", "RK3576_NPU", "RK3588_NPU", "RV1109_NPU", "RV1126_NPU", "AX630C", "AX650N"),
 }
 
 
