@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.hardware import Hardware
+from mlsys.hardware import Hardware, view
 from mlsys.models.calibrated import Stack, bound
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
 from mlsys.validation.cases import Case
@@ -81,6 +81,9 @@ def _footprint(case: Case) -> float:
 def _weights(case: Case) -> str:
     if case.engine.cache >= 0.25 * case.work.weights:
         return "cache-resident: part of the parameters stays in the last cache between passes"
+    whole = view(Hardware[case.twin]).main.bandwidth or 0.0
+    if case.engine.bandwidth < whole and case.work.weights / whole <= case.seconds:
+        return "few cores: what they draw of the memory's bandwidth is an estimate, no bound"
     if "hailo" in case.row.software.lower():
         return "dataflow: parameters stay on the chip, or are loaded once for a stream of pictures"
     if "Offline" in case.row.workload and not case.row.batch:

@@ -1,8 +1,11 @@
 """Networks of the catalogue, built for the rows that name them and lowered to kernels at a batch."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,10 @@ from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.cases.reading import Format
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.workloads import Network
+
+if TYPE_CHECKING:
+    from mlsys.workloads.zoo.entry import Entry
+    from mlsys.workloads.zoo.tape import Tape
 
 
 @lru_cache(maxsize=512)  # the rows of one source ask for the same networks in many formats
@@ -26,7 +33,7 @@ def built(name: str, **shape: object) -> Network:
     """
     from mlsys.workloads import zoo
 
-    entry = zoo.resolve(usual_name(name))
+    entry = zoo.resolve(usual_name(name)) or _described(name)
     side = re.fullmatch(r"(vit|deit)_(\w+?)_patch(\d+)_(\d+)", name)
     if entry is None and side:
         # The same network on pictures of another size.
@@ -36,7 +43,24 @@ def built(name: str, **shape: object) -> Network:
         raise Inexpressible(f"no network {name} in the catalogue")
     if "width" in shape:
         shape["image"] = (shape["image"], shape.pop("width"))
-    return zoo.network(entry.name, precision="fp16", **shape)  # type: ignore[arg-type]
+    return entry.build(precision="fp16", **shape)  # type: ignore[arg-type]
+
+
+def _described(name: str) -> Entry | None:
+    """Return the stack of encoder blocks that a row describes in words, each four times as wide inside as outside."""
+    from mlsys.workloads.zoo.encoders import TextEncoder, bert
+    from mlsys.workloads.zoo.entry import Entry
+
+    words = re.search(r"(?<!GPT )\((\d+) layers?, (\d+) heads x\d+, hidden (\d+)\)", name)
+    if words is None:
+        return None
+    layers, heads, width = (int(part) for part in words.groups())
+    shape = TextEncoder(layers, width, heads, 4 * width, vocabulary=0, pooler=False)
+
+    def write(tape: Tape, batch: int, tokens: int) -> None:
+        bert(tape, batch, tokens, shape)
+
+    return Entry(name, name, "text", "its row", sequence=128, write=write)
 
 
 @lru_cache(maxsize=4096)

@@ -85,7 +85,13 @@ def on_vulkan(row: Row) -> bool:
 
 
 def stored_format(row: Row, fmt: Format) -> Format:
-    """Return the format with the bits that the row's file holds, where its name does not say them."""
+    """Return the format with the bits that the row's file holds, where its name does not say them.
+
+    Pulsar2 keeps weights of a language model in 8 bits and what passes between its layers in 16 ("w8a16 by default":
+    AXERA-TECH/ax-llm, README.md).
+    """
+    if "Pulsar2" in row.software:
+        return replace(fmt, computes="int16", value=2)
     return replace(fmt, weight=MIXED_BITS / 8) if on_vulkan(row) and "gpt-oss" in row.model else fmt
 
 

@@ -54,7 +54,7 @@ def encoder(row: Row) -> Case:
         rows = batch * shape.get("sequence", 1)
         engine = side_by_side(engine, tensor)
         work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
-    seconds, inverse = seconds_each(row)
+    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices // (tensor * stages)))
     return Case(row, "transformer", f"{software} transformer on {kind}", twin, engine, work, seconds, inverse)
 
 

@@ -145,7 +145,7 @@ def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool,
 
 def prefill(row: Row) -> Case:
     """Return the case of one pass over a prompt."""
-    fmt = number_format(row.precision)
+    fmt = stored_format(row, number_format(row.precision))
     prompt = whole_number(
         r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
     )
@@ -186,6 +186,8 @@ def decode(row: Row) -> Case:
         context = 5 + whole_number(r"(\d+) generated", text, "tokens generated") // 2
     elif "context" in text:
         context = whole_number(r"context (\d+)", text, "context")
+    elif batch_of(row, 1) == 1 and not re.search(r"\d", text):
+        context = LLAMA_BENCH_TOKENS // 2  # one sequence reads its weights, and a few percent of them of its cache
     else:
         context = max(1, whole_number(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
     batch = batch_of(row, 1)

@@ -110,7 +110,14 @@ def _engine(row: Row, twin: Device, fmt: Format) -> Snapshot:
     return engine.changed(matmul=lambda: min(engine.matmul, 2 * engine.clock)).designed()
 
 
+# Clocks that makers call by a name: 250 MHz and 96 MHz (AmbiqAI/neuralSPOT, docs, "Performance Modes").
+MODES = {r"Apollo510 \(LP mode\)": 96e6}
+
+
 def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
+    named = next((clock for words, clock in MODES.items() if re.search(words, row.device)), 0.0)
+    if named:
+        return clocked(engine, named, memory=True)
     # A board may run faster than its maker allows: the note says it, or else the name of the device.
     in_note = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
     stated = in_note or re.search(r"\(.*\b(\d+) MHz\)", row.device)

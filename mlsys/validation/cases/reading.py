@@ -39,9 +39,18 @@ _RATES = (
 _FORMATS: tuple[tuple[str, Format], ...] = (
     (r"kv cache fp8", Format("bf16", 2, 2)),
     (r"pseudo-fp16", Format("fp32", 2, 2, True)),
-    (r"q4_k_m", Format("fp16", 4.85 / 8, 2)),
-    (r"q4_0", Format("fp16", 4.5 / 8, 2)),
+    (r"q4_0|4-bit weights \(nvfp4", Format("fp16", 4.5 / 8, 2)),
     (r"q8_0", Format("fp16", 8.5 / 8, 2)),
+    # Files of those names: blocks of one kind where a digit ends the name; a mixture, where K does, of the bits that
+    # 2.63, 3.06, 4.45 and 5.15 GiB are for 6.74 billion weights (ggml-org/llama.cpp, tools/quantize/quantize.cpp).
+    (r"q2_k", Format("fp16", 3.35 / 8, 2)),
+    (r"q3_k", Format("fp16", 3.9 / 8, 2)),
+    (r"q4_k", Format("fp16", 4.85 / 8, 2)),
+    (r"q4_1", Format("fp16", 5 / 8, 2)),
+    (r"q5_k", Format("fp16", 5.67 / 8, 2)),
+    (r"q5_0", Format("fp16", 5.5 / 8, 2)),
+    (r"q5_1|5-bit weights \(groups of 32", Format("fp16", 6 / 8, 2)),  # a scale and an offset for 32 weights
+    (r"q6_k", Format("fp16", 6.56 / 8, 2)),
     (r"int4 weight-only \(g=32\)", Format("fp16", 5 / 8, 2)),  # gpt-fast: a BF16 scale and zero for 32 weights
     (r"int4 weight-only", Format("fp16", 4.5 / 8, 2)),
     (r"int8 weight-only|weights int8", Format("fp16", 1, 2)),
@@ -59,7 +68,7 @@ _FORMATS: tuple[tuple[str, Format], ...] = (
     (r"fp4", Format("fp4", 4.5 / 8, 1)),
     (r"fp32 with matmult-bf16", Format("bf16", 4, 4)),
     (r"tf32", Format("tf32", 4, 4)),
-    (r"int8", Format("int8", 1, 1)),
+    (r"int8|by pulsar2", Format("int8", 1, 1)),  # Pulsar2 quantises to 8 bits where nobody asks for 16
     (r"int4", Format("int4", 0.5, 1)),
     (r"int16", Format("int16", 2, 2)),
     (r"bf16|bfloat16|weights bf16", Format("bf16", 2, 2)),
@@ -76,6 +85,8 @@ def number_format(text: str) -> Format:
     --------
     >>> number_format("Q4_0").weight, number_format("INT8-v2").computes, number_format("EXL2 5.0 bpw").weight
     (0.5625, 'int8', 0.625)
+    >>> number_format("5-bit weights (Q5_1)").weight, number_format("Q4_K_M") == number_format("4-bit weights (Q4_K)")
+    (0.75, True)
     """
     bits = re.search(r"(\d+(?:\.\d+)?) ?bpw", text.lower())
     if bits:  # EXL2 mixes formats to as many bits a weight as one asks for
@@ -142,6 +153,10 @@ def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Sn
     """Return what the calibrated model reads of a twin of the catalogue, kept by its name and the what-ifs."""
     # hipBLAS and its kin run FP32 on the matrix cores of CDNA, which keep all of its bits.
     products_in_fp32 = twin.vendor == "AMD" and twin.has_peak("fp32", unit="matrix")
+    if twin.architecture == "Da Vinci" and precision == "fp32":
+        # The cubes of an Ascend have no FP32, and its compiler narrows products for them where it trains
+        # (CANN, ``precision_mode``: ``allow_fp32_to_fp16``).
+        return _snapshot(twin.id, "fp16", False)
     return _snapshot(twin.id, precision, vector_unit and not products_in_fp32)
 
 

@@ -5,7 +5,7 @@ import re
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
     (r"vulkan", "vulkan"),
-    (r"open(cl|gl)", "opencl"),
+    (r"open(cl|gl)|plaidml", "opencl"),
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
     (
@@ -17,7 +17,7 @@ _NETWORKS = (
     (r"rknn", "RKNN"),
     (r"ai hub", "AI Hub"),
     (r"cloud ai|qaic", "Cloud AI"),
-    (r"qnn|core ml|edge tpu|genie|dlc|nnapi|snpe|synapse|qualcomm", "npu runtime"),
+    (r"qnn|core ml|edge tpu|genie|dlc|nnapi|snpe|synapse|qualcomm|sophon|pulsar", "npu runtime"),
     (r"paddle inference.*tensorrt [1-6]\b", "Paddle TensorRT"),
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
@@ -162,4 +162,4 @@ def unrolls(software: str) -> bool:
     >>> unrolls("Torch7 SpatialConvolutionMM (cuBLAS)"), unrolls("Torch7, cuDNN 4")
     (True, False)
     """
-    return re.search(r"SpatialConvolutionMM|(Torch7|Caffe) native", software) is not None
+    return re.search(r"SpatialConvolutionMM|(Torch7|Caffe) native|^Caffe$", software) is not None
