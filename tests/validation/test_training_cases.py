@@ -85,3 +85,14 @@ def test_flash_attention_2_is_as_fast_on_a_b200_as_on_an_h100() -> None:
     both = replace(row, metric="latency", workload="attention forward and backward", unit="ms", value=1.0)
     alone = replace(row, metric="latency", unit="ms", value=1.0)
     assert _seconds(both) / _seconds(alone) == pytest.approx(3.5, rel=0.05)
+
+
+def test_frozen_weights_take_two_thirds_of_the_products() -> None:
+    """Forward, and gradients of inputs alone: 4 FLOP for a parameter and a token where training takes 6."""
+    whole = interpret(_step(512))
+    tuned = interpret(_step(512, workload="LLM fine-tuning step (LoRA)"))
+    products = [
+        float((each.work["flops"] * each.work["count"])[each.work["weights"] > 0].sum()) for each in (whole, tuned)
+    ]
+    assert products[1] / products[0] == pytest.approx(2 / 3, rel=1e-6)
+    assert _attended(tuned) == pytest.approx(_attended(whole))

@@ -130,7 +130,9 @@ _OF_PRODUCTS = 0.8
 _CAUSAL = 0.75
 
 
-def trained_in_one_kernel(row: Row, work: Work, fmt: Format, twin: Device, passes: float) -> tuple[Work, float]:
+def trained_in_one_kernel(
+    row: Row, work: Work, fmt: Format, twin: Device, passes: tuple[float, float]
+) -> tuple[Work, float]:
     """Return a training step's kernels with attention that is fused, and the part of its arithmetic that binds.
 
     It multiplies in 16 bits, whatever the layers beside it do: it counts as so much more arithmetic of the step's
@@ -141,11 +143,11 @@ def trained_in_one_kernel(row: Row, work: Work, fmt: Format, twin: Device, passe
     row
         What was trained, and by what.
     work
-        Every kernel ``passes`` times, as products.
+        Every kernel, as products.
     fmt, twin
         Number formats of the step, and the machine.
     passes
-        Forward and backward.
+        Passes forward; and how often ``work`` counts each kernel, forward and backward.
 
     Returns
     -------
@@ -165,7 +167,7 @@ def trained_in_one_kernel(row: Row, work: Work, fmt: Format, twin: Device, passe
     columns[index("n"), here] = np.minimum(keys, work["m"][here])
     for name in ("flops", "k"):
         columns[index(name), here] *= narrow * slower
-    columns[index("count"), here] *= (passes - 2 + BACKWARD_OF_ATTENTION) / passes
+    columns[index("count"), here] *= (passes[0] + BACKWARD_OF_ATTENTION) / passes[1]
     whole = Work(columns)
     extra = (1 - 1 / slower) * float((whole["flops"] * whole["count"])[here].sum())
     return whole, 1 - extra / whole.flops

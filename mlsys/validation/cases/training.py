@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from mlsys.workloads.zoo.language import LanguageModel
 
 BACKWARD = 2.0
+# Rows of steps that compute activations again for the gradients; and of those whose own weights stay as they are, so
+# that each product has one behind it, for its inputs: low-rank matrices beside them learn (Hu et al. 2021,
+# arXiv:2106.09685).
+_TWICE, _FROZEN = r"activation ckpt True|activation checkpointing", r"\bQ?LoRA\b"
 # Programs that write the scores of attention out: of before FlashAttention.
 _WRITING_SCORES = r"Megatron-DeepSpeed|PyTorch [01]\."
 USUAL_LENGTH = 2048
@@ -54,15 +58,16 @@ def training(row: Row) -> Case:
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
-    passes = 1 + BACKWARD + ("activation ckpt True" in row.note)
+    forward = 1.0 + (re.search(_TWICE, f"{row.seq_or_shape}; {row.note}") is not None)
+    passes = forward + (BACKWARD if not re.search(_FROZEN, row.workload) else 1)
     plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
     if "tokens" in row.unit or row.unit == "TFLOP/s":
-        return _language(plain, fmt, twin, engine, passes)
+        return _language(plain, fmt, twin, engine, forward, passes)
     setting = f"{_program(row, engine)} training on {twin.kind}"
     batch = batch_of(row, 64)
     seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
     if one_by_one(setting):
-        work = _stepped(_encoder(plain, batch, fmt), fmt, twin, passes)
+        work = _stepped(_encoder(plain, batch, fmt), fmt, twin, forward)
         return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
@@ -105,11 +110,11 @@ def _encoder(row: Row, batch: int, fmt: Format) -> Work:
     return joined(work, Work.of(guess))
 
 
-def _stepped(work: Work, fmt: Format, twin: Device, passes: float) -> Work:
+def _stepped(work: Work, fmt: Format, twin: Device, forward: float) -> Work:
     """Return a step of operators that run one by one: forward, the loss of the widest product's results, gradients."""
     sizes = work["m"] * work["n"] * (work["weights"] > 0) * (work["kind"] == MATMUL)
     loss = Kernel(VECTOR, flops=0.0, moved=OF_LOGITS * float(sizes.max()) * fmt.value)
-    both = with_gradients(work, fmt.value, passes - BACKWARD)
+    both = with_gradients(work, fmt.value, forward)
     return joined(filled_attention(both, twin, fmt.computes), Work.of([loss]))
 
 
@@ -172,7 +177,7 @@ def _counted(row: Row, work: Work) -> float:
     return work.flops + float((work["flops"] * work["count"])[scores].sum())
 
 
-def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: float) -> Case:
+def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, forward: float, passes: float) -> Case:
     """Return the case of one step over a language model, with its bubbles and its messages where they are stated.
 
     With S stages and A micro-batches a pipeline takes A + S − 1 turns of one stage each.
@@ -193,11 +198,11 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         if not one_by_one(setting):
             return kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
         network = model.prefill(batch, length, "fp16", fused=False)
-        return _stepped(eager_kernels(network, fmt), fmt, twin, passes)
+        return _stepped(eager_kernels(network, fmt), fmt, twin, forward)
 
     work = step(batch)
     fused = fmt.value <= 2 and twin.kind == "GPU" and not re.search(_WRITING_SCORES, row.software)
-    attended, fastest = trained_in_one_kernel(row, work, fmt, twin, passes) if fused else (work, 1.0)
+    attended, fastest = trained_in_one_kernel(row, work, fmt, twin, (forward, passes)) if fused else (work, 1.0)
     if row.unit == "TFLOP/s":
         seconds = _counted(row, work) / passes * (1 + BACKWARD) / (row.value * 1e12)
         return Case(row, "training", setting, twin.id, engine, attended, seconds, True, fastest=fastest)
@@ -213,7 +218,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
         whole_batch = re.search(r"global (\d+)", row.batch)
         batch = int(whole_batch.group(1)) // ways.copies if whole_batch else batch
         work = step(batch)
-        attended, fastest = trained_in_one_kernel(row, work, fmt, twin, passes) if fused else (work, 1.0)
+        attended, fastest = trained_in_one_kernel(row, work, fmt, twin, (forward, passes)) if fused else (work, 1.0)
     # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
     seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
     turns = (ways.pieces + ways.stages - 1) / ways.stages
@@ -221,7 +226,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, passes: flo
     columns[Work.FIELDS.index("count")] *= turns
     works = [Work(columns)]
     exchanged = batch * length * model.hidden * fmt.value
-    works.append(messages(exchanged, ways.tensor, (4 + 2 * (passes > 1 + BACKWARD)) * model.layers * turns))
+    works.append(messages(exchanged, ways.tensor, (4 + 2 * (forward > 1)) * model.layers * turns))
     parameters = float(model.parameters().m_as("param")) / split
     works.append(messages(parameters * fmt.value, ways.copies, 1))
     if "Megatron-DeepSpeed" in row.software:
