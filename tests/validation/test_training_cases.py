@@ -96,3 +96,12 @@ def test_frozen_weights_take_two_thirds_of_the_products() -> None:
     ]
     assert products[1] / products[0] == pytest.approx(2 / 3, rel=1e-6)
     assert _attended(tuned) == pytest.approx(_attended(whole))
+
+
+@pytest.mark.parametrize(("note", "passes"), [("activation checkpointing", 4), ("no activation checkpointing", 3),
+                                              ("selective activation checkpointing", 3)])  # fmt: skip
+def test_activations_computed_again_are_a_pass_more(note: str, passes: int) -> None:
+    """Selective checkpointing computes scores again (arXiv:2205.05198, section 5), and no product by weights."""
+    whole, plain = (interpret(each).work for each in (replace(_step(512), note=note), _step(512)))
+    flops = [each["flops"] * each["count"] * (each["weights"] > 0) for each in (whole, plain)]
+    assert flops[0].sum() / flops[1].sum() == pytest.approx(passes / 3)

@@ -43,7 +43,7 @@ BACKWARD = 2.0
 # Rows of steps that compute activations again for the gradients; and of those whose own weights stay as they are, so
 # that each product has one behind it, for its inputs: low-rank matrices beside them learn (Hu et al. 2021,
 # arXiv:2106.09685).
-_TWICE, _FROZEN = r"activation ckpt True|activation checkpointing", r"\bQ?LoRA\b"
+_TWICE, _FROZEN = r"activation ckpt True|(?<!no )(?<!selective )activation checkpointing", r"\bQ?LoRA\b"
 # Programs that write the scores of attention out: of before FlashAttention.
 _WRITING_SCORES = r"Megatron-DeepSpeed|PyTorch [01]\."
 USUAL_LENGTH = 2048
