@@ -57,10 +57,12 @@ class _Widths:
 # how well each is compiled, is not off alike. With 0.1 and with 0.2 the errors are the same within 0.4 points.
 OF_FORMATS = 0.15
 # How far one version of a software may lie from the others that were measured with it, which has other kernels: not at
-# all, or by so much. Energies always do: who builds it leaves more or less of a board switched on. ResNet-8 at 4.4 and
-# 4.5 inferences a second draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with 3 V (MLPerf Tiny v1.0,
-# STMicroelectronics', and v1.1, Krai's).
-OF_VERSIONS, OF_BUILDS = (0.0, 0.2), (0.2,)
+# all, or by so much. Energies always do, by the root of the squares of two things: as far as times may, and as far as
+# powers do, since who builds it leaves more or less of a board switched on. ResNet-8 at 4.4 and 4.5 inferences a second
+# draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1,
+# Krai's); 16 builds on three boards of MLPerf Tiny scatter so about the mean of their board.
+OF_VERSIONS, OF_POWERS = (0.0, 0.2), 0.17
+OF_BUILDS = (math.hypot(max(OF_VERSIONS), OF_POWERS),)
 # How far the times of networks of like shape may be off alike under one software of a machine: not at all, or by so
 # much. Energies are off by what a board draws beside, which no shape tells.
 OF_SHAPES = (0.0, 0.3, 0.6)

@@ -5,6 +5,7 @@ Each machine is predicted by a fit that never saw it; ten of its rows are then h
 The predictions are those of the last fit, kept row by row; nothing is fitted again but what the ten rows teach.
 """
 
+import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,10 @@ from mlsys.validation.report import Prediction
 from mlsys.validation.scales import without_scale
 
 Array = NDArray[np.float64]
-DRAWS, FEWEST_ROWS, FEWEST_IN_SWEEP = 3, 15, 3
+FEWEST_ROWS, FEWEST_IN_SWEEP = 15, 3
+# So many times ten are taken of each machine of a class: more where each time leaves few to grade, since which ten they
+# are decides the median of a handful. Until so many rows are graded.
+FEWEST_DRAWS, MOST_DRAWS, ENOUGH_GRADED = 3, 20, 400
 # Part of a machine's rows that cannot be measured: another one each time, so that each draw takes another ten.
 ABSENT = 0.1
 # Error that ten measurements should bring a machine to.
@@ -160,7 +164,8 @@ def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
 def ten_back(like: str = "") -> tuple[TenBack, ...]:
     """Return every class of machine and kind of work that has a machine with 15 rows or more.
 
-    Of each machine ten rows are taken three times, as advised of nine tenths of them, drawn with fixed seeds.
+    Of each machine ten rows are taken three to twenty times, the more the fewer rows are left to grade, as advised of
+    nine tenths of them, drawn with fixed seeds.
 
     Parameters
     ----------
@@ -191,8 +196,14 @@ def rows_back(group: str, machines: tuple[Same, ...]) -> TenBack:
     """Return what ten rows do in one group: the predictions of each of its machines, which are asked apart."""
     state = in_force()
     with unrecorded():  # as of every error over many rows
-        graded = [_graded(own, draw, state) for own in machines for draw in range(DRAWS)]
+        graded = [_graded(own, draw, state) for own in machines for draw in range(draws_of(machines))]
     return _whole(group, len(machines), graded)
+
+
+def draws_of(machines: Sequence[Same]) -> int:
+    """Return how many times ten rows are taken of each machine of a class."""
+    each_time = sum(len(own) - TEN for own in machines)
+    return min(max(FEWEST_DRAWS, math.ceil(ENOUGH_GRADED / each_time)), MOST_DRAWS)
 
 
 @remembered

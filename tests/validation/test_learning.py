@@ -1,5 +1,6 @@
 """What rows teach is what Bayes' theorem says, and ten rows bring unseen machines nearer."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,8 @@ from mlsys.models.calibrated.library import plain_of
 from mlsys.validation import averaging, shipped_rows
 from mlsys.validation.averaging import _solved, heard
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.learning import learn
+from mlsys.validation.learning import OF_BUILDS, OF_POWERS, OF_VERSIONS, learn
+from mlsys.validation.power import measured_powers
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.ten import _reach, _shapes, ten_back
 
@@ -74,6 +76,29 @@ def test_rows_of_a_version_teach_each_other(drawn: bool) -> None:
     learned = learn(ones, np.ones(len(ones)), base)
     thrifty, spender = (learned.versions[ones[index].setting, f"X-CUBE-AI {index}"] for index in (0, 1))
     assert 0.3 < spender - thrifty < np.log(1.7)
+
+
+def test_builds_differ_by_their_times_and_by_the_power_that_they_leave_on() -> None:
+    """The powers alone, each stated by one run, so that no time is in them: about the mean of their board."""
+    boards: dict[str, dict[str, list[float]]] = {}
+    for power in measured_powers():
+        if power.row.device_class == "MCU":
+            by = re.search(r"submitter ([^;]+)", power.row.note)
+            assert by is not None
+            builds = boards.setdefault(power.twin.id, {})
+            builds.setdefault(f"{power.row.software}, {by.group(1)}", []).append(np.log(power.watts))
+    several = [np.array([np.mean(own) for own in builds.values()]) for builds in boards.values() if len(builds) > 1]
+    apart = np.concatenate([builds - builds.mean() for builds in several])
+    assert (len(several), len(apart)) == (3, 16)
+    assert OF_POWERS == pytest.approx(np.sqrt((apart**2).sum() / (16 - 3)), rel=0.02)
+    assert max(OF_VERSIONS) < OF_BUILDS[0] < max(OF_VERSIONS) + OF_POWERS
+
+
+def test_ten_energies_of_a_microcontroller_bring_the_others_nearer() -> None:
+    """Eight builds of one board: those that were not measured are left where they were."""
+    (group,) = ten_back("^MCU: energy")
+    assert group.rows > 300, "a handful of rows is graded often enough"
+    assert group.after < 0.95 * group.before and group.after < 0.15
 
 
 def test_one_version_alone_is_the_software() -> None:
