@@ -39,7 +39,7 @@ def likely_errors(cases: Sequence[Case], base: Array) -> Array:
         Parameters that their predictions follow, one row each.
     """
     effects = effects_of(cases, sensitivities(cases, base))
-    variances = np.mean([np.square(widths) for widths, _ in effects.widths], axis=0)
+    variances = np.mean(np.square(effects.widths), axis=0)
     names = list(dict.fromkeys((case.setting, case.version) for case in cases))
     version = np.array([names.index((case.setting, case.version)) for case in cases])
     covariances: Array = (effects.design * variances) @ effects.design.T

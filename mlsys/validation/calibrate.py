@@ -21,8 +21,6 @@ from mlsys.validation.sound import Seen, check_classes, check_times, contradicti
 from mlsys.validation.times import stack_of
 
 FEWEST, MOST = 3, 200
-# Standard deviations of a normal distribution, either way, that hold four in five.
-FOUR_IN_FIVE = 1.28
 _WORDS = {
     "compute": "your matrix units attain {:.0%} of their peak inside a full tile",
     "vector": "your vector units attain {:.0%} of their peak",
@@ -157,8 +155,6 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     settings = {name: _machine(learned, name, usual[name]) for name in names}
     measured = np.array([case.seconds for case in cases])
     errors = [float(np.median(np.abs(times / measured - 1))) for times in (before, after)]
-    # If four of five of these rows stay further off than is promised of others, less is promised.
-    apart = float(np.quantile(np.abs(np.log(after / measured)), 0.8)) / FOUR_IN_FIVE
     factors, formats = (
         {name: math.exp(value) for name, value in known.items()} for known in (learned.networks, learned.formats)
     )
@@ -170,7 +166,7 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         formats,
         _by_setting(learned.versions),
         learned.shapes,
-        max(learned.spread, apart),
+        learned.spread,
         errors[0],
         errors[1],
         tuple(

@@ -36,9 +36,6 @@ STEP = 0.1
 # What a row can be off by that no other row tells, in logarithm of time; single kernels, which no network averages,
 # by more: which one a library takes for a shape is told by no other shape.
 SCATTER, OF_KERNELS = (0.1, 0.2), (0.1, 0.2, 0.3)
-# Of other shapes a kernel is that much further off than the measured ones tell: a library may take another algorithm.
-# Of networks those that were not measured are counted already. Chosen so that four in five lie inside after ten rows.
-OF_OTHER_SHAPES = 1.5
 # Kernels that a single one's work has at most, what leads to it counted: attention that names its model is no network.
 MOST_OF_ONE = 2
 
@@ -68,6 +65,8 @@ OF_BUILDS = (math.hypot(max(OF_VERSIONS), OF_POWERS),)
 OF_SHAPES = (0.0, 0.3, 0.6)
 # A machine that is much like its kind, one that is not, and one whose parts are not.
 WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))
+# Of single kernels also one that is its kind: there is next to nothing to learn, and what rows are off by is the shape.
+AS_ITS_KIND = _Widths(0.05, 0.02, 0.02, 0.1)
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ class Effects:
     design
         A row of each case, a column of each effect.
     widths
-        Answers to be averaged: the width of each effect, and that of a network that was not measured.
+        Answers to be averaged: the width of each effect.
     settings, networks, formats, versions
         Which have effects.
     roots
@@ -199,7 +198,7 @@ class Effects:
     """
 
     design: Array
-    widths: list[tuple[Array, float]]
+    widths: list[Array]
     settings: list[str]
     networks: list[str]
     formats: list[str]
@@ -229,21 +228,18 @@ def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
     columns += [*those(formats, used), *those(versions, named)]
     prior = np.log([PRIORS[name].factor for name in Parameters.names()])
     widths = [
-        (
-            np.concatenate(
-                [
-                    each.parameters * prior,
-                    [each.machine],
-                    [each.software] * len(settings),
-                    [each.network] * len(networks),
-                    [OF_FORMATS] * len(formats),
-                    [version] * len(versions),
-                    [alike] * len(shapes),
-                ]
-            ),
-            each.network if networks else 0.0,
+        np.concatenate(
+            [
+                each.parameters * prior,
+                [each.machine],
+                [each.software] * len(settings),
+                [each.network] * len(networks),
+                [OF_FORMATS] * len(formats),
+                [version] * len(versions),
+                [alike] * len(shapes),
+            ]
         )
-        for each in WIDTHS
+        for each in (WIDTHS if networks else (AS_ITS_KIND, *WIDTHS))
         for version in (of_versions if versions else (0.0,))
         for alike in (OF_SHAPES if timed else (0.0,))
     ]
@@ -260,7 +256,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     effects = effects_of(cases, follows)
     design, widths, networks = effects.design, effects.widths, effects.networks
     scatters = SCATTER if networks else OF_KERNELS
-    means, variance = averaged(design, y, widths, scatters)
+    means, spread = averaged(design, y, widths, scatters)
     if not networks:  # a network's own factor is told by its own rows alone
         means = means * heard(design, y, widths, scatters)
     groups = (effects.settings, networks, effects.formats, effects.versions)
@@ -273,7 +269,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
         dict(zip(effects.formats, factors[2], strict=True)),
         dict(zip(effects.versions, factors[3], strict=True)),
         _shape_effects(cases, effects.roots, local),
-        math.sqrt(variance) * (1.0 if networks else OF_OTHER_SHAPES),
+        spread,
     )
 
 

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 FEWEST_ROWS, FEWEST_IN_SWEEP = 15, 3
 # So many times ten are taken of each machine of a class: more where each time leaves few to grade, since which ten they
 # are decides the median of a handful. Until so many rows are graded.
-FEWEST_DRAWS, MOST_DRAWS, ENOUGH_GRADED = 3, 20, 400
+FEWEST_DRAWS, MOST_DRAWS, ENOUGH_GRADED = 3, 20, 3000
 # Part of a machine's rows that cannot be measured: another one each time, so that each draw takes another ten.
 ABSENT = 0.1
 # Error that ten measurements should bring a machine to.
@@ -92,7 +92,7 @@ class _Graded:
     after: Array
     scale: Array
     shape: Array
-    at_random: Array  # errors, were the ten taken at random
+    at_random: Array  # errors, were the ten taken at random: of the first draws alone
     reach: Array  # logarithms of the ends of the interval, shape (rows, 2)
     inverse: NDArray[np.bool_]
 
@@ -117,8 +117,11 @@ def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
         return rest, np.log(learned.seconds([cases[index] for index in rest], before[rest], base[rest])), learned
 
     back, at_random = _handed_back(cases, before, base, draw)
-    others, told_at_random, _ = after(at_random)
     rest, told, learned = after(back)
+    by_chance = np.empty(0)
+    if draw < FEWEST_DRAWS:
+        others, told_at_random, _ = after(at_random)
+        by_chance = _errors(measured[others] - told_at_random, inverse[others])
     left = [cases[index] for index in rest]
     alone = float(np.median(measured[back] - np.log(before[back])))
     ranges = [_reach(own[index], learned) for index in rest]
@@ -127,7 +130,7 @@ def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
         measured[rest] - told,
         measured[rest] - np.log(before[rest]) - alone,
         _shapes(left, measured[rest] - told),
-        _errors(measured[others] - told_at_random, inverse[others]),
+        by_chance,
         np.log(ranges),
         inverse[rest],
     )

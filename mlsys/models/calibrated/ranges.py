@@ -21,6 +21,8 @@ from mlsys.models.calibrated.own import calibrated_spread
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
+# Standard deviations of a normal distribution, either way, that hold so many.
+FOUR_IN_FIVE = 1.2816
 # Where nothing like the question was measured: the estimate is good for its order of magnitude.
 UNKNOWN = (0.4, 2.5)
 # Of whoever measured: no width for the habits of sources.
@@ -192,32 +194,30 @@ def strangers_range(reach: Range, spread: float, seconds: float | None = None, b
     return Range(math.exp(-down), math.exp(up), why)
 
 
-# Parts of the scatter of its software's sweeps, and of how far ten rows leave a machine open, that are left. Chosen so
-# that, with ten rows of a machine handed back, four in five of its other rows are inside, in most classes.
-_LEFT, _OPEN = 0.6, 0.8
-
-
 def after_ten(usual: Range, spread: float) -> Range:
     """Return the interval of an estimate that measurements of the machine calibrated.
+
+    Two things tell how far off it is: the sweeps of its software, which others measured, and the machine's own rows,
+    each told from the others. Neither is sure: the sweeps hold what the machine's own rows have told since, and a few
+    rows tell a spread within a factor of two. Each may be too wide as well as too narrow by a factor, so that the
+    middle of the two is their geometric mean. On which side more lies was a habit of machines, which is learned.
 
     Parameters
     ----------
     usual
         Of its setting, sweeps left out.
     spread
-        How far the measurements leave it open, in logarithm of time.
+        How far off a further row is expected to be, one standard deviation of its logarithm.
 
     Examples
     --------
     >>> reach = after_ten(Range(0.5, 2.0, "12 rows in 3 sweeps of this software, sweeps left out"), 0.1)
     >>> f"{reach.low:.2f} {reach.high:.2f}"
-    '0.65 1.53'
+    '0.74 1.35'
     """
-    low, high = (
-        math.exp(sign * math.hypot(_LEFT * math.log(end), _OPEN * spread))
-        for sign, end in ((-1, usual.low), (1, usual.high))
-    )
-    return Range(low, high, f"calibrated by measurements of this machine; {usual.why}")
+    others = math.log(usual.high / usual.low) / 2
+    far = math.exp(math.sqrt(others * FOUR_IN_FIVE * spread))
+    return Range(1 / far, far, f"calibrated by measurements of this machine; {usual.why}")
 
 
 def _entry(setting: str, device: str) -> tuple[str, _Entry]:
