@@ -9,7 +9,7 @@ from mlsys import Hardware
 from mlsys.hardware import view
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times, snapshot
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.threads import plain_loops
+from mlsys.validation.cases.threads import plain_loops, scalar
 from mlsys.validation.cases.waits import CROSSING
 from mlsys.validation.examination import examination_rows
 from mlsys.validation.intervals import Left, intervals
@@ -94,3 +94,15 @@ def test_a_setting_shares_its_range_with_the_work_that_most_of_its_rows_do() -> 
     reach = intervals(wide, {})[setting]
     assert reach["of"] == "of network inference on NPU"
     assert reach["unseen"] == pytest.approx((-3.0, 3.0), rel=0.01)
+
+
+def test_code_without_vectors_does_one_multiply_add_a_cycle() -> None:
+    """MobileNet's products on a TH1520 take nine tenths of that rate or more, and nothing of the program exceeds it."""
+    told = validate([row for row in shipped_rows() if "TH1520" in row.device and "fp32" in row.precision]).predictions
+    bounds = {each.row.model: each.bound / each.case.seconds for each in told if each.case is not None}
+    assert len(bounds) >= 10
+    assert max(bounds.values()) == bounds["MobileNet-v1 1.0"]
+    assert 0.9 < bounds["MobileNet-v1 1.0"] < 1
+    whole = snapshot(view(Hardware["TH1520"], "fp32"))
+    one = scalar(whole.share(1 / 4))
+    assert one.matmul == one.vector == pytest.approx(2 * whole.clock)

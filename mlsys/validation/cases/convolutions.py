@@ -10,7 +10,7 @@ from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.cudnn import Convolution, quickest
 from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software
 from mlsys.validation.cases.reading import Format, engine_for, number_format, twin_of
-from mlsys.validation.cases.software import cuda_of, cudnn_of, saves_multiplications, unrolls
+from mlsys.validation.cases.software import by_processor, cuda_of, cudnn_of, saves_multiplications, unrolls
 from mlsys.validation.rows import Row
 
 __all__ = ["convolution"]
@@ -31,7 +31,7 @@ TWICE_AFTER_ELSEWHERE = statistics.median(TWICE_AFTER.values())
 def convolution(row: Row) -> Case:
     """Return the case of a convolution given as DeepBench writes it."""
     shape, fmt, software = Convolution.of(row.seq_or_shape), number_format(row.precision), kind_of_software(row)
-    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    twin, _ = twin_of(row.device, cpu=by_processor(row.device, row.software))
     if "cuDNN" in row.software and "pseudo" in row.precision:
         # DeepBench asks cuDNN 6 to compute in the format of the values, half, whatever its sheet is called
         # (code/nvidia/cudnn_helper.h, ConvolutionDescriptor): its P100 does 11 TFLOP/s so, of 9.3 in FP32.

@@ -21,7 +21,7 @@ from mlsys.validation.cases.reading import (
     twin_of,
     whole_number,
 )
-from mlsys.validation.cases.software import cuda_of
+from mlsys.validation.cases.software import by_processor, cuda_of
 from mlsys.validation.rows import Row
 from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 
@@ -106,7 +106,7 @@ def _called(row: Row, kind: str, kernel: Kernel) -> tuple[str, Work]:
 
 def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_of_output: float = 1.0) -> Case:
     """Return the case of one kernel on one machine."""
-    twin, share = twin_of(row.device, cpu="CPU" in row.device)
+    twin, share = twin_of(row.device, cpu=by_processor(row.device, row.software))
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if fmt.computes == "int8" and "cuBLAS" in row.software:
         engine = dot_product_engine(engine)
@@ -184,7 +184,7 @@ NARROWEST_TILE, NARROW = 64.0, 16.0
 
 def cuda_version(row: Row) -> float:
     """Return the version of CUDA whose libraries ran a row, or infinity where it is not known."""
-    return cuda_of(row.software, twin_of(row.device, cpu="CPU" in row.device)[0].id)
+    return cuda_of(row.software, twin_of(row.device, cpu=by_processor(row.device, row.software))[0].id)
 
 
 def reduction(row: Row) -> Case:
@@ -214,7 +214,7 @@ VECTOR_LOAD, BLOCK_MEMORY, READING_AGAIN = 16, 48 * 1024, 2
 
 def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
     """Return how often a reduction reads its rows from the main memory: once where its unit can hold them."""
-    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    twin, _ = twin_of(row.device, cpu=by_processor(row.device, row.software))
     if "PyTorch" not in row.software or "torch.compile" in row.software or twin.kind != "GPU":
         return 1.0  # what Inductor reads again it keeps in the last cache (``evict_last`` of its loads)
     stated = re.search(r"PyTorch (\d+)\.(\d+)", row.software)

@@ -50,6 +50,7 @@ from mlsys.validation.cases.threads import (
     on_threads,
     plain_loops,
     rented,
+    scalar,
     stated_clock,
     threads_of,
     widened,
@@ -95,6 +96,8 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
         engine = clocked(engine, clock)
     if re.search("ncnn|TFLite", row.software) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
+    elif "without vector instructions" in row.note:
+        engine = scalar(engine)
     if fmt.computes == "int8" and on_cpu:
         engine = in_bytes(twin, engine, row.software)
     if share == 1:

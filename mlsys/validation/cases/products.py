@@ -24,7 +24,7 @@ from mlsys.validation.cases.kernels import (
     queued,
 )
 from mlsys.validation.cases.reading import Format, batch_of, number_format, numbers_in, twin_of
-from mlsys.validation.cases.software import serving_stack
+from mlsys.validation.cases.software import by_processor, serving_stack
 from mlsys.validation.cases.stacks import by_itself, in_a_stack
 from mlsys.validation.rows import Row
 
@@ -133,7 +133,7 @@ def _filled(kernel: Kernel, rows: float, columns: float) -> Kernel:
 
 def _tiled(row: Row, kernel: Kernel) -> Kernel:
     """Return a product as its library runs it: where no tile is as small, it fills the rest of one with nothing."""
-    twin, _ = twin_of(row.device, cpu="CPU" in row.device)
+    twin, _ = twin_of(row.device, cpu=by_processor(row.device, row.software))
     wide = number_format(row.precision).computes == "fp32"
     if wide and cuda_version(row) < CUDA_8_PATCHED and _transposed_beyond(row, kernel):
         return replace(kernel, k=FAR_TRANSPOSED * kernel.k)

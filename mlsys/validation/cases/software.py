@@ -163,3 +163,14 @@ def unrolls(software: str) -> bool:
     (True, False)
     """
     return re.search(r"SpatialConvolutionMM|(Torch7|Caffe) native|^Caffe$", software) is not None
+
+
+def by_processor(device: str, software: str) -> bool:
+    """Return whether the processor of a machine runs an operator, as the names of its device or its software say.
+
+    Examples
+    --------
+    >>> by_processor("Raspberry Pi 5 CPU", "PyTorch"), by_processor("Apple M4", "ggml CPU"), by_processor("T4", "MLX")
+    (True, True, False)
+    """
+    return "CPU" in device or re.search(r"CPU(?!_AND)", software) is not None

@@ -184,6 +184,15 @@ def widened(engine: Snapshot, twin: Device) -> Snapshot:
     return engine.changed(matmul=lambda: halves * engine.vector).designed()
 
 
+# Numbers of FP32 in a vector of 128 bits.
+LANES = 4.0
+
+
+def scalar(engine: Snapshot) -> Snapshot:
+    """Return a processor as a program uses it that was compiled for no vectors: one number of FP32 at a time."""
+    return engine.changed(matmul=lambda: engine.vector / LANES, vector=lambda: engine.vector / LANES).designed()
+
+
 def plain_loops(engine: Snapshot, twin: Device, software: str, computes: str, work: Work) -> float:
     """Return the seconds that plain loops take at least where ncnn has no kernels of bytes: an instruction a cycle.
 
