@@ -79,9 +79,16 @@ STEP = Prior(2e-6, 1.5, 1e-7, 1e-3, "all-reduces alone: 1.1 to 2.9 microseconds 
 # Only sweeps of products tell how one kernel splits and chains its sums; elsewhere they are a library's best.
 WHOLE = {name: replace(PRIORS[name], centre=getattr(Parameters(), name)) for name in ("splits", "chain")}
 
-# Networks run the same kernels of cuBLAS, and tell their ramps worse than these do alone.
-RAMP_ALONE = {
-    "ramp": Prior(21.0, 1.5, 1.0, 4096.0, "PyTorch's FP32 products alone: 10 steps in batches, 42 one by one")
+# Networks run the same kernels one after the other, and tell their ramps and what they move worse than these do alone.
+ALONE = {
+    "ramp": Prior(21.0, 1.5, 1.0, 4096.0, "PyTorch's FP32 products alone: 10 steps in batches, 42 one by one"),
+    "bandwidth": Prior(0.8, 1.05, 0.05, 1.0, "element-wise calls of PyTorch alone attain 0.81 on six cards"),
+}
+
+# Layers in FP32 by PyTorch: in the same blocks of 64 x 128 an A100 of 250 W attains 0.84 of its peak and one of 300 W
+# 0.92, so that the power of the one is spent (sitar-lab/NeuSight, collect/linear).
+ENERGY_IN_FP32 = {
+    "energy": Prior(1.45e-12, 1.1, 1e-13, 1e-11, "an A100 of 250 W is held to 0.84 of its FP32 peak by its power")
 }
 
 UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of SmoothQuant gives no sum to two blocks")}
@@ -93,7 +100,8 @@ def _priors(setting: str) -> list[Prior]:
     own = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
     own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
-    own |= RAMP_ALONE if setting.startswith("eager small units") else {}
+    own |= ALONE if setting.startswith("eager small units") else {}
+    own |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}
     own |= UNSPLIT if "w8a8" in setting else {}
     own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
     own |= {"hop": STEP} if " llm generation on GPU" in setting else {}

@@ -25,7 +25,7 @@ from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.blocks import filled_attention
+from mlsys.validation.cases.blocks import in_blocks
 from mlsys.validation.cases.experts import _busiest
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.fit import fit
@@ -324,7 +324,8 @@ def test_rows_far_apart_slow_a_p100() -> None:
 def _part_of_the_peak(twin: Device, m: int, n: int, k: int, batch: int = 1) -> float:
     """Return what a product of FP32 on vector units attains of the peak, its call and limits of power apart."""
     fmt = Format("fp32", 4, 4, vector_unit=True)
-    work = filled_attention(Work.of([product(m, n, k, fmt, batch=batch, weights=batch == 1)]), twin, "fp32")
+    work = Work.of([product(m, n, k, fmt, batch=batch, weights=batch == 1)])
+    work = in_blocks(work, twin, "fp32") if batch > 1 else work
     engine = fmt.on(twin)
     seconds = kernel_times(
         Stack.of([(engine, work, 0.0)]), Parameters(compute=0.97, ramp=10, energy=1e-30).vectorised()

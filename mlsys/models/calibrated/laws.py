@@ -27,9 +27,10 @@ TILES = (
 )
 LARGEST_ALONE = 256 * 128
 SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
-# Of kernels that say how small their blocks are, one more (cuDNN's scudnn_128x32).
-NARROW_TILE = (128, 32)
-ALL_TILES = np.array((*TILES, *SMALL_TILES, NARROW_TILE), dtype=float)
+# Of kernels that say how small their blocks are, two more (cuDNN's scudnn_128x32; cuBLAS's of either side in batches).
+NARROW_TILES = ((128, 32), (32, 128))
+ALL_TILES = np.array((*TILES, *SMALL_TILES, *NARROW_TILES), dtype=float)
+NARROW = np.arange(len(ALL_TILES))[:, None] >= len(TILES) + len(SMALL_TILES)
 AT_ONCE = 512  # products whose tiles are tried together: all at once would leave the processor's cache
 # Rows that stream past one set of weights in a systolic array before the next is loaded.
 STREAMED = 512.0
@@ -278,14 +279,14 @@ def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_],
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
     chain, feed = products["chain"], products["feed"]
     fixed = array > 1
-    offered = ALL_TILES if (shared > 1).any() else ALL_TILES[ALL_TILES.prod(axis=1) <= LARGEST_ALONE]
-    tile_m, tile_n = offered.T[:, :, None]  # shape (tiles, 1), and what follows (tiles, products)
+    offered = np.full(len(ALL_TILES), (shared > 1).any()) | (ALL_TILES.prod(axis=1) <= LARGEST_ALONE)
+    tile_m, tile_n = ALL_TILES[offered].T[:, :, None]  # shape (tiles, 1), and what follows (tiles, products)
     rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), tile_m)
     columns = np.where(fixed, array, tile_n)
     allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
     own_blocks = products["block_rows"] > 0
     allowed &= (tile_m >= products["block_rows"]) & (tile_n >= products["block_columns"])
-    allowed &= own_blocks | (tile_m != NARROW_TILE[0]) | (tile_n != NARROW_TILE[1])
+    allowed &= own_blocks | ~NARROW[offered]
     blocks = np.ceil(m / rows) * np.ceil(n / columns) * products["batch"]
     # Along the reduction a block is split as often as fills the units, or not at all.
     most = np.where(own_blocks, 1.0, products["splits"])

@@ -52,8 +52,9 @@ READ_FROM_STACKS = 0.9
 # Schedulers of vector units as wide as they issue, a warp each cycle: every load of an operand takes the place of a
 # multiplication. Those of Volta, Turing and GA100 are half as wide, and issue the loads in between; Maxwell and Pascal
 # issue two at once (recalled). The same product of FP32 by cuBLAS attains 0.97 of an A100's peak, and of an RTX 4070
-# Ti's 0.82 at its base clock and 0.73 at its boost clock (Yinghan-Li/YHs_Sample, issue 4).
-ONE_FOR_ALL, LEFT_TO_MULTIPLY = r"GA10[2-7B]|Ada|Hopper|Blackwell", 0.85
+# Ti's 0.82 at its base clock and 0.73 at its boost clock (Yinghan-Li/YHs_Sample, issue 4): the middle. In blocks of
+# 128 x 128 layers attain 0.76 of an H100's peak and 0.97 of a V100's, batches 0.94 of an A100's (sitar-lab/NeuSight).
+ONE_FOR_ALL, LEFT_TO_MULTIPLY = r"GA10[2-7B]|Ada|Hopper|Blackwell", 0.8
 # Kinds of machines whose peak is what their power pays for: the maker states both together (a Cloud AI 100 does 149
 # TOPS at 12 W and 363 at 69 W, of which the energy of an A100's operation would pay for a seventh and a third). A GPU's
 # peak is that of a clock which dense products do not keep.

@@ -17,7 +17,7 @@ from mlsys.models.calibrated.lowering import (
     kernels_of,
 )
 from mlsys.models.calibrated.resident import resident
-from mlsys.validation.cases.blocks import filled_attention
+from mlsys.validation.cases.blocks import in_blocks
 from mlsys.validation.cases.built import batched, built, picture_work, unfused
 from mlsys.validation.cases.calls import queued_up
 from mlsys.validation.cases.case import Case, Inexpressible
@@ -196,7 +196,7 @@ def inference(row: Row) -> Case:
     else:
         work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), how)
     if "written out" in how and fmt.vector_unit:
-        work = filled_attention(work, Hardware[twin], fmt.computes)
+        work = in_blocks(work, Hardware[twin], fmt.computes)
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     elif not row.model.startswith("SDXL"):

@@ -7,7 +7,7 @@ from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
 from mlsys.provenance import comparing
-from mlsys.validation.cases.blocks import BATCHED_TILE, has_one_tile
+from mlsys.validation.cases.blocks import in_blocks, layer_slower
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import (
     CUDA_8,
@@ -90,7 +90,10 @@ def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
         software = "eager batched"  # another call, with kernels of its own
     if cuda_version(row) < CUDA_8:
         software = "CUDA 7 library"  # each call takes some 80 µs longer
-    case = replace(case_of(row, "gemm", software, Work.of(kernels), fmt), stays=not cleared(row), at_least=calling(row))
+    work = Work.of(kernels)
+    if "batched" in row.workload and "torch" in row.software:
+        work = in_blocks(work, twin_of(row.device)[0], fmt.computes)
+    case = replace(case_of(row, "gemm", software, work, fmt), stays=not cleared(row), at_least=calling(row))
     if by_python and kernel.flops < SHORT_CALL * case.engine.matmul:
         case = replace(case, engine=case.engine.changed(power=float("inf")))  # over before its power is limited
     if _by_dot_products(row) and kernel.n <= FEW_COLUMNS:
@@ -150,11 +153,9 @@ def _tiled(row: Row, kernel: Kernel) -> Kernel:
         few = kernel.n <= FEW_COLUMNS  # as above
         return replace(kernel, kind=VECTOR) if few else _by_whole_blocks(twin, kernel)
     if "nn.Linear" in row.software:
-        return replace(kernel, k=_far_rows(twin, kernel) * kernel.k)
-    alone = kernel.batch <= 1 or "batched" not in row.workload or "torch" not in row.software
-    if alone or not wide or not has_one_tile(twin):
-        return kernel
-    return _filled(kernel, BATCHED_TILE, BATCHED_TILE)
+        slower = layer_slower(twin, kernel.k) if wide else 1.0
+        return replace(kernel, k=slower * _far_rows(twin, kernel) * kernel.k)
+    return kernel
 
 
 def _narrow(twin: Device, kernel: Kernel) -> Kernel:

@@ -19,7 +19,7 @@ from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradie
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
-from mlsys.validation.cases.blocks import filled_attention
+from mlsys.validation.cases.blocks import in_blocks
 from mlsys.validation.cases.built import batched, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import product
@@ -115,7 +115,7 @@ def _stepped(work: Work, fmt: Format, twin: Device, forward: float) -> Work:
     sizes = work["m"] * work["n"] * (work["weights"] > 0) * (work["kind"] == MATMUL)
     loss = Kernel(VECTOR, flops=0.0, moved=OF_LOGITS * float(sizes.max()) * fmt.value)
     both = with_gradients(work, fmt.value, forward)
-    return joined(filled_attention(both, twin, fmt.computes), Work.of([loss]))
+    return joined(in_blocks(both, twin, fmt.computes), Work.of([loss]))
 
 
 @dataclass(frozen=True)
