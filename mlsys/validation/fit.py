@@ -58,6 +58,8 @@ PRIORS: dict[str, Prior] = {
 # A layer of a training step is many small kernels beside its products, each started from Python: gradients of biases
 # and normalisations, casts, the optimiser. Few rows do not say how much that is, and 5 µs are off by far.
 TRAINING_LAUNCH = Prior(1.5e-4, 4.0, 1e-8, 5e-3, "eager training costs 50 to 500 microseconds for each product")
+# Where operators run one by one, only depthwise convolutions keep the vector units at work.
+DEPTHWISE = Prior(0.1, 2.0, 0.005, 1.05, "PyTorch's depthwise convolutions and their gradients wait for their loads")
 # It runs for minutes, so hot as MLPerf's networks do, whose fits say 1.5e-12; calls of microseconds say 1.2e-12.
 TRAINING_ENERGY = Prior(1.5e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 250 TFLOP/s, for minutes")
 # Large batches hide what it takes to start an operator from Python, and most rows have them. Python starts what
@@ -99,6 +101,7 @@ def _priors(setting: str) -> list[Prior]:
     trains = {"launch": TRAINING_LAUNCH, "energy": TRAINING_ENERGY}
     own = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
     own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
+    own |= {"vector": DEPTHWISE, "energy": TRAINING_ENERGY} if setting == "eager training on GPU" else {}
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= ALONE if setting.startswith("eager small units") else {}
     own |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}

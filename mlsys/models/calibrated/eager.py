@@ -17,10 +17,10 @@ from mlsys.models.calibrated.work import MATMUL, VECTOR, Work
 from mlsys.workloads import Network, Operator
 from mlsys.workloads.traced import TracedOperator
 
-# Fitted to kernels one by one; eager training and eager software of processors to products that carry the rest.
+# Fitted to kernels one by one; eager software of processors to products that carry the rest.
 # TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
 _SETTINGS = re.compile(
-    r"((eager( ROCm| small units)?|TensorFlow) (network|llm prefill)|eager small units training) on GPU"
+    r"((eager( ROCm| small units)?|TensorFlow) (network|llm prefill)|eager( small units)? training) on GPU"
 )
 # PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
 # along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
@@ -103,7 +103,7 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
     scores = np.zeros(columns.shape[1])
     for row, operator in zip(order.tolist(), network.operators, strict=True):
         if operator.kind == "attention":
-            scores[row] = _scores(operator)
+            scores[row] = scores_of(operator)
         elif operator.kind == "elementwise" and operator.name.endswith(" gelu"):
             elements = operator.shape["elements"]
             if columns[row_of("flops"), row] == GELU_OPERATIONS * elements:
@@ -200,7 +200,7 @@ def looped_kernels(network: Network, fmt: Format, written_out: bool = True, wino
         column[count] = 1.0
         loops = operator.kind == "elementwise" and plain["kind"][row] == VECTOR and plain["weights"][row] == 0
         if operator.kind == "attention" and not written_out:
-            column[moved] -= 4 * _scores(operator) * fmt.value
+            column[moved] -= 4 * scores_of(operator) * fmt.value
         if loops and in_loop:
             # Numbers between two operators stay in registers: a loop moves what the largest of them does.
             kernels[-1][moved] = max(kernels[-1][moved], column[moved])
@@ -251,7 +251,7 @@ def image_by_image(work: Work, batch: int, width: float) -> Work:
     return joined(Work(columns), Work(unfolding))
 
 
-def _scores(operator: Operator) -> float:
+def scores_of(operator: Operator) -> float:
     """Return how many scores attention has; none where it was traced, which counts what it saw."""
     if isinstance(operator, TracedOperator):
         return 0.0

@@ -86,7 +86,8 @@ POOLS: dict[str, Pool] = {
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
     "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", _MACHINE, _SHAPE),
     "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
-    "convolutions": Pool(r" convolution(, \w+ units)? on ", _MACHINE, _JUMPS),
+    # What is left of convolutions after their algorithms is told by no curve of a shape, nor by a card's kin.
+    "convolutions": Pool(r" convolution(, \w+ units)? on ", ("machine and software",)),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _JUMPS, factors=True),
     "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
     "attention": Pool(r" attention on ", _MACHINE, _SHAPE),

@@ -13,7 +13,7 @@ from mlsys.workloads import Network
 _SIDES = ("kernel", "kernel_height", "kernel_width")
 
 
-def turned_kernels(network: Network, fmt: Format) -> Work:
+def turned_kernels(network: Network, fmt: Format, narrowest: int = 2) -> Work:
     """Return the kernels that turn inputs and outputs of dense convolutions from planes to pixels, and back.
 
     Matrix units multiply channels that lie side by side (NHWC: NVIDIA, Convolutional Layers User's Guide, "Tensor
@@ -26,6 +26,8 @@ def turned_kernels(network: Network, fmt: Format) -> Work:
         Built in FP16, with nothing fused.
     fmt
         Bytes of a value.
+    narrowest
+        Pixels that a filter is wide at least; with one pixel, gradients of weights sum over pixels all the same.
 
     Examples
     --------
@@ -39,7 +41,7 @@ def turned_kernels(network: Network, fmt: Format) -> Work:
     for row, operator in zip(arrays.order.tolist(), network.operators, strict=True):
         shape = operator.shape
         dense = operator.kind == "conv2d" and shape.get("groups", 1) == 1
-        if dense and max(shape.get(side, 1) for side in _SIDES) > 1:
+        if dense and max(shape.get(side, 1) for side in _SIDES) >= narrowest:
             both, outputs = float(arrays.data[row] - arrays.weights[row]) / 2, float(arrays.m[row] * arrays.n[row])
             for values in (both - outputs, outputs):
                 kernels.append(Kernel(VECTOR, flops=0.0, moved=2 * values * fmt.value))

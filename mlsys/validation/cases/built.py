@@ -12,6 +12,7 @@ import numpy as np
 from mlsys.models.calibrated import MATMUL, Work
 from mlsys.models.calibrated.eager import eager_kernels, looped_kernels
 from mlsys.models.calibrated.lowering import joined, kernels_of
+from mlsys.models.calibrated.steps import ONCE, step_kernels
 from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.cases.reading import Format
 from mlsys.validation.cases.shapes import usual_name
@@ -65,6 +66,9 @@ def _described(name: str) -> Entry | None:
 
 @lru_cache(maxsize=4096)
 def _single(name: str, fmt: Format, winograd: float, shape: tuple[tuple[str, int], ...], run_as: str) -> Work:
+    if run_as.startswith("trained"):
+        network, written_out = unfused(name, dict(shape)), "written out" in run_as
+        return step_kernels(network, fmt, ONCE, "casts" in run_as, written_out, winograd)
     if run_as:
         kernels = looped_kernels if run_as.startswith("loops") else eager_kernels
         return kernels(unfused(name, dict(shape)), fmt, "written out" in run_as, winograd)

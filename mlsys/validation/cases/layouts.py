@@ -38,6 +38,6 @@ def copies(row: Row, setting: str, network: Callable[[], Network], fmt: Format, 
     matrix_units = engine.over_vector > MATRIX_UNITS and engine.array <= 1 and not fmt.vector_unit
     if not re.fullmatch(r"eager (network|training) on GPU", setting) or not planes or not matrix_units:
         return Work.of([])
-    columns = turned_kernels(network(), fmt).columns
+    columns = turned_kernels(network(), fmt, 1 if setting.startswith("eager training") else 2).columns
     columns[Work.FIELDS.index("moved")] *= batch
     return Work(columns)

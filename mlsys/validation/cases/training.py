@@ -2,8 +2,9 @@
 
 Each product of the forward pass has two of the same size behind it, for the gradients of
 its inputs and of its weights. With activation checkpointing the forward pass runs twice.
-The optimiser and the exchange of gradients are taken as hidden behind the arithmetic.
-Of transformers that PyTorch trains in FP32, what lies between products and its gradients are told apart.
+The optimiser and the exchange of gradients are taken as hidden behind the arithmetic of language models.
+What PyTorch runs between products, one operator after the other, has kernels and gradients of its own
+(:mod:`mlsys.models.calibrated.steps`); Megatron's kernels and compilers join it to the products.
 TensorFlow's operators run one by one, or with XLA in loops, as they do forward.
 """
 
@@ -17,6 +18,7 @@ from mlsys.hardware import Device, view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
+from mlsys.models.calibrated.steps import BACKWARD, step_kernels
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
 from mlsys.validation.cases.blocks import in_blocks
@@ -25,7 +27,14 @@ from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
 from mlsys.validation.cases.layouts import copies
-from mlsys.validation.cases.networks import between_products, multiplies_by_vectors, saving, settled, shape_of
+from mlsys.validation.cases.networks import (
+    attention_of,
+    between_products,
+    multiplies_by_vectors,
+    saving,
+    settled,
+    shape_of,
+)
 from mlsys.validation.cases.reading import (
     batch_of,
     engine_for,
@@ -39,7 +48,6 @@ from mlsys.validation.rows import Row
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.language import LanguageModel
 
-BACKWARD = 2.0
 # Rows of steps that compute activations again for the gradients; and of those whose own weights stay as they are, so
 # that each product has one behind it, for its inputs: low-rank matrices beside them learn (Hu et al. 2021,
 # arXiv:2106.09685).
@@ -66,17 +74,20 @@ def training(row: Row) -> Case:
     setting = f"{_program(row, engine)} training on {twin.kind}"
     batch = batch_of(row, 64)
     seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
+    if setting == "eager training on GPU":
+        casts = "amp" in row.precision
+        how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
+        single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(row), how)
+        turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(row)), fmt, engine, batch).columns
+        turned[Work.FIELDS.index("count")] *= passes
+        return Case(row, "training", setting, twin.id, engine, joined(single, Work(turned)), seconds, inverse)
     if one_by_one(setting):
         work = _stepped(_encoder(plain, batch, fmt), fmt, twin, forward)
         return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
-    # Of PyTorch's steps what was fitted to products carries what lies between: told apart, nobody gained.
     how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
-    single = batched(plain.model, fmt, batch, winograd, shape_of(row), how)
-    columns = joined(
-        single, copies(plain, setting, lambda: unfused(plain.model, shape_of(row)), fmt, engine, batch)
-    ).columns
+    columns = batched(plain.model, fmt, batch, winograd, shape_of(row), how).columns.copy()
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
@@ -89,14 +100,19 @@ OF_LOGITS = 6.0
 BERT_WORDS = 30522
 
 
+# Frameworks of PyTorch for language models whose kernels join what lies between products, and attend by one.
+JOINED = r"Megatron|NeMo|InternEvo|PaddleNLP|FlashAttention|fused kernels|transformer kernels"
+
+
 def _program(row: Row, engine: Snapshot) -> str:
     """Return the kind of program that trains.
 
     Megatron's layers are PyTorch's own, started one by one from Python, but what lies between their products is joined.
     """
-    if "Megatron" in row.software:
-        return "eager"
-    return "eager small units" if multiplies_by_vectors(row, engine) else settled(row)
+    program = settled(row)
+    if "Megatron" in row.software or (program == "eager" and re.search(JOINED, row.software)):
+        return "Megatron"
+    return "eager small units" if multiplies_by_vectors(row, engine) else program
 
 
 def _encoder(row: Row, batch: int, fmt: Format) -> Work:
@@ -194,14 +210,17 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, forward: fl
     micro = re.match(r"micro (\d+)", row.batch)
     batch = int(micro.group(1)) if micro else _as_many_as_fit(row, model, length, twin)
 
+    fused = fmt.value <= 2 and twin.kind == "GPU" and not re.search(_WRITING_SCORES, row.software)
+
     def step(batch: int) -> Work:
         if not one_by_one(setting):
             return kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
         network = model.prefill(batch, length, "fp16", fused=False)
+        if setting == "eager training on GPU":
+            return step_kernels(network, fmt, (forward, passes - forward), "amp" in row.precision, not fused)
         return _stepped(eager_kernels(network, fmt), fmt, twin, forward)
 
     work = step(batch)
-    fused = fmt.value <= 2 and twin.kind == "GPU" and not re.search(_WRITING_SCORES, row.software)
     attended, fastest = trained_in_one_kernel(row, work, fmt, twin, (forward, passes)) if fused else (work, 1.0)
     if row.unit == "TFLOP/s":
         seconds = _counted(row, work) / passes * (1 + BACKWARD) / (row.value * 1e12)
