@@ -41,9 +41,9 @@ def timm(model: str, software: str, device: str) -> Row:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "low", "high"), [("resnet101", 1.04, 1.4), ("vit_base_patch16_224", 1.0, 1.02)])
+@pytest.mark.parametrize(("model", "low", "high"), [("resnet101", 1.1, 1.5), ("vit_base_patch16_224", 1.0, 1.02)])
 def test_networks_in_planes_take_longer_on_matrix_units(model: str, low: float, high: float) -> None:
-    """On an RTX 3090 a ResNet-101 takes 231 ms in pixels and 280 in planes, a vision transformer 651 and 653."""
+    """Steps on an RTX 3090, planes over pixels: ResNet-50 1.47, ResNet-152 1.36, a vision transformer 1.00."""
     row = timm(model, "NCHW", "RTX 3090")
     software = (row.software.replace("NCHW", how) for how in ("NHWC", "NCHW"))
     cases = [interpret(replace(row, software=each)) for each in software]
