@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from mlsys.validation.cases import Case, Inexpressible, interpret
 from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import COLUMNS, Row, read_rows, unread_columns
-from mlsys.validation.sound import Seen, check_classes, check_times, contradiction, lines_of
+from mlsys.validation.sound import Seen, check_classes, check_times, contradiction, lines_of, what_was_measured
 from mlsys.validation.times import stack_of
 
 FEWEST, MOST = 3, 200
@@ -148,7 +148,8 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         base = tuned(cases)
         before = estimated(cases, stack_of(cases), base)
         check_times(cases, before.tolist(), where)
-        learned = learn(cases, before, base)
+        first, taken = _once(cases)
+        learned = learn(taken, before[first], base[first])
         after = learned.seconds(cases, before, base)
         names = sorted(learned.settings)
         usual = {name: parameters_of(name, cases[0].twin)[0] for name in names}
@@ -179,6 +180,19 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         ),
         _untold(cases, base),
     )
+
+
+def _once(cases: Sequence[Case]) -> tuple[list[int], list[Case]]:
+    """Return what was measured, each once, with the mean of its times, and where it first stands.
+
+    The same again tells how steady a machine is, and nothing of how far off another measurement will be.
+    """
+    places: dict[tuple[str | int, ...], list[int]] = {}
+    for index, case in enumerate(cases):
+        places.setdefault(what_was_measured(case.row), []).append(index)
+    first = [own[0] for own in places.values()]
+    means = [math.exp(float(np.mean(np.log([cases[index].seconds for index in own])))) for own in places.values()]
+    return first, [replace(cases[index], seconds=mean) for index, mean in zip(first, means, strict=True)]
 
 
 def _by_setting(versions: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:

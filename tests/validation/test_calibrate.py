@@ -386,6 +386,15 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
         assert seconds == pytest.approx(mine["estimate_seconds"])
 
 
+def test_what_stands_three_times_is_learned_once(tmp_path: Path) -> None:
+    """A measurement that is told by its own copy says nothing of the next."""
+    rows = stream_rows(0.5, launch=0.0)
+    once, thrice = (calibrate(read_rows(written(tmp_path / "a.csv", many))) for many in (rows, [*rows] * 3))
+    assert (thrice.rows, thrice.spread) == (3 * once.rows, pytest.approx(once.spread))
+    for name, own in once.settings.items():
+        assert thrice.settings[name].vectorised() == pytest.approx(own.vectorised(), rel=1e-9)
+
+
 def test_rows_that_stay_far_off_say_that_others_will(tmp_path: Path) -> None:
     """Rates that are chance, a half to a fiftieth of the peak: whoever says "within a fifth of that" has not looked."""
     parts = np.exp(np.random.default_rng(3).uniform(np.log(0.02), np.log(0.5), 10))
