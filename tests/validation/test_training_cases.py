@@ -70,6 +70,8 @@ def test_where_only_the_whole_batch_is_stated_a_machine_takes_what_its_memory_ho
     memory = 80e9
     assert 34 * 2048 * 768 * 12 * taken["gpt3-125m"] < memory
     assert interpret(replace(rows["gpt3-125m"], n_devices=512)).work["m"].max() == 2048
+    for batch, taken_then in (("2", 2), ("micro 2 x accum 4", 2), ("", taken["gpt3-125m"])):
+        assert interpret(replace(rows["gpt3-125m"], batch=batch)).work["m"].max() / 2048 == taken_then
 
 
 def test_flash_attention_2_is_as_fast_on_a_b200_as_on_an_h100() -> None:

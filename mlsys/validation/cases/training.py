@@ -165,14 +165,19 @@ def _ways(row: Row) -> _Ways:
 # that a block keeps of each number of its activations for the gradients, scores apart (Korthikanti et al. 2022,
 # arXiv:2205.05198, equation 1); and a logit's, in half precision and in single.
 OF_A_PARAMETER, OF_AN_ACTIVATION, OF_A_LOGIT = 16.0, 34.0, 6.0
+# Sequences that nobody takes more of at once.
+MOST_AT_ONCE = 256
 
 
-def _as_many_as_fit(row: Row, model: LanguageModel, length: int, twin: Device) -> int:
-    """Return the sequences of a micro-batch where only the batch of all machines is stated: what their memory holds."""
-    stated, memory = re.search(r"global (\d+)", row.batch), view(twin).main.capacity
-    if not stated or memory is None:
+def _at_once(row: Row, model: LanguageModel, length: int, twin: Device) -> int:
+    """Return the sequences of a micro-batch: as a row states, or what a GPU's memory holds of those of all machines."""
+    stated = re.match(r"(?:micro )?(\d+)", row.batch)
+    if stated:
+        return max(1, int(stated.group(1)))
+    whole, memory = re.search(r"global (\d+)", row.batch), view(twin).main.capacity
+    if memory is None or not (whole or twin.kind == "GPU"):
         return 1
-    share = max(1, int(stated.group(1)) // max(1, row.n_devices))
+    share = max(1, int(whole.group(1)) // max(1, row.n_devices)) if whole else MOST_AT_ONCE
     with as_recorded():
         left = USABLE_MEMORY * memory - OF_A_PARAMETER * float(model.parameters().m_as("param"))
     each = length * (OF_AN_ACTIVATION * model.hidden * model.layers + OF_A_LOGIT * model.vocabulary)
@@ -207,8 +212,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, forward: fl
     if row.model.startswith("Switch"):
         raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
     model = language_model_of(row)
-    micro = re.match(r"micro (\d+)", row.batch)
-    batch = int(micro.group(1)) if micro else _as_many_as_fit(row, model, length, twin)
+    batch = _at_once(row, model, length, twin)
 
     fused = fmt.value <= 2 and twin.kind == "GPU" and not re.search(_WRITING_SCORES, row.software)
 
