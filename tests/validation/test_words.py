@@ -8,6 +8,7 @@ from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.reading import number_format, twin_of
 from mlsys.validation.cases.software import network_software, unrolls
 from mlsys.validation.rows import Row
+from mlsys.workloads import zoo
 
 _ROW = Row(
     "mine", "NVIDIA RTX 3090", "consumer GPU", 1, "LLM decode (autoregressive)", "llama-2-7b", "fp16", "1",
@@ -94,3 +95,26 @@ def test_an_ascend_trains_products_of_fp32_on_its_cubes() -> None:
     )  # fmt: skip
     rates = [interpret(replace(step, precision=precision)).engine.matmul for precision in ("fp32", "fp16")]
     assert rates[0] == rates[1]
+
+
+def test_a_pipeline_is_its_steps_of_each_picture_and_guidance_looks_twice() -> None:
+    pipeline = replace(
+        _ROW, workload="diffusion pipeline (Flux transformer, 28 steps)", model="FLUX.1-dev 1024x1024",
+        precision="bf16", batch="4", seq_or_shape="1024x1024 image", metric="latency", software="PyTorch torch.compile",
+    )  # fmt: skip
+    film = replace(
+        pipeline, workload="diffusion pipeline (video transformer, 50 steps)", model="CogVideoX-5B", batch="1"
+    )
+    for row, name, looks in ((pipeline, "flux", 28 * 4), (film, "cogvideox_5b", 50 * 2)):
+        work = interpret(row).work
+        flops = zoo.network(name, precision="fp16").flops.m_as("FLOP")
+        assert float(work["flops"] @ work["count"]) == pytest.approx(looks * flops, rel=0.02)
+    with pytest.raises(Inexpressible, match="steps"):
+        interpret(replace(pipeline, workload="diffusion pipeline"))
+
+
+def test_narrow_weights_alone_are_multiplied_in_16_bits() -> None:
+    for words in ("fp8 weights, bf16", "int8 weights"):
+        fmt = number_format(words)
+        assert (fmt.computes, fmt.weight, fmt.value) == ("fp16", 1, 2)
+    assert number_format("fp8 (dynamic), bf16").computes == "fp8"

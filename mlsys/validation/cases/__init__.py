@@ -77,9 +77,14 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"LLM generation", "llm generation", language.generation),
     (r"LLM serving max", "llm serving", language.serving),
     (r"transformer encoder|vision transformer forward", "transformer", encoders.encoder),
-    (r"MLPerf Tiny|person detection|^image classification$", "mcu inference", microcontrollers.tiny),
+    (
+        r"MLPerf Tiny|^network inference on MCU|person detection|^image classification$",
+        "mcu inference",
+        microcontrollers.tiny,
+    ),
     (r"^kernel", "mcu inference", microcontrollers.tiny_kernel),
     (r"^fully connected network on MCU", "mcu inference", microcontrollers.tiny_layers),
+    (r"^diffusion pipeline|^denoising step, |^text-to-image inference, \d+ steps", "diffusion", diffusion.pictures),
     (r"diffusion", "diffusion", diffusion.look),
     (r"MLPerf|inference", "network inference", networks.inference),
 )

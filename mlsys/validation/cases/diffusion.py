@@ -1,12 +1,51 @@
-"""Pictures made out of noise: so many looks of a U-Net, each at the picture with its text and without."""
+"""Pictures made out of noise: so many looks of a network, each at the picture with its text, and often without."""
 
 import re
 
+from mlsys.models.calibrated import Work
 from mlsys.validation.cases.built import GUIDED, batched
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.networks import between_products, engine_of, saving, settled
-from mlsys.validation.cases.reading import number_format, seconds_each
+from mlsys.validation.cases.reading import batch_of, number_format, seconds_each, whole_number
 from mlsys.validation.rows import Row
+
+# Transformers, and how many looks a step takes: FLUX.1 is told its guidance, films are looked at twice.
+_TRANSFORMERS = (
+    (r"FLUX\.1", "flux", 1),
+    ("CogVideoX-2B", "cogvideox_2b", GUIDED),
+    ("CogVideoX-5B", "cogvideox_5b", GUIDED),
+)
+_UNETS = ((r"SDXL", "sdxl_unet"), (r"SD 2\.", "sd_v2_unet"), (r"SD 1\.", "sd_v1_unet"))
+
+
+def pictures(row: Row) -> Case:
+    """Return the case of so many steps of a batch of pictures or films; what encodes and decodes them is left out.
+
+    Raises
+    ------
+    Inexpressible
+        If the network is not in the catalogue, or the steps or the batch are not stated.
+    """
+    shape: dict[str, int] = {}
+    found = next(((name, looks) for words, name, looks in _TRANSFORMERS if re.search(words, row.model)), None)
+    side = re.search(r"(\d+)x\1", row.model)
+    if found is None and side:
+        found = next(((name, GUIDED) for words, name in _UNETS if re.search(words, row.model)), None)
+        shape = {"image": int(side.group(1)) // 8}
+    if found is None:
+        raise Inexpressible(f"no network of {row.model} in the catalogue that takes noise away")
+    name, looks = found
+    one = "denoising step" in row.workload
+    steps = 1 if one else whole_number(r"(\d+) steps", row.workload, "steps of a picture")
+    fmt = number_format(row.precision)
+    twin, kind, engine = engine_of(row, fmt)
+    setting = f"{settled(row)} network on {kind}"
+    each = -(-batch_of(row) // max(1, row.n_devices))
+    winograd = saving(row.software, engine) if kind == "GPU" else 1.0
+    columns = batched(name, fmt, looks * each, winograd, shape, between_products(row, setting)).columns.copy()
+    columns[Work.FIELDS.index("count")] *= steps
+    seconds, inverse = seconds_each(row)
+    return Case(row, "diffusion", setting, twin, engine, Work(columns), seconds, inverse)
 
 
 def look(row: Row) -> Case:
@@ -18,8 +57,7 @@ def look(row: Row) -> Case:
         If the network is none of Stability's, or the side of the picture is not stated.
     """
     side = re.search(r"(\d+)x\1", row.model)
-    names = {r"SDXL": "sdxl_unet", r"SD 2\.": "sd_v2_unet", r"SD 1\.": "sd_v1_unet"}
-    name = next((name for words, name in names.items() if re.search(words, row.model)), None)
+    name = next((name for words, name in _UNETS if re.search(words, row.model)), None)
     if side is None or name is None:
         raise Inexpressible(f"no U-Net of {row.model} in the catalogue")
     fmt = number_format(row.precision)

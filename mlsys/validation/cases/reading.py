@@ -59,7 +59,7 @@ _FORMATS: tuple[tuple[str, Format], ...] = (
     (r"4-bit weights, fp16$", Format("fp16", 4.5 / 8, 2)),  # q4f16_1 of MLC, Q4_0: a scale for 32 weights
     (r"^w4(a16)?$|4-bit weights", Format("fp16", 0.5, 2)),
     (r"6-bit weights", Format("fp16", 0.75, 2)),
-    (r"int8 weights, fp16", Format("fp16", 1, 2)),
+    (r"(int8|fp8) weights(, (fp16|bf16)|$)", Format("fp16", 1, 2)),
     (r"w8a16", Format("int16", 1, 2)),
     (r"w8a8_mixed", Format("int8", 1, 2)),
     (r"w8a8", Format("int8", 1, 1)),

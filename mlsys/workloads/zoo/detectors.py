@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from mlsys.workloads.zoo import detection, efficientdet, mobile, nanodet, yolo, yolo_darknet
+from mlsys.workloads.zoo import detection, efficientdet, mobile, nanodet, two_stage, yolo, yolo_darknet
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import RESNETS
@@ -54,3 +54,27 @@ def detectors() -> Iterator[Entry]:
     yield _entry("deeplab_v3_mobilenet_v2", "DeepLab v3, MobileNet v2", "Sandler et al. 2018, CVPR, section 6.3; "
                  "tensorflow/models, research/deeplab", mobile.deeplab_mobile, "deeplabv3_mnv2", shape=513,
                  note="21 classes; not enlarged to the picture's size", family="segmentation")  # fmt: skip
+    yield from _two_stage()
+
+
+def _two_stage() -> Iterator[Entry]:
+    note = "81 classes; 1,000 proposals, 100 detections; regions are cut out and sorted out by nobody"
+    for spelled, depth, groups, width in (("R-50", 50, 1, 64), ("R-101", 101, 1, 64), ("X-101-32x8d", 101, 32, 8)):
+        for kind, heads in (("Faster", ""), ("Mask", "mask"), ("Keypoint", "points")):
+            also = [f"{kind} R-CNN {spelled}-FPN (proposals given)"]
+            also += [f"{kind} R-CNN R{depth}-FPN"] if groups == 1 else []
+            yield _entry(f"{kind.lower()}_rcnn_{spelled.lower()}_fpn", f"{kind} R-CNN {spelled}-FPN",
+                         "Lin et al. 2017, CVPR; He et al. 2017, ICCV; facebookresearch/detectron2, configs",
+                         partial(two_stage.rcnn, depth=depth, heads=heads, groups=groups, width=width),
+                         *also, shape=(3, 800, 1333), note=note)  # fmt: skip
+        if groups == 1:
+            for kind in ("Faster", "Mask"):
+                yield _entry(f"{kind.lower()}_rcnn_{spelled.lower()}_c4", f"{kind} R-CNN {spelled}-C4",
+                             "He et al. 2016, CVPR, appendix; facebookresearch/detectron2, configs",
+                             partial(two_stage.rcnn_c4, depth=depth, masks=kind == "Mask"),
+                             f"{kind} R-CNN R{depth}-C4", shape=(3, 800, 1333), note=note)  # fmt: skip
+    for size in two_stage.SAMS:
+        yield _entry(f"sam_vit_{size}", f"Segment Anything, ViT-{size.upper()}, encoder",
+                     "Kirillov et al. 2023, ICCV; facebookresearch/segment-anything, build_sam.py",
+                     partial(two_stage.segment_anything, size=size), f"SAM vit_{size}", shape=1024,
+                     note="the encoder; relative positions are not counted", family="segmentation")  # fmt: skip

@@ -1,0 +1,79 @@
+"""Transformers that make pictures and films out of noise: FLUX.1 and CogVideoX."""
+
+from mlsys.workloads.zoo.tape import Tape
+
+# Width of both streams of FLUX.1, its heads of 128, its blocks of two streams and of one; tokens of a picture of 1024
+# pixels (each of 16 × 16) and of its text: black-forest-labs/flux, src/flux/util.py and model.py.
+FLUX_WIDTH, FLUX_HEADS, FLUX_DOUBLE, FLUX_SINGLE = 3072, 24, 19, 38
+FLUX_PICTURE, FLUX_TEXT = 4096, 512
+# Width of a latent pixel of 2 × 2, of a token of T5, of CLIP's summary of the text, and of what says the time.
+LATENT, T5, CLIP, TIME = 64, 4096, 768, 256
+# Layers, and heads of 64, of the two sizes of CogVideoX: THUDM/CogVideo, the configurations beside the weights.
+COGVIDEOX = {"2b": (30, 30), "5b": (42, 48)}
+# 49 frames of 480 × 720 are 13 latent ones of 60 × 90, in patches of 2 × 2; its text, and its width of the time.
+FILM, FILM_TEXT, FILM_TIME = 13 * 30 * 45, 226, 512
+
+
+def _stream(tape: Tape, name: str, batch: int, tokens: int, width: int, inner: int) -> None:
+    """Append what one stream of a block does by itself behind attention: its output and its feed-forward layer."""
+    rows = batch * tokens
+    tape.dense(f"{name} output", rows, width, width)
+    tape.add(f"{name} add", rows * width)
+    tape.norm(f"{name} inner norm", rows, width)
+    tape.dense(f"{name} up", rows, width, inner)
+    tape.activation(f"{name} gelu", rows * inner, "gelu")
+    tape.dense(f"{name} down", rows, inner, width)
+    tape.add(f"{name} inner add", rows * width)
+
+
+def _told(tape: Tape, name: str, batch: int, width: int, out: int) -> None:
+    """Append two dense layers that tell all blocks the time, or the like."""
+    tape.dense(f"{name} a", batch, width, out)
+    tape.activation(f"{name} silu", batch * out, "silu")
+    tape.dense(f"{name} b", batch, out, out)
+
+
+def flux(tape: Tape, batch: int) -> None:
+    """One look of FLUX.1 at a picture of 1024 × 1024; its guidance is told it, so that one look is enough."""
+    width, heads, both = FLUX_WIDTH, FLUX_HEADS, FLUX_PICTURE + FLUX_TEXT
+    streams = (("picture", FLUX_PICTURE, LATENT), ("text", FLUX_TEXT, T5))
+    for name, tokens, told in streams:
+        tape.dense(f"{name} in", batch * tokens, told, width)
+    for name, told in (("time", TIME), ("guidance", TIME), ("summary", CLIP)):
+        _told(tape, name, batch, told, width)
+    for _ in tape.repeated(FLUX_DOUBLE):
+        for name, tokens, _told_width in streams:
+            tape.dense(f"{name} modulation", batch, width, 6 * width)
+            tape.norm(f"{name} norm", batch * tokens, width)
+            tape.dense(f"{name} query, key, value", batch * tokens, width, 3 * width)
+        tape.attention("attention", batch, heads, both, both, width // heads, rotary=True)
+        for name, tokens, _told_width in streams:
+            _stream(tape, name, batch, tokens, width, 4 * width)
+    for _ in tape.repeated(FLUX_SINGLE):
+        tape.dense("modulation", batch, width, 3 * width)
+        tape.norm("norm", batch * both, width)
+        tape.dense("query, key, value and up", batch * both, width, 7 * width)
+        tape.attention("attention", batch, heads, both, both, width // heads, rotary=True)
+        tape.activation("gelu", batch * both * 4 * width, "gelu")
+        tape.dense("output and down", batch * both, 5 * width, width)
+        tape.add("add", batch * both * width)
+    tape.dense("last modulation", batch, width, 2 * width)
+    tape.dense("out", batch * FLUX_PICTURE, width, LATENT)
+
+
+def cogvideox(tape: Tape, batch: int, size: str) -> None:
+    """One look of CogVideoX at 49 frames of 480 × 720; guidance takes two, with the text and without."""
+    layers, heads = COGVIDEOX[size]
+    width, both = 64 * heads, FILM + FILM_TEXT
+    tape.dense("film in", batch * FILM, LATENT, width)
+    tape.dense("text in", batch * FILM_TEXT, T5, width)
+    _told(tape, "time", batch, width, FILM_TIME)
+    for _ in tape.repeated(layers):
+        tape.dense("modulation", batch, FILM_TIME, 6 * width)
+        tape.norm("norm", batch * both, width)
+        tape.dense("query, key, value", batch * both, width, 3 * width)
+        tape.attention("attention", batch, heads, both, both, 64, rotary=size == "5b")
+        tape.dense("inner modulation", batch, FILM_TIME, 6 * width)
+        _stream(tape, "both", batch, both, width, 4 * width)
+    tape.dense("last modulation", batch, FILM_TIME, 2 * width)
+    tape.dense("out", batch * FILM, width, LATENT)

@@ -1,0 +1,124 @@
+"""Detectors that look twice, on ResNets: Faster, Mask and Keypoint R-CNN; and the encoder of Segment Anything."""
+
+from mlsys.workloads.zoo.encoders import feed_forward
+from mlsys.workloads.zoo.picture import Picture, Shape
+from mlsys.workloads.zoo.residual import resnet_stages
+
+# What the first look proposes, and how many of them are told masks or points: facebookresearch/maskrcnn-benchmark,
+# maskrcnn_benchmark/config/defaults.py (FPN_POST_NMS_TOP_N_TEST, DETECTIONS_PER_IMG), and detectron2's configurations.
+PROPOSALS, DETECTIONS = 1000, 100
+WIDTH, CLASSES = 256, 81
+
+
+def _propose(net: Picture, levels: list[Shape], width: int, anchors: int) -> None:
+    """Append the network that proposes regions: one convolution, scores and boxes, with weights that levels share."""
+    for index, shape in enumerate(levels):
+        net.shape, first = shape, len(net.operators)
+        net.conv(f"propose {index}", width, 3, norm=False)
+        seen = net.shape
+        net.conv(f"proposed scores {index}", anchors, 1, norm=False, act=None)
+        net.shape = seen
+        net.conv(f"proposed boxes {index}", 4 * anchors, 1, norm=False, act=None)
+        if index:
+            net.operators[first:] = [net.without_parameters(operator) for operator in net.operators[first:]]
+
+
+def _pyramid(net: Picture, backbone: list[Shape]) -> list[Shape]:
+    """Append a feature pyramid of four levels, and a fifth that only proposes; return all five."""
+    levels = []
+    for index, shape in enumerate(backbone, start=2):
+        net.shape = shape
+        net.conv(f"lateral {index}", WIDTH, 1, norm=False, act=None)
+        net.conv(f"pyramid {index}", WIDTH, 3, norm=False, act=None)
+        levels.append(net.shape)
+    net.pool(1, 2)
+    return [*levels, net.shape]
+
+
+def _on_regions(net: Picture, regions: int, shape: Shape) -> Picture:
+    """Return a picture for each region of each picture."""
+    return Picture(net.batch * regions, shape, net.precision, net.fused, norm=False, whole=net.whole)
+
+
+def _convolved(net: Picture, name: str, side: int, convolutions: int, width: int, out: int, kernel: int) -> None:
+    """Append convolutions over the detected regions, and one that doubles their side."""
+    region = _on_regions(net, DETECTIONS, (WIDTH, side, side))
+    for index in range(1, convolutions + 1):
+        region.conv(f"{name} {index}", width, 3)
+    pixels, grown = region.batch * side**2, width if kernel == 2 else out
+    region.dense(f"{name} larger", pixels, width, grown * kernel**2)
+    if kernel == 2:  # a transposed convolution whose patches do not overlap; then one output for each class
+        region.shape = (grown, 2 * side, 2 * side)
+        region.conv(f"{name} out", out, 1, act=None)
+    net.operators += region.operators
+
+
+def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: int = 64) -> None:
+    """Ren et al. 2015 and He et al. 2017 on a feature pyramid (Lin et al. 2017): 1,000 proposals of 7 × 7 pixels.
+
+    ``heads`` may be ``"mask"`` or ``"points"``, which are told of the 100 regions that are kept.
+    """
+    backbone = resnet_stages(net, depth, groups=groups, width=width, early_stride=groups == 1)
+    _propose(net, _pyramid(net, backbone), WIDTH, 3)
+    regions = net.batch * PROPOSALS
+    net.dense("region a", regions, 49 * WIDTH, 1024)
+    net.dense("region b", regions, 1024, 1024)
+    net.dense("region scores and boxes", regions, 1024, CLASSES + 4 * CLASSES)
+    if heads == "mask":
+        _convolved(net, "mask", 14, 4, WIDTH, CLASSES, 2)
+    elif heads == "points":
+        _convolved(net, "points", 14, 8, 512, 17, 4)
+
+
+def rcnn_c4(net: Picture, depth: int, *, masks: bool = False) -> None:
+    """Propose on the fourth stage alone; proposals go through the fifth one by one: He et al. 2016, appendix."""
+    shape = resnet_stages(net, depth, early_stride=True, stages=3)[-1]
+    _propose(net, [shape], 1024, 15)
+    region = _on_regions(net, PROPOSALS, (1024, 14, 14))
+    for block in range(3):
+        start = region.shape
+        region.conv(f"region {block}a", 512, 1, 2 if block == 0 else 1)
+        region.conv(f"region {block}b", 512, 3)
+        region.conv(f"region {block}c", 2048, 1, act=None)
+        if block == 0:
+            region.shape = start
+            region.conv(f"region {block} shortcut", 2048, 1, 2, act=None)
+    region.global_pool()
+    region.dense("region scores and boxes", region.batch, 2048, CLASSES + 4 * CLASSES)
+    net.operators += region.operators
+    if masks:  # on what the fifth stage made of the regions that are kept
+        small = _on_regions(net, DETECTIONS, (WIDTH, 14, 14))
+        small.dense("mask larger", small.batch * 49, 2048, WIDTH * 4)
+        small.conv("mask out", CLASSES, 1, act=None)
+        net.operators += small.operators
+
+
+# Layers, width and heads of the picture encoders of Segment Anything, and which layers see all of the picture:
+# facebookresearch/segment-anything, segment_anything/build_sam.py; the others see windows of 14 × 14 tokens.
+SAMS = {"b": (12, 768, 12, 4), "l": (24, 1024, 16, 4), "h": (32, 1280, 16, 4)}
+WINDOW = 14
+
+
+def segment_anything(net: Picture, size: str) -> None:
+    """Kirillov et al. 2023, ICCV, the encoder alone: masks are decoded from it by a network a hundredth as large."""
+    layers, width, heads, seeing_all = SAMS[size]
+    net.conv("patches", width, 16, 16, 0, norm=False, act=None)
+    side = net.shape[1]
+    net.as_tokens(side * side, width)
+    windows = (-(-side // WINDOW)) ** 2
+    for _ in net.repeated(seeing_all):
+        _sam_block(net, net.batch, side * side, width, heads, side * side)
+    for _ in net.repeated(layers - seeing_all):
+        _sam_block(net, net.batch * windows, WINDOW**2, width, heads, side * side)
+    net.conv("neck a", 256, 1, norm=False, act=None)
+    net.conv("neck b", 256, 3, norm=False, act=None)
+
+
+def _sam_block(net: Picture, parts: int, tokens: int, width: int, heads: int, pixels: int) -> None:
+    """Append a block that attends within ``parts`` of so many tokens, padded ones among them."""
+    net.norm("attention norm", net.batch * pixels, width)
+    net.dense("query, key, value", parts * tokens, width, 3 * width, extra=2 * width)
+    net.attention("attention", parts, heads, tokens, tokens, width // heads)
+    net.dense("attention output", parts * tokens, width, width)
+    net.add("attention add", net.batch * pixels * width)
+    feed_forward(net, net.batch * pixels, width, 4 * width)
