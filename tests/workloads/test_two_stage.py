@@ -1,4 +1,4 @@
-"""Detectors that look twice, Segment Anything, and transformers that make pictures, as others counted them."""
+"""Detectors that look twice, Segment Anything, pictures made by transformers, ResNeXts: as others counted them."""
 
 import pytest
 
@@ -9,10 +9,18 @@ from mlsys.workloads import zoo
 PARAMETERS = {
     "faster_rcnn_r-50_fpn": 41.755 - 0.051, "mask_rcnn_r-50_fpn": 44.401 - 0.054, "flux": 11_901.4,
     "cogvideox_2b": 1_693.9, "cogvideox_5b": 5_570.3, "sam_vit_h": 637.0, "sam_vit_b": 89.67,
+    # torchvision, resnext101_64x4d; Cadene/pretrained-models.pytorch, resnext101_32x4d.
+    "resnext101_64x4d": 83.455, "resnext101_32x4d": 44.178,
 }  # fmt: skip
 # Billions of multiply-adds: Liu et al. 2021 (Swin), table 2, Mask R-CNN on ResNet-50 at 800 × 1280, whose stride stands
 # in the 3 × 3 (5 more); Zhang et al. 2024 (EfficientViT-SAM), table 1, whole Segment Anything.
-WORK = {"mask_rcnn_r-50_fpn": 260 - 5, "sam_vit_h": 2973, "sam_vit_l": 1493, "sam_vit_b": 488}
+WORK = {
+    "mask_rcnn_r-50_fpn": 260 - 5,
+    "sam_vit_h": 2973,
+    "sam_vit_l": 1493,
+    "sam_vit_b": 488,
+    "resnext101_64x4d": 15.46,
+}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -62,12 +62,17 @@ for _depth in residual.RESNETS:
     if _depth >= 50:
         _picture(f"resnet{_depth}_v1", f"ResNet-{_depth} v1", f"{_HE}; stride in the first 1 × 1 (v1)",
                  partial(residual.resnet, depth=_depth, early_stride=True))  # fmt: skip
-_picture("resnet50_v2", "ResNet-50 v2", "He et al. 2016, ECCV, figure 1 (e); stride in the 3 × 3",
-         partial(residual.resnet, depth=50), note="products of v1.5; normalised before each, not after")  # fmt: skip
+for _depth in (50, 101, 152):
+    _picture(f"resnet{_depth}_v2", f"ResNet-{_depth} v2", "He et al. 2016, ECCV, figure 1 (e); stride in the 3 × 3",
+             partial(residual.resnet, depth=_depth), f"ResNet{_depth}-v2",
+             note="products of v1.5; normalised before each, not after")  # fmt: skip
 _picture("resnet50_vd", "ResNet-50-D", "He et al. 2019, CVPR, figure 2 (d); stride in the 3 × 3",
          partial(residual.resnet_deep_stem, depth=50), "resnet50d")  # fmt: skip
 _picture("resnext50_32x4d", "ResNeXt-50 32×4d", "Xie et al. 2017, CVPR, table 1",
          partial(residual.resnet, depth=50, groups=32, width=4), "resnext50")  # fmt: skip
+for _groups in (32, 64):
+    _picture(f"resnext101_{_groups}x4d", f"ResNeXt-101 {_groups}×4d", "Xie et al. 2017, CVPR, section 5.1 and table 4",
+             partial(residual.resnet, depth=101, groups=_groups, width=4))  # fmt: skip
 _picture("resnext101_32x8d", "ResNeXt-101 32×8d", "Xie et al. 2017, CVPR; Mahajan et al. 2018",
          partial(residual.resnet, depth=101, groups=32, width=8))  # fmt: skip
 _picture("wide_resnet50_2", "Wide ResNet-50-2", "Zagoruyko & Komodakis 2016, arXiv:1605.07146",
