@@ -79,12 +79,13 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
             raise WrongUsage("--plan learns nothing that --out could hold: leave one of them out")
         _plan(data, chosen)
         return
+    from mlsys.models.calibrated.ranges import FOUR_IN_FIVE
     from mlsys.validation.calibrate import calibrate_file
 
     calibration = calibrate_file(data, out)
     say(
         f"{calibration.rows} measurements of {calibration.device}: "
-        f"median error {calibration.before:.0%} before, {calibration.after:.0%} after"
+        f"median error {calibration.before:.0%} before; {calibration.after:.0%} after, on these very rows"
     )
     for sentence in calibration.learned or ("nothing new: the machine does what the published ones do",):
         say(f"  {sentence}")
@@ -101,7 +102,8 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
             "  and by version: "
             + ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(factors.items()))
         )
-    say(f"  a further measurement should lie within {math.exp(1.28 * calibration.spread):.2f} times, four in five")
+    further = math.exp(FOUR_IN_FIVE * calibration.spread)
+    say(f"  by these rows alone a further measurement should lie within {further:.2f} times, four in five")
     for sentence in calibration.untold:
         say(f"  {sentence}")
     ask = f"mlsys analyze resnet50 --device {calibration.device} --precision {next(iter(calibration.formats), 'fp16')}"
