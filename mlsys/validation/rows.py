@@ -212,6 +212,14 @@ def _long_column(text: str, before: int, heads: list[str]) -> str:
     return f", column `{heads[longest]}`" if longest < len(heads) else ""
 
 
+def _as_written(text: str) -> str:
+    """Return how to write a value that stands with a comma, or with its unit; empty where it is neither."""
+    if re.fullmatch(r"\d+,\d+", text):
+        return f": write {text.replace(',', '.')}, with a point"
+    written = re.fullmatch(r"([\d.]+) ?[A-Za-zµ%/]+", text)
+    return f": write {written.group(1)}, and the unit in its own column" if written else ""
+
+
 def _row(number: int, record: dict[str, str]) -> Row:
     text = {name: (record.get(name) or "").strip() for name in COLUMNS}
     try:
@@ -221,6 +229,7 @@ def _row(number: int, record: dict[str, str]) -> Row:
     if not (math.isfinite(value) and (value > 0 or (value == 0 and text["unit"] == "%"))):
         raise ValueError(
             f"`value` must be a number above zero in {text['unit'] or 'its unit'}, got {record['value']!r}"
+            + _as_written(text["value"])
         )
     devices = _devices(text["n_devices"])
     for name in ("device", "workload", "metric", "unit"):

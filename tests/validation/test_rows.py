@@ -41,6 +41,8 @@ def test_sources_that_cannot_be_redistributed_give_single_facts_only() -> None:
         (GOOD.replace("0.01", "nan"), "got 'nan'"),
         (GOOD.replace("0.01", "0"), "got '0'"),
         (GOOD.replace("0.01", "fast"), "got 'fast'"),
+        (GOOD.replace("0.01", '"0,01"'), "got '0,01': write 0.01, with a point"),
+        (GOOD.replace("0.01", "0.01 ms"), "got '0.01 ms': write 0.01, and the unit in its own column"),
         (GOOD.replace("GPU,1,GEMM", "GPU,two,GEMM"), "`n_devices` must be a whole number above zero"),
         (GOOD.replace("NVIDIA T4", ""), "`device` must not be empty"),
         (GOOD + ",more", "wanted 13 cells"),
