@@ -88,6 +88,18 @@ def test_many_channels_are_transformed_apart_and_matrix_units_transform_nothing(
     assert multiplications(case(rows, "eager", strided)) == pytest.approx(64 * 12 * 12 * 1088 * 78 * 9)
 
 
+@pytest.mark.parametrize("device", ["A100", "P100", "T4"])
+def test_few_filters_are_not_transformed_apart(rows: list[Row], device: str) -> None:
+    """NeuSight's profiles: of 835 layers of 3 × 3 and at most 16 filters on three cards none ran in four parts."""
+    row = next(row for row in rows if row.source == "sitar-lab/NeuSight" and device in row.device)
+    for images, channels, side, filters in ((30, 331, 113, 13), (19, 233, 62, 8), (36, 44, 7, 12), (64, 900, 30, 16)):
+        shape = f"N={images},C={channels},H={side},W={side},K={filters},R=3,S=3,pad_h=1,pad_w=1,stride_v=1,stride_h=1"
+        few, many = (interpret(replace(row, seq_or_shape=shape.replace(f"K={filters},", f"K={number},")))
+                     for number in (filters, 512))  # fmt: skip
+        assert 36 not in few.work["batch"]
+        assert many.work.flops > few.work.flops
+
+
 def test_a_stated_rate_counts_the_sums_as_they_are_written(rows: list[Row]) -> None:
     """16 × 28 × 28 × 512 outputs of 256 × 9 multiply-adds at 29.6 TFLOP/s take a millisecond, whatever ran."""
     shape = SHAPE.format(16, 256, 28, 28, 512)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
+from mlsys.validation.cases.blocks import batched_tiles
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.cudnn import Convolution, quickest
 from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software
-from mlsys.validation.cases.reading import Format, engine_for, number_format, twin_of
+from mlsys.validation.cases.reading import engine_for, number_format, twin_of
 from mlsys.validation.cases.software import by_processor, cuda_of, cudnn_of, saves_multiplications, unrolls
 from mlsys.validation.rows import Row
 
@@ -41,7 +42,8 @@ def convolution(row: Row) -> Case:
     if unrolls(row.software):
         kernels = shape.unrolled(fmt)
     elif twin.kind == "GPU" and ("cuDNN" in row.software or software == "eager"):
-        kernels = _of_cudnn(row.software, shape, fmt, engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit))
+        engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
+        kernels = _of_cudnn(row.software, shape.algorithms(fmt, batched_tiles(twin)), shape.implicit(fmt), engine)
     else:
         kernels = [shape.as_product(fmt, WINOGRAD_SAVING if "WINOGRAD" in row.software.upper() else 1.0)]
     if twin.kind == "GPU" and software == "eager":
@@ -61,9 +63,10 @@ def _times_as_long(row: Row) -> float:
     return 1 + float(listed[2]) / twice
 
 
-def _of_cudnn(software: str, shape: Convolution, fmt: Format, engine: Snapshot) -> list[Kernel]:
+def _of_cudnn(software: str, algorithms: dict[str, list[Kernel]], plain: Kernel, engine: Snapshot) -> list[Kernel]:
     """Return the kernels of the algorithm that is named, or of the quickest."""
-    algorithms = shape.algorithms(fmt) if saves_multiplications(software) else {"product": [shape.implicit(fmt)]}
+    if not saves_multiplications(software):
+        return [plain]
     named = "apart" if "WINOGRAD_NONFUSED" in software else "fused" if "WINOGRAD" in software else ""
     if f"Winograd, {named}" in algorithms:
         return algorithms[f"Winograd, {named}"]
