@@ -59,7 +59,8 @@ def fitted_with(setting: str) -> str:
     """Return the setting whose parameters one has.
 
     A microcontroller draws one power while it works, so that energy and time of a network are told by the same ones.
-    PyTorch's operators on vector units are the same in prompts, encoders and training.
+    PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps launches and
+    what lies between products are the same whichever units multiply.
     ncnn's kernels are the same on one thread as on many, of which :mod:`mlsys.models.calibrated.teams` says what they
     lose; what is left of either is an effect.
 
@@ -67,8 +68,8 @@ def fitted_with(setting: str) -> str:
     --------
     >>> fitted_with("energy of tuned microcontroller runtime on MCU"), fitted_with("energy of ncnn network on CPU")
     ('tuned microcontroller runtime on MCU', 'energy of ncnn network on CPU')
-    >>> fitted_with("eager small units training on GPU")
-    'eager small units network on GPU'
+    >>> fitted_with("eager small units training on GPU"), fitted_with("Megatron vector units training on GPU")
+    ('eager small units network on GPU', 'Megatron training on GPU')
     >>> fitted_with("ncnn int8 1 thread network on CPU"), fitted_with("mobile runtime 1 thread network on CPU")
     ('ncnn int8 network on CPU', 'mobile runtime 1 thread network on CPU')
     """
@@ -76,6 +77,8 @@ def fitted_with(setting: str) -> str:
         return setting.removeprefix("energy of ")
     if setting.startswith("eager small units"):
         return "eager small units network on GPU"
+    if setting.startswith("Megatron"):
+        return setting.replace(" vector units", "")
     return setting.replace(" 1 thread", "") if setting.startswith("ncnn ") else setting
 
 

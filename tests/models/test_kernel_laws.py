@@ -178,7 +178,7 @@ def test_products_of_the_first_int8_of_fastertransformer_write_four_bytes_a_valu
 def test_few_rows_of_training_leave_the_launch_that_python_costs() -> None:
     rows: list[Row] = [row for row in shipped_rows() if "Megatron-LM" in row.software and "H100" in row.device]
     cases = [interpret(row) for row in rows if row.workload.startswith("LLM") or "training" in row.workload]
-    few = [case for case in cases if case.setting == "Megatron training on GPU"]
+    few = [case for case in cases if case.setting == "Megatron vector units training on GPU"]
     assert 3 <= len(few) <= 12
     # A step of training starts several kernels a product; one costs 5 µs and more.
     assert fit(few).parameters.launch > 2e-5

@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 
 from mlsys.models.calibrated import VECTOR
+from mlsys.models.calibrated.effects import pool_of
 from mlsys.validation import validate
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.encoders import down_a_pipeline
 from mlsys.validation.examination import examination_rows
+from mlsys.validation.refit import fitted_with
 from mlsys.validation.rows import Row, shipped_rows
 
 
@@ -140,3 +142,14 @@ def test_an_encoder_of_eager_pytorch_is_the_network_that_it_is() -> None:
     encoder, network = interpret(row), interpret(replace(row, workload="network inference"))
     assert (encoder.setting, encoder.kind) == ("eager small units network on GPU", "transformer")
     assert (encoder.work.columns == network.work.columns).all()
+
+
+def test_steps_of_megatron_on_vector_units_learn_no_habit_of_matrix_units() -> None:
+    """In FP32 an H100 does 67 TFLOP/s, in FP16 990 (datasheet): what it attains of these says nothing of those."""
+    rows = [row for row in shipped_rows() if "Megatron" in row.software and "training" in row.workload]
+    cases = [interpret(row) for row in rows]
+    pools: dict[str, set[str]] = {}
+    for case in cases:
+        pools.setdefault(case.row.precision, set()).add(pool_of(case.setting))
+    assert pools == {"fp32": {"wholes on vector units"}, "amp fp16": {"wholes on GPU"}}
+    assert len({fitted_with(case.setting) for case in cases}) == 1, "launches, and what lies between, are the same"

@@ -77,7 +77,7 @@ POOLS: dict[str, Pool] = {
     ),
     # What a family's matrix units attain tells nothing of its vector units in FP32.
     "wholes on vector units": Pool(
-        r"^eager small units .* on GPU$", (*_MACHINE, "network family", "network and software")
+        r"^(eager small|Megatron vector) units .* on GPU$", (*_MACHINE, "network family", "network and software")
     ),
     "wholes on GPU": Pool(
         r" (network|training|llm prefill) on GPU$", (*_KIND, "machine and network", "machine and runtime", _VERSION)

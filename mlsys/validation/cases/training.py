@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
+from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.models.calibrated.steps import BACKWARD, step_kernels
 from mlsys.provenance import as_recorded
@@ -108,10 +109,11 @@ def _program(row: Row, engine: Snapshot) -> str:
     """Return the kind of program that trains.
 
     Megatron's layers are PyTorch's own, started one by one from Python, but what lies between their products is joined.
+    What a machine's matrix units attain there tells nothing of its vector units.
     """
     program = settled(row)
     if "Megatron" in row.software or (program == "eager" and re.search(JOINED, row.software)):
-        return "Megatron"
+        return "Megatron vector units" if engine.over_vector <= MATRIX_UNITS else "Megatron"
     return "eager small units" if multiplies_by_vectors(row, engine) else program
 
 
