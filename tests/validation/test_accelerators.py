@@ -68,6 +68,7 @@ def test_multipliers_of_a_neural_processor_are_fed_from_beside_them() -> None:
     assert large.bandwidth == pytest.approx(small.bandwidth, rel=0.01)
     assert large.cache_bandwidth / small.cache_bandwidth == pytest.approx(375 / 197, rel=0.01)
     assert small.matmul / small.cache_bandwidth == pytest.approx(64)
+    assert snapshot(view(Hardware["EdgeTPU"], "int8")).cache_bandwidth == 0, "its main memory is its host's"
 
 
 def test_a_call_that_an_apple_gpu_is_waited_for_crosses_and_comes_back() -> None:

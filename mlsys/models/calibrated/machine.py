@@ -61,7 +61,8 @@ ONE_FOR_ALL, LEFT_TO_MULTIPLY = r"GA10[2-7B]|Ada|Hopper|Blackwell", 0.8
 ONE_CLOCK = ("NPU", "TPU")
 # Multipliers along one edge of a neural processor's array, where none is on record: an array of T × T takes T values
 # of each operand a cycle, so that what lies beside it delivers a byte for every T operations in bytes, whatever the
-# main memory does. Arrays of phones have edges of 32 (recalled), those of servers 128.
+# main memory does. Arrays of phones have edges of 32 (recalled), those of servers 128. Of a chip whose main memory is
+# its host's nobody says what its SRAM spares it (an Edge TPU): it is told by the link.
 USUAL_EDGE = 64.0
 # In the place of what is not recorded.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
@@ -253,7 +254,9 @@ def snapshot(machine: MachineView) -> Snapshot:
 
     def feeding() -> float:
         recorded = (_last(shared).bandwidth or 0.0) if shared else 0.0
-        if recorded or machine.device.kind != "NPU":
+        with as_recorded(), comparing():
+            borrowed = bool(shared and links) and main.require("bandwidth") <= _largest(links)()
+        if recorded or machine.device.kind != "NPU" or borrowed:
             return recorded
         return matmul() * bits / 8 / (machine.systolic_array.rows if machine.systolic_array else USUAL_EDGE)
 
