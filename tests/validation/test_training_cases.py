@@ -107,3 +107,19 @@ def test_activations_computed_again_are_a_pass_more(note: str, passes: int) -> N
     whole, plain = (interpret(each).work for each in (replace(_step(512), note=note), _step(512)))
     flops = [each["flops"] * each["count"] * (each["weights"] > 0) for each in (whole, plain)]
     assert flops[0].sum() / flops[1].sum() == pytest.approx(passes / 3)
+
+
+def test_eager_pytorch_of_today_attends_below_the_diagonal_alone() -> None:
+    """Half of 4 b s² h FLOP forward for each of MPT's 32 layers of 2,560, and as much again for every pass behind."""
+    eager = interpret(_step(4096, "bf16", software="PyTorch 2.3 eager (FSDP)"))
+    assert eager.setting == "eager training on GPU"
+    shape = eager.work["kind"] == ATTENTION
+    longer = float(_by_flash_2_alone(eager))
+    assert _attended(eager) == pytest.approx(longer * 3.5 * 32 * 2 * 8 * 4096**2 * 2560, rel=0.03)
+    assert (eager.work["m"][shape] == eager.work["n"][shape]).all()
+
+
+def _by_flash_2_alone(case: Case) -> float:
+    """Return times as much arithmetic as FlashAttention-2's products count for, beside others of a step."""
+    shape = case.work["kind"] == ATTENTION
+    return float(case.work["k"][shape][0]) / 128
