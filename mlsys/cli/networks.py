@@ -60,13 +60,11 @@ def asked_network(model: str, options: dict[str, Any], precision: str | None = N
 
 def as_kernels_if(fusion: bool, work: Any, setting: str = "") -> Any:
     """Return the network with its operators fused as the software does: into kernels, or loops; eager, as it is."""
-    from mlsys.mapping.fusion import as_kernels, as_loops
+    from mlsys.mapping.fusion import as_run
     from mlsys.models.calibrated.eager import run_as
 
     way = run_as(setting)
-    if not fusion or way == "one by one":
-        return work
-    return as_loops(work) if way == "loops" else as_kernels(work)
+    return as_run(work, way) if fusion or way == "one by one" else work
 
 
 def _open_sizes(pairs: tuple[str, ...]) -> dict[str, int]:

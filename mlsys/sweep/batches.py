@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
+from mlsys.models.calibrated.running import Running, as_counted, kernels_run
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network
@@ -34,9 +34,11 @@ class CountedKernels:
     name
         Of the network.
     columns
-        Shape (fields of :class:`~mlsys.models.calibrated.work.Work`, operators), in the order in which they run.
-    precisions, kinds, names
-        Of each operator.
+        Shape (fields of :class:`~mlsys.models.calibrated.work.Work`, kernels), in the order in which they run.
+    precisions, kinds
+        Of the operator that each kernel belongs to.
+    names
+        Of the operators.
     stored
         Bytes of the weights of the whole module; None where the network does not say.
     parameters
@@ -52,17 +54,21 @@ class CountedKernels:
     parameters: float
 
     @classmethod
-    def of(cls, network: Network) -> CountedKernels:
-        """Return the kernels of a network."""
-        width = element_size(network.precision).m_as("byte")
-        columns = expert_by_expert(kernels_of(network, None), width).columns[:, network.arrays.order]
-        columns[Work.FIELDS.index("count")] = 1.0
+    def of(cls, network: Network, running: Running | None = None) -> CountedKernels:
+        """Return the kernels of a network, run in some way; those beside its operators behind all of them."""
+        counted = as_counted(network, running or Running())
+        ran = kernels_run(counted, running or Running())
+        order, rows = network.arrays.order, len(network.arrays)
+        columns = np.concatenate([ran.work.columns[:, order], ran.work.columns[:, rows:]], axis=1)
+        columns[Work.FIELDS.index("count"), : len(order)] /= network.arrays.repeats[order]
+        whose = [*order.tolist(), *ran.owner[rows:].tolist()]
+        first = dict(zip(order.tolist(), network.operators, strict=True))
         held = getattr(network, "weight_bytes", None)
         return cls(
             network.name,
             columns,
-            tuple(operator.precision for operator in network),
-            tuple(operator.kind for operator in network),
+            tuple(first[row].precision for row in whose),
+            tuple(first[row].kind for row in whose),
             tuple(operator.name for operator in network),
             None if held is None else float(held.m_as("byte")),
             float(network.parameters.m_as("param")),

@@ -12,6 +12,7 @@ from mlsys.errors import ArgumentError
 from mlsys.hardware import Hardware
 from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated import Snapshot
+from mlsys.models.calibrated.eager import of_network
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.model import KernelTimes, kernel_times
@@ -117,9 +118,8 @@ def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepR
     rows = []
     for index, (network, point, timing) in enumerate(able):
         target, time, least_time = point.target, estimate[index], bound[index]
-        reach = range_of(
-            target.setting or "", target.device, network.name, seconds=max(time, least_time), bound=least_time
-        )
+        setting = of_network(target.setting or "", network.convolutions)
+        reach = range_of(setting, target.device, network.name, seconds=max(time, least_time), bound=least_time)
         rows.append(
             _row(
                 point,
@@ -163,7 +163,8 @@ def _parameters(target: TimedDevice, timing: TimingModel, network: CaseWork) -> 
     """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
     assert target.setting is not None
     shape = shape_if_calibrated(target.device, network.work)
-    return _of_network(target.setting, target.device, network.name, target.precision, shape, timing.parameters)
+    setting = of_network(target.setting, network.convolutions)
+    return _of_network(setting, target.device, network.name, target.precision, shape, timing.parameters)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
-from mlsys.mapping.fusion import as_kernels, as_loops
+from mlsys.mapping.fusion import as_run
+from mlsys.models.calibrated.running import Running
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
 from mlsys.sweep.batches import AcrossBatches, CountedKernels
@@ -36,6 +37,8 @@ class CaseWork:
         Where the network comes from, in words.
     name
         Of the network, as it calls itself.
+    convolutions
+        Whether it has any.
     """
 
     work: Work
@@ -43,12 +46,13 @@ class CaseWork:
     needed: float
     source: str
     name: str
+    convolutions: bool
 
 
 def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
     """Return the kernels of a case, every value stored in its precision; ``batches`` are all that will be asked for."""
     catalogue = case.variant.source == "catalogue"
-    kernels = _across_batches(case.variant, case.precision if catalogue else "fp32", case.run_as).at(
+    kernels = _across_batches(case.variant, case.precision if catalogue else "fp32", case.running).at(
         case.batch, batches
     )
     if catalogue:
@@ -61,12 +65,12 @@ def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
 
 
 @functools.lru_cache(maxsize=16)
-def _across_batches(variant: Variant, precision: str, run_as: str) -> AcrossBatches:
+def _across_batches(variant: Variant, precision: str, running: Running | None) -> AcrossBatches:
     def made(batch: int) -> CountedKernels:
-        network = network_of(SweepCase(variant, precision, batch, run_as))
+        network = network_of(SweepCase(variant, precision, batch, running))
         if not len(network):
             raise ArgumentError(f"the network {network.name!r} has no operators")
-        return CountedKernels.of(network)
+        return CountedKernels.of(network, running)
 
     return AcrossBatches(made)
 
@@ -80,9 +84,7 @@ def network_of(case: SweepCase) -> Network:
     else:
         network = _captured(replace(variant, fused=False), batch)
         whole = network.with_layers()
-    if not case.fused:
-        return whole
-    return as_loops(network) if case.run_as == "loops" else as_kernels(network)
+    return as_run(network, case.way) if variant.fused or case.way == "one by one" else whole
 
 
 def _sizes(variant: Variant) -> dict[str, Any]:
@@ -132,7 +134,8 @@ def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float
         kept = np.array([kind == "attention" for kind in kernels.kinds])
     needed = stored + float(other[~kept].max(initial=0.0)) + float(other[kept].sum())
     source = f"{case.variant.source}{_SOURCES[case.variant.source, case.fused]}"
-    return CaseWork(_merged(columns), len(kernels.names), needed, source, kernels.name)
+    convolutions = any(kind.startswith("conv") for kind in kernels.kinds)
+    return CaseWork(_merged(columns), len(kernels.names), needed, source, kernels.name, convolutions)
 
 
 _SOURCES = {

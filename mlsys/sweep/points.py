@@ -19,6 +19,7 @@ from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 
 if TYPE_CHECKING:
     from mlsys.models.analysis.changes import TimingModel
+    from mlsys.models.calibrated.running import Running
 
 # Points that are evaluated and written together.
 CHUNK = 1024
@@ -26,17 +27,22 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class SweepCase:
-    """One network in one number format at one batch, and what a fused one runs as."""
+    """One network in one number format at one batch, and how it runs: None in kernels that carry all the rest."""
 
     variant: Variant
     precision: str
     batch: int
-    run_as: str = "kernels"
+    running: Running | None = None
+
+    @property
+    def way(self) -> str:
+        """How operators share kernels, as :func:`mlsys.mapping.fusion.as_run` has it."""
+        return self.running.way if self.running else "kernels"
 
     @property
     def fused(self) -> bool:
         """Whether operators share kernels: where it is asked for, and the software can."""
-        return self.variant.fused and self.run_as != "one by one"
+        return self.variant.fused and self.way != "one by one"
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,7 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
         device.peak(precision)  # which says best what the device has instead
         whose = setting_of(device, setting, kind, precision)
         parameters, calibration = parameters_of(whose, device.id, precision=precision)
-        timing = timing_of(device, precision, parameters)
+        timing = timing_of(device, precision, parameters, setting=whose)
         timing = replace(timing, engine=timing.engine.changed(link=0.0))  # one device alone sends nothing to another
     except (UnknownNameError, ValueError) as error:
         return TimedDevice(*who, setting=setting, reason=str(error))
@@ -237,7 +243,8 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
 @no_collection()
 def enumerate_points(spec: SweepSpec) -> list[Point]:
     """Return every point in order: networks, then fusion, precisions, batches, devices, settings."""
-    from mlsys.models.calibrated.eager import run_as
+    from mlsys.hardware import Hardware
+    from mlsys.models.calibrated.running import usual_running
     from mlsys.precision import precision_name
 
     precisions = [precision_name(name) for name in spec.precisions]
@@ -245,17 +252,23 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
     machines = {
         (kind, name): targets(spec, name, kind) for kind in dict.fromkeys(kinds.values()) for name in precisions
     }
+    ways = {
+        id(target): usual_running(target.setting, Hardware[target.device], target.timing.engine)
+        if target.setting and target.timing
+        else None
+        for own in machines.values()
+        for target in own
+    }
     points = []
     for variant, kind in kinds.items():
         what = _identity(variant)
         for precision, batch in itertools.product(precisions, spec.batches):
             start = hashlib.sha256(f"{what}|{precision}|{batch}|".encode())
-            cases: dict[str, SweepCase] = {}
+            cases: dict[Running | None, SweepCase] = {}
             for target in machines[kind, precision]:
                 own = start.copy()
                 own.update(target.digest.encode())
-                way = run_as(target.setting or "")
-                case = cases.setdefault(way, SweepCase(variant, precision, int(batch), way))
+                case = cases.setdefault(ways[id(target)], SweepCase(variant, precision, int(batch), ways[id(target)]))
                 points.append(Point(own.hexdigest()[:20], case, target))
     return points
 

@@ -13,11 +13,11 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.precision import precision_name
 from mlsys.workloads.asked import checked_size, refuse_others, unknown_network
-from mlsys.workloads.operator import NETWORK, PREFILL
+from mlsys.workloads.operator import NETWORK, PREFILL, Network
 
 if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
-    from mlsys.workloads.operator import Network, Operator
+    from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
     from mlsys.workloads.zoo.entry import Entry
 
@@ -78,6 +78,7 @@ def _captured(entry: Entry, given: Mapping[str, int], precision: str, option: st
         recipe=recipe_text,
         _again=partial(_changed, entry.name, wanted, precision, None),
         _stored=partial(_in_format, entry.name, wanted, None),
+        _apart=partial(_listed, entry.title, workload),
     )
 
 
@@ -112,6 +113,7 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
         left_out=drawing.alike,
         _again=partial(_changed, entry.name, sizes, precision, phase, abridged=abridged),
         _stored=partial(_in_format, entry.name, sizes, phase),
+        _apart=partial(_one_by_one, entry.name, {**given, "phase": phase}),
     )
     if abridged or not drawing.alike:
         return short
@@ -145,6 +147,7 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
         _again=partial(_changed, entry.name, sizes, precision, phase),
         _stored=partial(_in_format, entry.name, sizes, phase),
         _kernels=partial(_ride_along, entry.name, given),
+        _apart=partial(_one_by_one, entry.name, given),
     )
 
 
@@ -167,6 +170,17 @@ def _changed(
 
 def _in_format(name: str, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:
     return from_catalogue(name, dict(sizes), precision_name(precision), phase, "`{}`")
+
+
+def _listed(name: str, workload: Workload) -> Network:
+    return Network(name, workload.operators)
+
+
+def _one_by_one(name: str, given: dict[str, Any]) -> Network:
+    from mlsys.workloads import zoo
+
+    entry = zoo.entry(name)
+    return replace(entry.build(**given, fused=False), name=entry.title)
 
 
 def _ride_along(name: str, given: dict[str, Any]) -> Network:

@@ -64,6 +64,7 @@ class Workload(TracedNetwork):
     )
     _stored: Callable[[str], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
     _kernels: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
+    _apart: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
     _abridged: Workload | None = field(default=None, kw_only=True, compare=False, repr=False)
     left_out: int = field(default=0, kw_only=True, compare=False, repr=False)
 
@@ -205,6 +206,17 @@ class Workload(TracedNetwork):
     def written_kernels(self) -> Network:
         """Return a network that is written down with all that rides along with its products; else itself."""
         return self if self._kernels is None else self._kernels()
+
+    def written_operators(self) -> Network:
+        """Return a network that is written down operator by operator as it is written; else itself.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import load
+        >>> [len(each) for each in (load("bert-base"), load("bert-base").written_operators())]
+        [142, 124]
+        """
+        return self if self._apart is None else self._apart()
 
     def abridged(self) -> Workload:
         """Return the network with three layers where more are alike, if its recipe says which are; else itself.

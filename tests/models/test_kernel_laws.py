@@ -21,11 +21,11 @@ from mlsys.models.calibrated import (
     kernel_times,
     snapshot,
 )
+from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.lowering import Format
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.blocks import in_blocks
 from mlsys.validation.cases.experts import _busiest
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.fit import fit

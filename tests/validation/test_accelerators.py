@@ -8,8 +8,8 @@ import pytest
 from mlsys import Hardware
 from mlsys.hardware import view
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times, snapshot
+from mlsys.models.calibrated.processors import plain_loops, scalar
 from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.threads import plain_loops, scalar
 from mlsys.validation.cases.waits import CROSSING
 from mlsys.validation.examination import examination_rows
 from mlsys.validation.intervals import Left, intervals

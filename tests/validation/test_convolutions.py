@@ -8,9 +8,9 @@ import pytest
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Parameters, Stack, Work, bound, kernel_times
 from mlsys.models.calibrated.library import fitted
+from mlsys.models.calibrated.running import SAVED_ON_GPU
 from mlsys.validation.cases import Case, interpret
 from mlsys.validation.cases.cudnn import Convolution
-from mlsys.validation.cases.networks import SAVED_ON_GPU
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.examination import examination_rows
 from mlsys.validation.refit import held_out_predictions

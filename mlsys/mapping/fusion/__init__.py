@@ -8,6 +8,7 @@ from mlsys.mapping.fusion.fused import FusedWorkload, PatternTotal, as_kernels, 
 from mlsys.mapping.fusion.kernel import FusedOperator
 from mlsys.mapping.fusion.match import FusionGroup, find_groups
 from mlsys.mapping.fusion.pattern import DEFAULT_PATTERNS, PATTERNS, Pattern, PatternRegistry
+from mlsys.mapping.fusion.running import as_run, has_convolutions, in_loops
 
 __all__ = [
     "DEFAULT_PATTERNS",
@@ -20,7 +21,10 @@ __all__ = [
     "PatternTotal",
     "as_kernels",
     "as_loops",
+    "as_run",
     "find_groups",
     "fold_batch_norm",
     "fuse",
+    "has_convolutions",
+    "in_loops",
 ]

@@ -1,5 +1,6 @@
 """From a device and a network to an analysis."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,18 +10,22 @@ from mlsys.door import checked_count, takes
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
+from mlsys.mapping.fusion import has_convolutions
 from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
 from mlsys.models.analysis.memory import memory_need
 from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
+from mlsys.models.calibrated.eager import Ran, of_network
 from mlsys.models.calibrated.effects import effect_of
+from mlsys.models.calibrated.layouts import BLOCKS, PLANES
 from mlsys.models.calibrated.library import calibrated, parameters_of
-from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
+from mlsys.models.calibrated.processors import widened
 from mlsys.models.calibrated.ranges import Range, range_of
 from mlsys.models.calibrated.resident import resident, sent_bytes, times_sent
+from mlsys.models.calibrated.running import Running, as_counted, kernels_run, usual_running
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -112,20 +117,24 @@ def analyse(
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
-    whose = setting_of(device, setting, network.kind, chosen)
-    work = expert_by_expert(kernels_of(recounted, None), element_size(chosen).m_as("byte"))
-    work, recounted = resident(work, device, samples), _resident(recounted, device, samples)
+    whose = of_network(setting_of(device, setting, network.kind, chosen), has_convolutions(network))
+    with comparing():
+        running = usual_running(whose, device, engine_of(device, chosen, whose))
+    recounted = as_counted(recounted, running)
+    ran = kernels_run(recounted, running)
+    work = resident(ran.work, device, samples)
+    recounted = _resident(recounted, device, samples)
     shape = shape_if_calibrated(device.id, work)
     parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen, shape=shape)
     result = roofline(device, recounted)
     with comparing():
         with recording() as read:
-            timing = timing_of(device, chosen, parameters, stays).as_used(whose, samples)
+            timing = timing_of(device, chosen, parameters, stays, whose).as_used(whose, samples)
             estimate = timing.seconds(work)
         origin = _origin(network, timing, work, read)
-        operators, groups = _divided(recounted, result, timing, work, origin)
+        operators, groups = _divided(recounted, result, timing, Ran(work, ran.owner), origin)
         half = _narrower(device, chosen)
-        narrower = (half, timing_of(device, half, parameters, stays).as_used(whose, samples)) if half else None
+        narrower = (half, timing_of(device, half, parameters, stays, whose).as_used(whose, samples)) if half else None
         changes = changes_tried(work, timing, groups, weights_of_twice_the_batch(recounted, work), narrower)
     analysis = Analysis(
         device=device.name,
@@ -145,6 +154,7 @@ def analyse(
             result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
         + _effects(whose, device.id, network.name)
+        + _running(running)
         + _waiting(timing.engine)
         + _kept(network, device, samples)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
@@ -164,13 +174,23 @@ def _interval(setting: str, device: Device, network: Network, source: str, estim
         return range_of(setting, device.id, network.name, source=source, seconds=max(estimate, bound), bound=bound)
 
 
-def timing_of(device: Device, precision: str, parameters: Parameters, stays: bool = True) -> TimingModel:
-    """Return the calibrated model of a device in one precision, as :func:`analyse` uses it."""
+def timing_of(
+    device: Device, precision: str, parameters: Parameters, stays: bool = True, setting: str = ""
+) -> TimingModel:
+    """Return the calibrated model of a device in one precision, as :func:`analyse` uses it of a setting."""
+    machine = view(device, precision)
+    engine = engine_of(device, precision, setting)
+    return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
+
+
+def engine_of(device: Device, precision: str, setting: str = "") -> Snapshot:
+    """Return the rates of a device in one precision, by the instructions that programs of a setting use."""
     machine = view(device, precision)
     rates = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine).on_one_core()
+    if precision == "int8" and re.match(r"(ncnn|mobile runtime)\b.* on CPU", setting):
+        rates = widened(rates, device)
     # The vector rate on record is FP32's; no format runs faster beside the products than in them.
-    engine = rates.changed(vector=lambda: min(rates.vector, rates.matmul))
-    return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
+    return rates.changed(vector=lambda: min(rates.vector, rates.matmul))
 
 
 def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> Step:
@@ -237,18 +257,23 @@ def _resident(network: Network, device: Device, samples: int) -> Network:
 
 
 def _divided(
-    network: Network, result: Result, timing: TimingModel, work: Work, origin: Step
+    network: Network, result: Result, timing: TimingModel, ran: Ran, origin: Step
 ) -> tuple[tuple[OperatorTime, ...], tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]]:
     """Return the time of each operator, and the groups with the kernels in each."""
+    work, owner = ran
     times = timing.times(work)
     order = network.arrays.order
-    seconds, whole = times.seconds, float(times.seconds @ work["count"])
+    spent = times.seconds * work["count"]
+    whole = float(spent.sum())
+    # An operator may run as several kernels, and have copies beside them.
+    seconds = np.bincount(owner, spent) / network.arrays.repeats
     held = np.where(
         times.launch > np.maximum(times.working, times.moving),
         "launch",
         np.where(times.working >= times.moving, "compute", "memory"),
     )
-    kinds = np.empty(len(seconds), dtype=object)
+    longest = {row: index for index, row in sorted(enumerate(owner.tolist()), key=lambda pair: spent[pair[0]])}
+    kinds = np.empty(len(network.arrays), dtype=object)
     fastest = timing.fastest
     product = work["kind"] == MATMUL
     operators = []
@@ -265,7 +290,7 @@ def _divided(
                 estimate=computed(time, _S, origin),
                 share=time / whole,
                 bound_by=child.bound_by,
-                held_by=str(held[row]),
+                held_by=str(held[longest[row]]),
                 flops=flops,
                 data=operator.data.to("byte"),
                 weights=operator.weights.to("byte"),
@@ -274,9 +299,10 @@ def _divided(
             )
         )
     groups = []
-    for kind, cause in dict.fromkeys(zip(kinds, held, strict=True)):
-        here = (kinds == kind) & (held == cause)
-        time = float((seconds * work["count"])[here].sum())
+    whose = kinds[owner]
+    for kind, cause in dict.fromkeys(zip(whose, held, strict=True)):
+        here = (whose == kind) & (held == cause)
+        time = float(spent[here].sum())
         groups.append(
             (
                 BottleneckGroup(
@@ -286,6 +312,21 @@ def _divided(
             )
         )
     return tuple(operators), tuple(sorted(groups, key=lambda pair: -pair[0].share))
+
+
+def _running(running: Running) -> tuple[str, ...]:
+    """Return what software does beside a network's operators, and what it saves of them, in words."""
+    words = []
+    if running.winograd > 1:
+        words.append(
+            f"3 × 3 convolutions of stride 1 by Winograd's algorithms, {running.winograd:.3g} times fewer "
+            "multiplications: no others are counted"
+        )
+    if running.copies == PLANES:
+        words.append("estimate: convolutions' inputs and results are copied from planes to pixels and back")
+    if running.copies == BLOCKS:
+        words.append("estimate: convolutions' weights are copied into blocks before each pass")
+    return tuple(words)
 
 
 def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:

@@ -8,12 +8,15 @@ models/gpt2/modeling_gpt2.py), and writes the approximate GELU with eight operat
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.mapping.fusion import in_loops
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of
 from mlsys.models.calibrated.work import MATMUL, VECTOR, Work
+from mlsys.precision import element_size
 from mlsys.workloads import Network, Operator
 from mlsys.workloads.traced import TracedOperator
 
@@ -21,7 +24,10 @@ from mlsys.workloads.traced import TracedOperator
 # TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
 _SETTINGS = re.compile(
     r"((eager( ROCm| small units)?|TensorFlow) (network|llm prefill)|eager( small units)? training) on GPU"
+    r"|eager transformer network on CPU"
 )
+# On a processor eager PyTorch was measured at networks of convolutions, which carry the rest; others run one by one.
+_OF_CONVOLUTIONS, WITHOUT_CONVOLUTIONS = "eager network on CPU", "eager transformer network on CPU"
 # PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
 # along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
 _LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA( 1)?) network on GPU")
@@ -63,12 +69,36 @@ def loops_between_products(setting: str) -> bool:
 def run_as(setting: str) -> str:
     """Return what the software of a setting makes of a network: ``"kernels"``, ``"loops"``, or all ``"one by one"``.
 
+    ``"with convolutions"`` are kernels of one that has some, and one by one what has none.
+
     Examples
     --------
     >>> [run_as(f"{program} network on GPU") for program in ("compiled", "torch.compile", "eager")]
     ['kernels', 'loops', 'one by one']
     """
+    if setting == _OF_CONVOLUTIONS:
+        return "with convolutions"
     return "one by one" if one_by_one(setting) else "loops" if loops_between_products(setting) else "kernels"
+
+
+def of_network(setting: str, convolutions: bool) -> str:
+    """Return the setting whose parameters a network has: without convolutions those of products alone.
+
+    Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile are.
+
+    Examples
+    --------
+    >>> [of_network("eager network on CPU", convolutions) for convolutions in (True, False)]
+    ['eager network on CPU', 'eager transformer network on CPU']
+    """
+    return WITHOUT_CONVOLUTIONS if setting == _OF_CONVOLUTIONS and not convolutions else setting
+
+
+class Ran(NamedTuple):
+    """Kernels that a network runs as, and the row of its arrays, an operator's, that each belongs to."""
+
+    work: Work
+    owner: NDArray[np.intp]
 
 
 def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
@@ -96,32 +126,54 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
     >>> int(compiled["count"].sum()), int(eager["count"].sum())
     (62, 255)
     """
+    return ran_apart(network, fmt, written_out, winograd).work
+
+
+def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd: float = 1.0) -> Ran:
+    """Return the kernels of :func:`eager_kernels`, and whose they are; ``fmt`` as of ``kernels_of``."""
     plain = kernels_of(network, fmt, winograd=winograd)
     columns = plain.columns.copy()
     row_of = Work.FIELDS.index
-    order = network.arrays.order
-    scores = np.zeros(columns.shape[1])
-    for row, operator in zip(order.tolist(), network.operators, strict=True):
-        if operator.kind == "attention":
-            scores[row] = scores_of(operator)
-        elif operator.kind == "elementwise" and operator.name.endswith(" gelu"):
+    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+        if operator.kind == "elementwise" and operator.name.endswith(" gelu"):
             elements = operator.shape["elements"]
             if columns[row_of("flops"), row] == GELU_OPERATIONS * elements:
                 columns[row_of("count"), row] = plain["count"][row] * GELU_KERNELS
                 columns[row_of("moved"), row] = plain["moved"][row] * GELU_PASSES / GELU_KERNELS
-    here = scores > 0
+    scores, width = _scores(network, fmt)
+    here, rows = scores > 0, np.arange(columns.shape[1])
     # Counted unfused, the scores cross the memory four times: as the products write and read them, and once between.
-    columns[row_of("moved")] -= np.where(here, (2 if written_out else 4) * scores * fmt.value, 0.0)
+    columns[row_of("moved")] -= np.where(here, (2 if written_out else 4) * scores * width, 0.0)
     if not written_out:
-        return Work(columns)
+        return Ran(Work(columns), rows)
     second = _halved(columns, here)
     beside = np.zeros((len(Work.FIELDS), int(here.sum())))
     beside[row_of("kind")] = VECTOR
-    beside[row_of("moved")] = 2 * scores[here] * fmt.value
+    beside[row_of("moved")] = (2 * scores * width)[here]
     for name in ("m", "n", "k", "batch", "peers"):
         beside[row_of(name)] = 1.0
     beside[row_of("count")] = SCORE_KERNELS * plain["count"][here]
-    return joined(Work(columns), Work(second), Work(beside))
+    return Ran(joined(Work(columns), Work(second), Work(beside)), np.concatenate([rows, rows[here], rows[here]]))
+
+
+def ran_as_listed(network: Network, fmt: Format | None, written_out: bool, winograd: float = 1.0) -> Ran:
+    """Return one kernel for each operator of a network; attention without its scores where it is one kernel."""
+    work = kernels_of(network, fmt, winograd=winograd)
+    columns = work.columns.copy()
+    if not written_out:
+        scores, width = _scores(network, fmt)
+        columns[Work.FIELDS.index("moved")] -= 4 * scores * width
+    return Ran(Work(columns), np.arange(columns.shape[1]))
+
+
+def _scores(network: Network, fmt: Format | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return, for each row of a network's arrays, the scores of attention that it counts, and bytes of a value."""
+    scores, width = np.zeros((2, len(network.arrays)))
+    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+        if operator.kind == "attention":
+            scores[row] = scores_of(operator)
+            width[row] = fmt.value if fmt else element_size(operator.precision).m_as("byte")
+    return scores, width
 
 
 def _halved(columns: NDArray[np.float64], here: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -191,26 +243,7 @@ def looped_kernels(network: Network, fmt: Format, written_out: bool = True, wino
     >>> int(looped_kernels(network, half)["count"].sum()), int(eager_kernels(network, half)["count"].sum())
     (107, 174)
     """
-    plain = kernels_of(network, fmt, winograd=winograd)
-    moved, flops, count = (Work.FIELDS.index(name) for name in ("moved", "flops", "count"))
-    kernels: list[NDArray[np.float64]] = []
-    in_loop = False
-    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
-        column = plain.columns[:, row].copy()
-        column[count] = 1.0
-        loops = operator.kind == "elementwise" and plain["kind"][row] == VECTOR and plain["weights"][row] == 0
-        if operator.kind == "attention" and not written_out:
-            column[moved] -= 4 * scores_of(operator) * fmt.value
-        if loops and in_loop:
-            # Numbers between two operators stay in registers: a loop moves what the largest of them does.
-            kernels[-1][moved] = max(kernels[-1][moved], column[moved])
-            kernels[-1][flops] += column[flops]
-        else:
-            kernels.append(column)
-        in_loop = loops
-    alike, times = np.unique(np.array(kernels), axis=0, return_counts=True)
-    alike[:, count] = times
-    return Work(alike.T)
+    return ran_as_listed(in_loops(network), fmt, written_out, winograd).work
 
 
 def image_by_image(work: Work, batch: int, width: float) -> Work:
@@ -252,8 +285,12 @@ def image_by_image(work: Work, batch: int, width: float) -> Work:
 
 
 def scores_of(operator: Operator) -> float:
-    """Return how many scores attention has; none where it was traced, which counts what it saw."""
+    """Return how many scores attention has whose bytes count them; none of fused attention, or of what was traced."""
     if isinstance(operator, TracedOperator):
         return 0.0
     shape = operator.shape
-    return float(shape["batch"] * shape["heads"] * shape.get("pairs", shape["queries"] * shape["keys"]))
+    heads = shape["batch"] * shape["heads"]
+    most = 2 * heads * shape["head_dim"] * (shape["queries"] + shape["keys"])  # queries, keys, values and results
+    if operator.data.m_as("byte") <= most * element_size(operator.precision).m_as("byte"):
+        return 0.0
+    return float(heads * shape.get("pairs", shape["queries"] * shape["keys"]))

@@ -48,6 +48,8 @@ _PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
 # and NVIDIA's own, by FlashInfer, on Blackwell. Products in 8 bits leave the softmax beside them as it is.
 _NEWEST_ATTENTION = re.compile(r"(cuDNN|FlashAttention-[3-9]|FlashInfer|FMHA|CUTLASS)\b.*?( decode)? attention on GPU")
 _BEST_ATTENTION = "vLLM{} attention on GPU"
+# Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile: calls of both.
+_ALIKE = {"eager transformer network on CPU": "torch.compile network on CPU"}
 _FORMAT = re.compile(r"\b(?:int|fp|mxfp)\d+\b|\bw\d+a\d+\b")
 _TIMES = ("launch", "hop", "energy")
 _SHAPES = ("ramp", "splits", "chain")
@@ -169,6 +171,8 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     'vLLM attention on GPU'
     """
     names = list(known)
+    if _ALIKE.get(setting) in names:
+        return _ALIKE[setting]
     software, _, machine = setting.partition(" on ")
     for other in names:
         if other.partition(" on ")[0] == software:

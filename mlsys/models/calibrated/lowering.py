@@ -1,6 +1,6 @@
 """From networks of operators to kernels, in the number formats that they are stored in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Work
-from mlsys.workloads import Network
+from mlsys.workloads import Network, Operator
 
 # Products narrower than this in filters run like depthwise convolutions, on the vector units.
 NARROWEST_PRODUCT = 4
@@ -82,6 +82,29 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
             dtype=float,
         )
     )
+
+
+def fewer_multiplications(network: Network, winograd: float) -> Network:
+    """Return a network with the operations that are left where Winograd's algorithms multiply; see ``kernels_of``.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import zoo
+    >>> vgg = zoo.network("vgg16")
+    >>> f"{vgg.flops / fewer_multiplications(vgg, 4.0).flops:.1f}"
+    '3.7'
+    """
+    if winograd <= 1:
+        return network
+    places = _places_of_tiles(network, _LARGER_TILE if winograd >= LARGER_WINOGRAD else _TILE)
+    changed: dict[int, Operator] = {}
+    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+        if row not in changed:
+            saved = (1.0 - places[row] / winograd) if places[row] else 0.0
+            left = operator.flops - saved * operator.product_flops
+            changed[row] = replace(operator, operations=left) if saved else operator
+    operators = tuple(changed[row] for row in network.arrays.order.tolist())
+    return Network(network.name, operators, network.kind)
 
 
 def _places_of_tiles(network: Network, tile: int) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from mlsys.provenance import as_recorded
 
 THREADS_A_LAUNCH = 16.0
 # Settings of programs whose pool has a thread for each core, and that were fitted with such a pool.
-_ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn|mobile runtime)( int8)? network on CPU")
+_ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn|mobile runtime)( int8| transformer)? network on CPU")
 # Programs that run a request on one core of a neural processor that has several, unless they are told otherwise.
 _ON_ONE_CORE = re.compile(r"RKNN .*network on NPU")
 

@@ -44,7 +44,7 @@ def built(name: str, **shape: object) -> Network:
         raise Inexpressible(f"no network {name} in the catalogue")
     if "width" in shape:
         shape["image"] = (shape["image"], shape.pop("width"))
-    return entry.build(precision="fp16", **shape)  # type: ignore[arg-type]
+    return entry.build(precision="fp16", whole=True, **shape)  # type: ignore[arg-type]
 
 
 def _described(name: str) -> Entry | None:

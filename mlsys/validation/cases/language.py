@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
+from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
-from mlsys.validation.cases.blocks import in_blocks
 from mlsys.validation.cases.calls import (
     called,
     copied_cache,

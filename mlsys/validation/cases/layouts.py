@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable
 
 from mlsys.models.calibrated import Snapshot, Work
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.layouts import blocked_weights, turned_kernels
+from mlsys.models.calibrated.layouts import BLOCKS, layout_copies, layout_of
 from mlsys.validation.cases.reading import Format
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
@@ -29,15 +28,12 @@ def copies(row: Row, setting: str, network: Callable[[], Network], fmt: Format, 
     fmt, engine, batch
         How it runs.
     """
-    if "PyTorch" not in row.software:
-        return Work.of([])
-    if re.fullmatch(r"(eager|torch\.compile) network on CPU", setting):
+    kind = layout_of(setting, engine) if "PyTorch" in row.software else ""
+    if kind == BLOCKS:
         written_so = AS_CONVOLUTIONS if row.source == TIMM and row.model.startswith("vgg") else ()
-        return blocked_weights(network(), fmt, written_so)
-    planes = not re.search("NHWC|channels.last", f"{row.software} {row.note}")
-    matrix_units = engine.over_vector > MATRIX_UNITS and engine.array <= 1 and not fmt.vector_unit
-    if not re.fullmatch(r"eager (network|training) on GPU", setting) or not planes or not matrix_units:
+        return layout_copies(kind, network(), fmt, written_so).work
+    if not kind or fmt.vector_unit or re.search("NHWC|channels.last", f"{row.software} {row.note}"):
         return Work.of([])
-    columns = turned_kernels(network(), fmt, 1 if setting.startswith("eager training") else 2).columns
+    columns = layout_copies(kind, network(), fmt).work.columns
     columns[Work.FIELDS.index("moved")] *= batch
     return Work(columns)

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Snapshot, Work
+from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import (
+    WITHOUT_CONVOLUTIONS,
     image_by_image,
     loops_between_products,
     one_by_one,
@@ -16,8 +18,9 @@ from mlsys.models.calibrated.lowering import (
     joined,
     kernels_of,
 )
+from mlsys.models.calibrated.processors import plain_loops, scalar, widened
 from mlsys.models.calibrated.resident import resident
-from mlsys.validation.cases.blocks import in_blocks
+from mlsys.models.calibrated.running import saved_on
 from mlsys.validation.cases.built import batched, built, picture_work, unfused
 from mlsys.validation.cases.calls import queued_up
 from mlsys.validation.cases.case import Case, Inexpressible
@@ -48,12 +51,9 @@ from mlsys.validation.cases.threads import (
     instance,
     instances_of,
     on_threads,
-    plain_loops,
     rented,
-    scalar,
     stated_clock,
     threads_of,
-    widened,
 )
 from mlsys.validation.rows import Row
 
@@ -140,19 +140,12 @@ def shape_of(row: Row) -> dict[str, int]:
     return shape
 
 
-# Times that Winograd's algorithms and FFTs shorten 3 × 3 convolutions of stride 1 on vector units: in FP32 large ones
-# of DeepBench do 1.35 times the peak in the median, large plain products by the same libraries 0.80 of it. Transforms
-# take the rest of the 2.25 or 4 multiplications that are saved.
-SAVED_ON_GPU = 1.7
-
-
 def saving(software: str, engine: Snapshot) -> float:
     """Return how many times less 3 × 3 convolutions of stride 1 take on a GPU for its library's algorithms.
 
     Of floating point on vector units only: matrix units leave Winograd's transforms nothing to save.
     """
-    multiplies_alone = engine.over_vector <= MATRIX_UNITS and engine.bits > 8
-    return SAVED_ON_GPU if multiplies_alone and saves_multiplications(software) else 1.0
+    return saved_on(engine) if saves_multiplications(software) else 1.0
 
 
 def inference(row: Row) -> Case:
@@ -190,7 +183,7 @@ def inference(row: Row) -> Case:
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     how = between_products(row, setting)
     if multiplies_only(row, setting):
-        setting, how = "torch.compile network on CPU", f"one by one, scores {attention_of(row)}"
+        setting, how = WITHOUT_CONVOLUTIONS, f"one by one, scores {attention_of(row)}"
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
     else:

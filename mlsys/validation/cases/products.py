@@ -6,8 +6,8 @@ from dataclasses import replace
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
+from mlsys.models.calibrated.blocks import in_blocks, layer_slower
 from mlsys.provenance import comparing
-from mlsys.validation.cases.blocks import in_blocks, layer_slower
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import (
     CUDA_8,

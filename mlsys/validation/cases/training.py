@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
 from mlsys.models.calibrated.steps import BACKWARD, step_kernels
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
-from mlsys.validation.cases.blocks import in_blocks
 from mlsys.validation.cases.built import batched, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import product

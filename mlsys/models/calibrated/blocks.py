@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.hardware import Device
-from mlsys.models.calibrated import MATMUL, Work
+from mlsys.models.calibrated.work import MATMUL, Work
 
 Array = NDArray[np.float64]
 Tiles = tuple[tuple[int, int], ...]
