@@ -63,7 +63,7 @@ def in_loops(network: Network) -> Network:
     >>> from mlsys.workloads import zoo
     >>> network = zoo.network("efficientnet_b0", fused=False)
     >>> len(network), len(in_loops(network))
-    (238, 188)
+    (238, 180)
     """
     joined: dict[tuple[int, ...], Operator] = {}
     operators: list[Operator] = []

@@ -92,7 +92,7 @@ def fewer_multiplications(network: Network, winograd: float) -> Network:
     >>> from mlsys.workloads import zoo
     >>> vgg = zoo.network("vgg16")
     >>> f"{vgg.flops / fewer_multiplications(vgg, 4.0).flops:.1f}"
-    '3.7'
+    '3.8'
     """
     if winograd <= 1:
         return network

@@ -122,7 +122,7 @@ def as_counted(network: Network, running: Running) -> Network:
     >>> from mlsys.workloads import zoo
     >>> vgg = zoo.network("vgg16")
     >>> f"{vgg.flops / as_counted(vgg, Running(winograd=4.0)).flops:.1f}"
-    '3.6'
+    '3.8'
     """
     if running.of(network) != "kernels" and not running.written_out:
         network = _changed(network, _without_scores)
