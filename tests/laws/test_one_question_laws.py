@@ -71,6 +71,6 @@ def test_a_reader_is_told_what_a_row_is_told(setting: str, precision: str, name:
     network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(setting))
     told = analyse(Hardware[case.twin], network, precision=precision, setting=setting, samples=batch)
     assert case.setting == told.setting
-    assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.01)
+    assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
     plain = float(estimated([case], Stack.of([(case.engine, case.work, case.stays)]))[0])
     assert told.estimate.m_as("s") >= 0.995 * plain

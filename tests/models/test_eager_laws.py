@@ -221,6 +221,6 @@ def test_a_picture_is_made_by_operators_one_by_one_by_loops_or_by_a_compiler() -
     ends = 3 + 1 + 3 + 2 * 3  # time; first; last norm, SiLU and convolution; smaller and larger pictures
     assert eager.launches == blocks + attending + ends
     assert compiled.launches < loops.launches < eager.launches
-    assert compiled.flops < eager.flops < 1.01 * compiled.flops
+    assert compiled.flops == pytest.approx(eager.flops, rel=1e-9)  # what rides along is done all the same
     weights = {float((work["weights"] * work["count"]).sum()) for work in (eager, loops, compiled)}
     assert max(weights) == pytest.approx(min(weights), rel=1e-9)

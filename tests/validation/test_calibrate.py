@@ -323,7 +323,7 @@ def test_a_slow_machine_is_not_kept_longer(tmp_path: Path, monkeypatch: pytest.M
     ("on", "device", "group", "settings"),
     [
         # Of networks without convolutions the products are the library's, as torch.compile's are.
-        ("cpu", "Core_i7_12700H", "CPU", {"eager network on CPU", "torch.compile network on CPU"}),
+        ("cpu", "Core_i7_12700H", "CPU", {"eager network on CPU", "eager transformer network on CPU"}),
         ("cuda", "A100_80GB", "datacenter GPU", {"eager network on GPU"}),
     ],
 )

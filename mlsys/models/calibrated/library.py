@@ -48,7 +48,7 @@ _PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
 # and NVIDIA's own, by FlashInfer, on Blackwell. Products in 8 bits leave the softmax beside them as it is.
 _NEWEST_ATTENTION = re.compile(r"(cuDNN|FlashAttention-[3-9]|FlashInfer|FMHA|CUTLASS)\b.*?( decode)? attention on GPU")
 _BEST_ATTENTION = "vLLM{} attention on GPU"
-# Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile: calls of both.
+# Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile are: parameters of both.
 _ALIKE = {"eager transformer network on CPU": "torch.compile network on CPU"}
 _FORMAT = re.compile(r"\b(?:int|fp|mxfp)\d+\b|\bw\d+a\d+\b")
 _TIMES = ("launch", "hop", "energy")
@@ -61,7 +61,8 @@ def fitted() -> FrozenDict[str, Parameters]:
     if not _PLACE.exists():
         return FrozenDict({})
     read = yaml_of(read_text(_PLACE)) or {}
-    return FrozenDict({setting: Parameters(**values) for setting, values in read.items()})
+    own = {setting: Parameters(**values) for setting, values in read.items()}
+    return FrozenDict(own | {name: own[other] for name, other in _ALIKE.items() if other in own and name not in own})
 
 
 def parameters_of(
@@ -104,6 +105,8 @@ def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
     if own is not None:
         return own, f"{setting}, measured on this machine"
     known = fitted()
+    if _ALIKE.get(setting) in known:
+        return known[_ALIKE[setting]], _ALIKE[setting]
     if setting in known:
         return scaled(known[setting], machines().get(setting, FrozenDict({})).get(device, 1.0)), setting
     other = nearest(setting, known)
@@ -171,8 +174,6 @@ def nearest(setting: str, known: Iterable[str]) -> str:
     'vLLM attention on GPU'
     """
     names = list(known)
-    if _ALIKE.get(setting) in names:
-        return _ALIKE[setting]
     software, _, machine = setting.partition(" on ")
     for other in names:
         if other.partition(" on ")[0] == software:
