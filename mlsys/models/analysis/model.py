@@ -119,7 +119,7 @@ def analyse(
     peak = device.peak(chosen)
     whose = of_network(setting_of(device, setting, network.kind, chosen), has_convolutions(network))
     with comparing():
-        running = usual_running(whose, device, engine_of(device, chosen, whose))
+        running = usual_running(whose, device, engine_used(device, chosen, whose))
     recounted = as_counted(recounted, running)
     ran = kernels_run(recounted, running)
     work = resident(ran.work, device, samples)
@@ -179,11 +179,11 @@ def timing_of(
 ) -> TimingModel:
     """Return the calibrated model of a device in one precision, as :func:`analyse` uses it of a setting."""
     machine = view(device, precision)
-    engine = engine_of(device, precision, setting)
+    engine = engine_used(device, precision, setting)
     return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
 
 
-def engine_of(device: Device, precision: str, setting: str = "") -> Snapshot:
+def engine_used(device: Device, precision: str, setting: str = "") -> Snapshot:
     """Return the rates of a device in one precision, by the instructions that programs of a setting use."""
     machine = view(device, precision)
     rates = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine).on_one_core()

@@ -26,7 +26,7 @@ _SIDES = ("kernel", "kernel_height", "kernel_width")
 PLANES, ALL_PLANES, BLOCKS = "planes", "all planes", "blocks"
 
 
-def layout_of(setting: str, engine: Snapshot) -> str:
+def copied_beside(setting: str, engine: Snapshot) -> str:
     """Return what PyTorch's library copies beside convolutions: nothing under other software, or on other units.
 
     Parameters
@@ -42,7 +42,7 @@ def layout_of(setting: str, engine: Snapshot) -> str:
     >>> from mlsys.hardware import view
     >>> from mlsys.models.calibrated import snapshot
     >>> a100 = snapshot(view(Hardware.Cloud.A100, "fp16"))
-    >>> [layout_of(f"{program} network on GPU", a100) for program in ("eager", "compiled")]
+    >>> [copied_beside(f"{program} network on GPU", a100) for program in ("eager", "compiled")]
     ['planes', '']
     """
     if re.fullmatch(r"(eager|torch\.compile) network on CPU", setting):
@@ -58,7 +58,7 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
     Parameters
     ----------
     copies
-        As :func:`layout_of` returns it.
+        As :func:`copied_beside` returns it.
     network
         With nothing fused, so that outputs are those of convolutions.
     fmt

@@ -12,7 +12,7 @@ from mlsys.mapping.fusion import has_convolutions
 from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import Ran, ran_apart, ran_as_listed, run_as, scores_of
 from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.layouts import layout_copies, layout_of
+from mlsys.models.calibrated.layouts import copied_beside, layout_copies
 from mlsys.models.calibrated.lowering import (
     LARGER_WINOGRAD,
     WINOGRAD_SAVING,
@@ -46,7 +46,7 @@ class Running:
     winograd
         Times fewer multiplications of 3 × 3 convolutions of stride 1, 1 for none.
     copies
-        What is copied beside a convolution, as :func:`mlsys.models.calibrated.layouts.layout_of` has it.
+        What is copied beside a convolution, as :func:`mlsys.models.calibrated.layouts.copied_beside` has it.
     machine
         Id of the twin whose library's blocks products of FP32 run in, of attention that is written out; else empty.
     """
@@ -89,7 +89,7 @@ def usual_running(setting: str, device: Device, engine: Snapshot) -> Running:
     way = run_as(setting)
     written_out = way != "kernels" and re.match("TensorFlow|eager small units", setting) is not None
     machine = device.id if written_out and engine.computes_in == "fp32" else ""
-    return Running(way, written_out, _winograd(setting, device, engine), layout_of(setting, engine), machine)
+    return Running(way, written_out, _winograd(setting, device, engine), copied_beside(setting, engine), machine)
 
 
 def saved_on(engine: Snapshot) -> float:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from mlsys.models.calibrated import Snapshot, Work
-from mlsys.models.calibrated.layouts import BLOCKS, layout_copies, layout_of
+from mlsys.models.calibrated.layouts import BLOCKS, copied_beside, layout_copies
 from mlsys.validation.cases.reading import Format
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
@@ -28,7 +28,7 @@ def copies(row: Row, setting: str, network: Callable[[], Network], fmt: Format, 
     fmt, engine, batch
         How it runs.
     """
-    kind = layout_of(setting, engine) if "PyTorch" in row.software else ""
+    kind = copied_beside(setting, engine) if "PyTorch" in row.software else ""
     if kind == BLOCKS:
         written_so = AS_CONVOLUTIONS if row.source == TIMM and row.model.startswith("vgg") else ()
         return layout_copies(kind, network(), fmt, written_so).work
