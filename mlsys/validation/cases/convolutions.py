@@ -5,8 +5,8 @@ import statistics
 from dataclasses import replace
 
 from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
+from mlsys.models.calibrated.blocks import batched_tiles
 from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
-from mlsys.validation.cases.blocks import batched_tiles
 from mlsys.validation.cases.case import Case
 from mlsys.validation.cases.cudnn import Convolution, quickest
 from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software

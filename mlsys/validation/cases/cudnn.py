@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Snapshot, Stack, Work, calibrated_times
+from mlsys.models.calibrated.blocks import Tiles, batched_blocks
 from mlsys.models.calibrated.lowering import LARGER_WINOGRAD, WINOGRAD_SAVING
 from mlsys.provenance import as_recorded
-from mlsys.validation.cases.blocks import Tiles, batched_blocks
 from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.cases.reading import Format, numbers_in
 
