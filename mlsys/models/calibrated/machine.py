@@ -59,7 +59,7 @@ ONE_FOR_ALL, LEFT_TO_MULTIPLY = r"GA10[2-7B]|Ada|Hopper|Blackwell", 0.8
 # TOPS at 12 W and 363 at 69 W, of which the energy of an A100's operation would pay for a seventh and a third). A GPU's
 # peak is that of a clock which dense products do not keep.
 ONE_CLOCK = ("NPU", "TPU")
-# Multipliers along one edge of a neural processor's array, where none is on record: an array of T × T takes T values
+# Multipliers along one edge of a neural processor's usual array: an array of T × T takes T values
 # of each operand a cycle, so that what lies beside it delivers a byte for every T operations in bytes, whatever the
 # main memory does. Arrays of phones have edges of 32 (recalled), those of servers 128. Of a chip whose main memory is
 # its host's nobody says what its SRAM spares it (an Edge TPU): it is told by the link.
@@ -258,7 +258,7 @@ def snapshot(machine: MachineView) -> Snapshot:
             borrowed = bool(shared and links) and main.require("bandwidth") <= _largest(links)()
         if recorded or machine.device.kind != "NPU" or borrowed:
             return recorded
-        return matmul() * bits / 8 / (machine.systolic_array.rows if machine.systolic_array else USUAL_EDGE)
+        return matmul() * bits / 8 / USUAL_EDGE
 
     limited = machine.has("tdp") and machine.device.kind not in ONE_CLOCK
     read: dict[str, Any] = {
