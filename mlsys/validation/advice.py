@@ -26,7 +26,7 @@ SCATTER = max(learning.SCATTER)
 MOST = 2000
 
 
-def likely_errors(cases: Sequence[Case], base: Array) -> Array:
+def likely_errors(cases: Sequence[Case], base: Array, follows: Array | None = None) -> Array:
     """Return how estimates of one machine may be off together before any is measured, shape (cases, cases).
 
     Covariances of the logarithms of measured over predicted time, without the scatter of each row.
@@ -37,8 +37,10 @@ def likely_errors(cases: Sequence[Case], base: Array) -> Array:
         Of one machine; what was measured of them is not read.
     base
         Parameters that their predictions follow, one row each.
+    follows
+        How they follow them, where :func:`~mlsys.validation.learning.sensitivities` said so already.
     """
-    effects = effects_of(cases, sensitivities(cases, base))
+    effects = effects_of(cases, sensitivities(cases, base) if follows is None else follows)
     variances = np.mean(np.square(effects.widths), axis=0)
     names = list(dict.fromkeys((case.setting, case.version) for case in cases))
     version = np.array([names.index((case.setting, case.version)) for case in cases])
@@ -47,7 +49,9 @@ def likely_errors(cases: Sequence[Case], base: Array) -> Array:
     return covariances
 
 
-def advised(cases: Sequence[Case], seconds: Sequence[float], base: Array, ten: int = TEN) -> list[int]:
+def advised(
+    cases: Sequence[Case], seconds: Sequence[float], base: Array, ten: int = TEN, follows: Array | None = None
+) -> list[int]:
     """Return which measurements to take, in the order of how much they tell.
 
     Parameters
@@ -60,6 +64,8 @@ def advised(cases: Sequence[Case], seconds: Sequence[float], base: Array, ten: i
         Parameters that the predictions follow, one row each.
     ten
         How many to choose.
+    follows
+        As for :func:`likely_errors`.
 
     Examples
     --------
@@ -72,7 +78,7 @@ def advised(cases: Sequence[Case], seconds: Sequence[float], base: Array, ten: i
     """
     if len(cases) <= ten:
         return list(range(len(cases)))
-    return most_telling(likely_errors(cases, base), parts_of(cases, seconds), ten)
+    return most_telling(likely_errors(cases, base, follows), parts_of(cases, seconds), ten)
 
 
 def parts_of(cases: Sequence[Case], seconds: Sequence[float], parts: int = PARTS) -> NDArray[np.intp]:

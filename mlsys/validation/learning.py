@@ -123,7 +123,7 @@ class Learned:
             added[here] += told.of([shape_of_products(cases[index].work) for index in here])
         return added
 
-    def seconds(self, cases: Sequence[Case], before: Array, base: Array) -> Array:
+    def seconds(self, cases: Sequence[Case], before: Array, base: Array, plain: Array | None = None) -> Array:
         """Return the times of cases of this machine, where ``before`` is what was predicted of them.
 
         Parameters
@@ -134,10 +134,13 @@ class Learned:
             Predicted without the rows, seconds.
         base
             Parameters that the prediction follows, one row each.
+        plain
+            Times at these, where they are known already.
         """
+        plain = case_times(cases, base) if plain is None else plain
         here = np.array([case.setting in self.settings for case in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
-        times: Array = before * np.where(here, _ratios(cases, moved, base) * np.exp(self.added(cases)), 1.0)
+        times: Array = before * np.where(here, case_times(cases, moved) / plain * np.exp(self.added(cases)), 1.0)
         return times
 
 

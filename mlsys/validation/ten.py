@@ -8,7 +8,7 @@ The predictions are those of the last fit, kept row by row; nothing is fitted ag
 import math
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ from mlsys.provenance import remembered, traced, unrecorded
 from mlsys.tables import Table, tabled
 from mlsys.validation.advice import TEN, advised
 from mlsys.validation.cases import Case
-from mlsys.validation.learning import Learned, learn
+from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.refit import held_out_predictions
 from mlsys.validation.report import Prediction
 from mlsys.validation.scales import without_scale
+from mlsys.validation.times import case_times
 
 Array = NDArray[np.float64]
 FEWEST_ROWS, FEWEST_IN_SWEEP = 15, 3
@@ -97,26 +98,47 @@ class _Graded:
     inverse: NDArray[np.bool_]
 
 
-def _handed_back(cases: Sequence[Case], before: Array, base: Array, draw: int) -> tuple[list[int], list[int]]:
+def _handed_back(
+    cases: Sequence[Case], before: Array, base: Array, follows: Array, draw: int
+) -> tuple[list[int], list[int]]:
     """Return which rows to measure of those that can be, as advised and at random."""
     drawn = np.random.default_rng([draw, len(cases)])
     there = np.sort(drawn.choice(len(cases), max(TEN, round((1 - ABSENT) * len(cases))), replace=False)).tolist()
-    told = advised([cases[index] for index in there], before[there].tolist(), base[there])
+    told = advised([cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there])
     return sorted(there[index] for index in told), sorted(drawn.choice(there, TEN, replace=False).tolist())
 
 
-def _learned(own: Sequence[Prediction], draw: int) -> _Graded:
+@dataclass(frozen=True)
+class _Machine:
+    """What all draws of a machine's rows have in common: cases, their parameters, times at these, how they follow."""
+
+    cases: list[Case]
+    base: Array
+    plain: Array
+    follows: Array
+
+
+@remembered
+def _machine(own: Same, _fit: Hashable) -> _Machine:
     cases = [each.case for each in own if each.case is not None]
-    before = np.array([each.seconds for each in own])
+    engines = {id(case.engine): case.engine.settled() for case in cases}  # read once, not in every draw
+    cases = [replace(case, engine=engines[id(case.engine)]) for case in cases]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
+    return _Machine(cases, base, case_times(cases, base), sensitivities(cases, base))
+
+
+def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded:
+    cases, base = machine.cases, machine.base
+    before = np.array([each.seconds for each in own])
     measured, inverse = np.log([case.seconds for case in cases]), np.array([case.inverse for case in cases])
 
     def after(back: list[int]) -> tuple[list[int], Array, Learned]:
         rest = sorted(set(range(len(cases))) - set(back))
         learned = learn([cases[index] for index in back], before[back], base[back])
-        return rest, np.log(learned.seconds([cases[index] for index in rest], before[rest], base[rest])), learned
+        told = learned.seconds([cases[index] for index in rest], before[rest], base[rest], machine.plain[rest])
+        return rest, np.log(told), learned
 
-    back, at_random = _handed_back(cases, before, base, draw)
+    back, at_random = _handed_back(cases, before, base, machine.follows, draw)
     rest, told, learned = after(back)
     by_chance = np.empty(0)
     if draw < FEWEST_DRAWS:
@@ -211,7 +233,7 @@ def draws_of(machines: Sequence[Same]) -> int:
 
 @remembered
 def _graded(own: Same, draw: int, _fit: Hashable) -> _Graded:
-    return _learned(own, draw)
+    return _learned(own, draw, _machine(own, _fit))
 
 
 def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
