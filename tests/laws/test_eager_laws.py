@@ -1,11 +1,18 @@
 """Operators that are started one by one take longer than those that a compiler joins, on any machine."""
 
+from dataclasses import replace
+
 import pytest
 
 from mlsys import Hardware
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyse
+from mlsys.models.calibrated import Stack
 from mlsys.models.calibrated.eager import run_as
+from mlsys.validation import shipped_rows
+from mlsys.validation.cases import interpret
+from mlsys.validation.estimates import estimated
+from mlsys.validation.rows import Row
 from mlsys.workloads import load, zoo
 from sampled import drawn
 
@@ -42,3 +49,15 @@ def test_eager_is_never_faster_than_compiled(machine: str, precision: str, name:
     )
     assert eager >= 0.999 * loops
     assert eager >= kernels / APART
+
+
+TRAINED = {(row.device, row.model): row for row in shipped_rows() if "llm-foundry" in row.software}
+
+
+@pytest.mark.parametrize(
+    "row", drawn(list(TRAINED.values()), 4, "trained"), ids=lambda row: f"{row.device} {row.model}"
+)
+def test_a_language_model_is_trained_no_faster_by_operators_one_by_one(row: Row) -> None:
+    cases = [interpret(replace(row, software=f"PyTorch 2.4 {how}")) for how in ("eager", "torch.compile")]
+    eager, compiled = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    assert eager >= 0.999 * compiled
