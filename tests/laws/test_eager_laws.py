@@ -60,4 +60,4 @@ TRAINED = {(row.device, row.model): row for row in shipped_rows() if "llm-foundr
 def test_a_language_model_is_trained_no_faster_by_operators_one_by_one(row: Row) -> None:
     cases = [interpret(replace(row, software=f"PyTorch 2.4 {how}")) for how in ("eager", "torch.compile")]
     eager, compiled = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
-    assert eager >= 0.999 * compiled
+    assert eager >= compiled / APART
