@@ -138,9 +138,7 @@ class Catalogue:
         group = self._group_of(name)
         if group is None:
             known = [known for group in self.groups for known in group._names]
-            raise UnknownNameError(
-                f"no device {short(name)}. Known: {', '.join(sorted(known))}.{did_you_mean(name, known)}"
-            )
+            raise UnknownNameError(f"no device {short(name)}.{did_you_mean(name, known)} `mlsys devices` lists all")
         return group[name]
 
     def _group_of(self, name: str) -> DeviceGroup | None:

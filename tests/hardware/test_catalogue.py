@@ -57,9 +57,11 @@ def test_a_device_is_read_once_and_shared() -> None:
 
 
 def test_unknown_devices_are_told_with_what_exists() -> None:
-    for ask in (lambda: Hardware.Cloud.V10O, lambda: Hardware["V10O"], lambda: Hardware.Cloud["v100"]):
+    for ask in (lambda: Hardware.Cloud.V10O, lambda: Hardware.Cloud["v100"]):
         with pytest.raises(UnknownNameError, match=r"A100_80GB.* Did you mean 'V100'\?"):
             ask()
+    with pytest.raises(UnknownNameError, match=r"no device 'V10O'. Did you mean 'V100'\? `mlsys devices` lists all"):
+        _ = Hardware["V10O"]
     with pytest.raises(UnknownNameError, match="Hardware.Tiny has no device 'A100'"):
         _ = Hardware.Tiny.A100
     with pytest.raises(AttributeError, match="Clod"):

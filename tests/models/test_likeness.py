@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.hardware import view
 from mlsys.models.analysis import analyse
-from mlsys.models.calibrated import Parameters
+from mlsys.models.calibrated import Parameters, snapshot
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.likeness import APART, ShapeEffects, likeness, shape_of_products
-from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.own import CALIBRATION, save_calibration
+from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
 from mlsys.validation import averaging, learning
 from mlsys.workloads.zoo import network
 
@@ -25,7 +26,7 @@ def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPat
     shapes = [tuple(row) for row in draws.uniform(2, 14, (8, 3)).tolist()]
     others, y, width, scatter = draws.uniform(2, 14, (5, 3)), draws.normal(0, 0.3, 8), 0.4, 0.1
     root = learning._root(shapes, [True] * 8)
-    (effects,), _, _ = averaging._solved(root, y, np.full((1, 8), width), np.array([scatter]))
+    (effects,), *_ = averaging._solved(root, y, np.full((1, 8), width), np.array([scatter]))
     monkeypatch.setattr(learning, "shape_of_products", lambda work: work)
     cases = [type("Case", (), {"setting": "one", "work": shape})() for shape in shapes]
     told = learning._shape_effects(cases, {"one": root}, effects.tolist())["one"]
@@ -52,7 +53,8 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
     """A file that says 1.5 times at the shape of one network says less of another, and nothing of other machines."""
     twin, setting = Hardware["RaspberryPi5"], "ncnn network on CPU"
     one = network("resnet50", precision="fp32")
-    shape = shape_of_products(kernels_of(one, None))
+    running = usual_running(setting, twin, snapshot(view(twin, "fp32")))
+    shape = shape_of_products(kernels_run(as_counted(one, running), running).work)
     slow = Parameters(compute=0.4, vector=0.3, bandwidth=0.4)  # far from what no machine exceeds
     for name, shapes in (("none", {}), ("one", {setting: ShapeEffects((shape,), (float(np.log(1.5)),))})):
         save_calibration(tmp_path / name, twin.id, {setting: slow}, 3, {}, {}, {}, shapes, 0.1)

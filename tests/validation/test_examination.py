@@ -263,7 +263,7 @@ def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
         ("apache/mxnet", "MXNet 1.2.0, cuDNN 7.0.5", "eager"),
         ("apache/mxnet", "MXNet 1.2.0 CPU", "compiled"),
         ("microsoft/onnxruntime", "PyTorch 1.5.1 TorchScript", "eager"),
-        ("FlagOpen/FlagPerf", "PaddleNLP, FlashAttention", "eager"),
+        ("FlagOpen/FlagPerf", "PaddleNLP, FlashAttention", "Megatron"),
         ("li-plus/chatglm.cpp", "chatglm.cpp (ggml, CUDA)", "llama.cpp"),
         ("opencv/opencv_zoo", "OpenCV DNN", "compiled"),
         ("opencv/opencv_zoo", "OpenCV DNN (CUDA, cuDNN)", "eager"),

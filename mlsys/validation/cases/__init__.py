@@ -84,7 +84,11 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     ),
     (r"^kernel", "mcu inference", microcontrollers.tiny_kernel),
     (r"^fully connected network on MCU", "mcu inference", microcontrollers.tiny_layers),
-    (r"^diffusion pipeline|^denoising step, |^text-to-image inference, \d+ steps", "diffusion", diffusion.pictures),
+    (
+        r"^diffusion pipeline|^denoising step, |^text-to-image inference, \d+ steps",
+        "diffusion",
+        diffusion.denoising,
+    ),
     (r"diffusion", "diffusion", diffusion.look),
     (r"MLPerf|inference", "network inference", networks.inference),
 )

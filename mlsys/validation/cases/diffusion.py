@@ -18,7 +18,7 @@ _TRANSFORMERS = (
 _UNETS = ((r"SDXL", "sdxl_unet"), (r"SD 2\.", "sd_v2_unet"), (r"SD 1\.", "sd_v1_unet"))
 
 
-def pictures(row: Row) -> Case:
+def denoising(row: Row) -> Case:
     """Return the case of so many steps of a batch of pictures or films; what encodes and decodes them is left out.
 
     Raises
@@ -27,16 +27,15 @@ def pictures(row: Row) -> Case:
         If the network is not in the catalogue, or the steps or the batch are not stated.
     """
     shape: dict[str, int] = {}
-    found = next(((name, looks) for words, name, looks in _TRANSFORMERS if re.search(words, row.model)), None)
+    denoiser = next(((name, looks) for words, name, looks in _TRANSFORMERS if re.search(words, row.model)), None)
     side = re.search(r"(\d+)x\1", row.model)
-    if found is None and side:
-        found = next(((name, GUIDED) for words, name in _UNETS if re.search(words, row.model)), None)
+    if denoiser is None and side:
+        denoiser = next(((name, GUIDED) for words, name in _UNETS if re.search(words, row.model)), None)
         shape = {"image": int(side.group(1)) // 8}
-    if found is None:
+    if denoiser is None:
         raise Inexpressible(f"no network of {row.model} in the catalogue that takes noise away")
-    name, looks = found
-    one = "denoising step" in row.workload
-    steps = 1 if one else whole_number(r"(\d+) steps", row.workload, "steps of a picture")
+    name, looks = denoiser
+    steps = 1 if "denoising step" in row.workload else whole_number(r"(\d+) steps", row.workload, "steps of a picture")
     fmt = number_format(row.precision)
     twin, kind, engine = engine_of(row, fmt)
     setting = f"{settled(row)} network on {kind}"
