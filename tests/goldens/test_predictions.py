@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from goldens import GOLDENS, machines, prediction_line
+from mlsys import Hardware
 from mlsys.provenance import perturbed, recording
 from mlsys.validation.cases import Inexpressible
 from mlsys.validation.cases.reading import twin_of
@@ -72,8 +73,8 @@ def twin(machine: str) -> str:
 def namesakes(fact: str) -> list[str]:
     """Return the machines whose twin a fact is of; what a chip's processor computes, rows of the chip may read."""
     of = fact.partition("/")[0]
-    chip = of.removesuffix("_CPU") if of.endswith("_CPU") else None
-    return [name for name in LOCKED if twin(name) == of or (chip is not None and twin(name).startswith(chip))]
+    chip = Hardware[of].name.partition(",")[0] if of.endswith("_CPU") else None
+    return [name for name in LOCKED if twin(name) == of or (chip is not None and name.startswith(chip))]
 
 
 def test_every_machine_is_locked() -> None:
