@@ -212,19 +212,6 @@ ORDERINGS = {
 }
 
 
-# What is told wrongly, and why: half a MobileNet v2 has no row under RKNN, where the whole is 2.4 times as fast as the
-# software's parameters say; and what an interpreter takes for each operator is a time, whatever the core's clock.
-MISTOLD: dict[str, Callable[[Pair], bool]] = {
-    "a deeper network": lambda pair: pair[0].network == "mobilenet_v2_0.5" and "RKNN" in pair[0].lowered[2],
-    "a narrower format": lambda pair: (pair[0].device, pair[0].network) == ("STM32N657", "ad_autoencoder"),
-}
-
-
-def mistold(name: str, pair: Pair) -> bool:
-    """Return whether a pair is one of those that are known to be told wrongly."""
-    return name in MISTOLD and MISTOLD[name](pair)
-
-
 def broken(name: str, pairs: Sequence[Pair]) -> list[tuple[float, Pair]]:
     """Return by how much pairs break an ordering beyond its slack; a better device only where ranges part as well."""
     ordering = ORDERINGS[name]

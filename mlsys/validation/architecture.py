@@ -11,7 +11,7 @@ from mlsys.provenance import Step, recording, remembered, unrecorded, used_facts
 from mlsys.provenance.trace import TracedFloat
 from mlsys.units import Quantity, ureg
 from mlsys.validation.cases import Inexpressible, interpret, kind_of
-from mlsys.validation.cases.networks import _batch, settled, shape_of
+from mlsys.validation.cases.networks import filled_batch, settled, shape_of
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
@@ -87,7 +87,7 @@ def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
             shape = shape_of(row)
             if name is None or fmt.vector_unit or fmt.computes == "tf32" or "width" in shape:
                 continue
-            batch = _batch(row, "CPU" if device.kind == "CPU" else device.kind)
+            batch = filled_batch(row, "CPU" if device.kind == "CPU" else device.kind)
             modelled = _modelled(device.id, name.name, fmt.computes, batch, tuple(sorted(shape.items())))
         except (ArgumentError, UnknownNameError, Inexpressible):
             continue

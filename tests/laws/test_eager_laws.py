@@ -7,12 +7,12 @@ import pytest
 from mlsys import Hardware
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyse
-from mlsys.models.calibrated import Stack
 from mlsys.models.calibrated.eager import run_as
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import interpret
 from mlsys.validation.estimates import estimated
 from mlsys.validation.rows import Row
+from mlsys.validation.times import stack_of
 from mlsys.workloads import load, zoo
 from sampled import drawn
 
@@ -59,5 +59,5 @@ TRAINED = {(row.device, row.model): row for row in shipped_rows() if "llm-foundr
 )
 def test_a_language_model_is_trained_no_faster_by_operators_one_by_one(row: Row) -> None:
     cases = [interpret(replace(row, software=f"PyTorch 2.4 {how}")) for how in ("eager", "torch.compile")]
-    eager, compiled = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    eager, compiled = estimated(cases, stack_of(cases))
     assert eager >= compiled / APART

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orderings import MISTOLD, ORDERINGS, Pair, Question, both_measured, broken, mistold, seconds
+from mistold import MISTOLD, mistold
+from orderings import ORDERINGS, Pair, Question, both_measured, broken, seconds
 from sampled import drawn
 
 DRAWN = 40

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsys.models.calibrated.layouts import blocked_weights, turned_kernels
+from mlsys.models.calibrated.layouts import BLOCKS, PLANES, layout_copies
 from mlsys.models.calibrated.library import fitted
 from mlsys.models.calibrated.lowering import Format
 from mlsys.models.calibrated.work import Work
@@ -27,7 +27,7 @@ def test_planes_are_turned_where_a_convolution_sees_more_than_one_pixel() -> Non
     layers = ((3, 64, 224), (64, 64, 224), (64, 128, 112), (128, 128, 112), (128, 256, 56), *2 * ((256, 256, 56),))
     layers += ((256, 512, 28), *2 * ((512, 512, 28),), *3 * ((512, 512, 14),))
     values = sum((inputs + outputs) * side**2 for inputs, outputs, side in layers)
-    work = turned_kernels(zoo.network("vgg16", precision="fp16", fused=False), HALF)
+    work = layout_copies(PLANES, zoo.network("vgg16", precision="fp16", fused=False), HALF).work
     assert work.launches == 2 * len(layers) == 26
     assert moved(work) == pytest.approx(2 * 2 * values)
 
@@ -57,7 +57,7 @@ def test_weights_are_copied_where_a_library_is_handed_one_layer_at_a_time() -> N
     """VGG-11 of timm has two of its three fully connected layers as convolutions, the first of 7 × 7 (He at al.)."""
     network = zoo.network("VGG-11", precision="fp16", fused=False)
     filters = 9 * (3 * 64 + 64 * 128 + 128 * 256 + 256 * 256 + 256 * 512 + 512 * 512 + 2 * 512 * 512)
-    assert moved(blocked_weights(network, SINGLE)) == pytest.approx(2 * 4 * filters, rel=0.01)  # and the biases
+    assert moved(layout_copies(BLOCKS, network, SINGLE).work) == pytest.approx(2 * 4 * filters, rel=0.01)  # biases too
     row = timm("vgg11", "torch.compile", "10940X")
     frozen = interpret(replace(row, software="OpenVINO"))
     copied = moved(interpret(row).work) - moved(frozen.work)

@@ -12,20 +12,25 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.mapping.fusion import has_convolutions
 from mlsys.models.analysis.answer import Analysis
+from mlsys.models.analysis.assumed import (
+    beside_operators,
+    effects_in_words,
+    ground_rules,
+    kept_on_chip,
+    waiting_threads,
+)
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
 from mlsys.models.analysis.memory import memory_need
 from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
 from mlsys.models.calibrated.eager import Ran, of_network
-from mlsys.models.calibrated.effects import effect_of
-from mlsys.models.calibrated.layouts import BLOCKS, PLANES
-from mlsys.models.calibrated.library import calibrated, parameters_of
+from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.processors import widened
 from mlsys.models.calibrated.ranges import Range, range_of
 from mlsys.models.calibrated.resident import resident, sent_bytes, times_sent
-from mlsys.models.calibrated.running import Running, as_counted, kernels_run, usual_running
+from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
@@ -150,13 +155,13 @@ def analyse(
         operators=operators,
         groups=tuple(group for group, _ in groups),
         changes=changes,
-        assumptions=_assumptions(
+        assumptions=ground_rules(
             result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
-        + _effects(whose, device.id, network.name)
-        + _running(running)
-        + _waiting(timing.engine)
-        + _kept(network, device, samples)
+        + effects_in_words(whose, device.id, network.name)
+        + beside_operators(running)
+        + waiting_threads(timing.engine)
+        + kept_on_chip(network, device, samples)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=_interval(whose, device, network, source, estimate, result),
         twin=device,
@@ -312,63 +317,3 @@ def _divided(
             )
         )
     return tuple(operators), tuple(sorted(groups, key=lambda pair: -pair[0].share))
-
-
-def _running(running: Running) -> tuple[str, ...]:
-    """Return what software does beside a network's operators, and what it saves of them, in words."""
-    words = []
-    if running.winograd > 1:
-        words.append(
-            f"3 × 3 convolutions of stride 1 by Winograd's algorithms, {running.winograd:.3g} times fewer "
-            "multiplications: no others are counted"
-        )
-    if running.copies == PLANES:
-        words.append("estimate: convolutions' inputs and results are copied from planes to pixels and back")
-    if running.copies == BLOCKS:
-        words.append("estimate: convolutions' weights are copied into blocks before each pass")
-    return tuple(words)
-
-
-def _effects(setting: str, device: str, network: str) -> tuple[str, ...]:
-    """Return what measurements of like things change in the estimate, in words."""
-    own = calibrated(setting, device) is not None
-    effect = effect_of(setting, device, network, machine=not own)
-    if not effect.parts:
-        return ()
-    parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in effect.parts)
-    return (f"estimate: {effect.factor:.2f} times the setting's time, as measurements of like things say ({parts})",)
-
-
-def _waiting(engine: Snapshot) -> tuple[str, ...]:
-    """Return how long the threads of a processor wait for each other, in words; nothing where none does."""
-    if engine.team == 1.0:
-        return ()
-    return (f"estimate: a thread on each core; {engine.team:.0f} share a sample and wait for each other",)
-
-
-def _kept(network: Network, device: Device, samples: int) -> tuple[str, ...]:
-    """Return what a chip without a memory of its own is sent, in words."""
-    times = times_sent(device, network.weights.m_as("byte"), samples)
-    if times is None:
-        return ()
-    return (f"no memory of its own: all between layers stays on the chip, weights are sent {times:.2g} times a pass",)
-
-
-def _assumptions(
-    result: Result, recurrent: bool, precision: str | None, setting: str, calibration: str, stays: bool
-) -> tuple[str, ...]:
-    held = "what fits stays in the last cache" if stays else "all data go to the main memory"
-    assumptions = [
-        f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
-        "its outputs once",
-        "operators run one after the other, as the network lists them; what is not fused there is not fused here",
-        f"estimate: {held}; no operator is faster than its bound",
-        "gains are at most those: each what-if changes one thing and keeps all else",
-    ]
-    if recurrent:
-        assumptions.append("recurrent layers are timed on the vector units: their products are not told apart")
-    if precision is not None:
-        assumptions.append(f"every value is stored in {precision_name(precision)}")
-    if not calibration.startswith(setting):
-        assumptions.append(f"no measurements of {setting}: the parameters are those of {calibration}")
-    return tuple(assumptions)

@@ -65,6 +65,16 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
         Bytes of a weight and of another value, of a network that was built in FP16; None as the network counted them.
     others
         Names of operators that are written as convolutions, too.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import zoo
+    >>> network = zoo.network("resnet50", precision="fp16", fused=False)
+    >>> int(layout_copies(PLANES, network).work["count"].sum())  # the first convolution, and one in each of 16 blocks
+    34
+    >>> weights = layout_copies(BLOCKS, network, Format("fp32", 4, 4)).work
+    >>> f"{weights.launches:.0f} copies, {(weights['moved'] * weights['count']).sum() / 1e6:.0f} MB"
+    '53 copies, 188 MB'
     """
     arrays = network.arrays
     kernels: list[Kernel] = []
@@ -91,56 +101,3 @@ def _sees_pixels(operator: Operator, narrowest: int) -> bool:
     shape = operator.shape
     dense = operator.kind == "conv2d" and shape.get("groups", 1) == 1
     return dense and max(shape.get(side, 1) for side in _SIDES) >= narrowest
-
-
-def turned_kernels(network: Network, fmt: Format, narrowest: int = 2) -> Work:
-    """Return the kernels that turn inputs and outputs of dense convolutions from planes to pixels, and back.
-
-    Matrix units multiply channels that lie side by side (NHWC: NVIDIA, Convolutional Layers User's Guide, "Tensor
-    Layouts"); networks in PyTorch lie in planes (NCHW) unless asked otherwise. Where a convolution sees one pixel,
-    planes are rows of its product as they lie.
-
-    Parameters
-    ----------
-    network
-        Built in FP16, with nothing fused.
-    fmt
-        Bytes of a value.
-    narrowest
-        Pixels that a filter is wide at least; with one pixel, gradients of weights sum over pixels all the same.
-
-    Examples
-    --------
-    >>> from mlsys.workloads import zoo
-    >>> network, half = zoo.network("resnet50", precision="fp16", fused=False), Format("fp16", 2, 2)
-    >>> int(turned_kernels(network, half)["count"].sum())  # the first of its convolutions, and one in each of 16 blocks
-    34
-    """
-    return layout_copies(PLANES if narrowest > 1 else ALL_PLANES, network, fmt).work
-
-
-def blocked_weights(network: Network, fmt: Format, others: Container[str] = ()) -> Work:
-    """Return the kernels that copy the weights of convolutions into blocks, before each pass.
-
-    oneDNN's convolutions read weights in blocks of a vector of filters. PyTorch keeps them as planes, and hands them
-    over at each call, eager or from what torch.compile makes, unless a model was frozen (intel/ideep issue 7 and
-    pytorch/pytorch pull request 88988 are of these copies).
-
-    Parameters
-    ----------
-    network
-        Built in FP16, with nothing fused.
-    fmt
-        Bytes of a weight.
-    others
-        Names of operators that are written as convolutions, too.
-
-    Examples
-    --------
-    >>> from mlsys.workloads import zoo
-    >>> network, single = zoo.network("resnet50", precision="fp16", fused=False), Format("fp32", 4, 4)
-    >>> copies = blocked_weights(network, single)
-    >>> f"{copies.launches:.0f} copies, {(copies['moved'] * copies['count']).sum() / 1e6:.0f} MB"
-    '53 copies, 188 MB'
-    """
-    return layout_copies(BLOCKS, network, fmt, others).work

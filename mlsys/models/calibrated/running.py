@@ -44,7 +44,7 @@ class Running:
     written_out
         Whether the scores of attention are written to memory where operators run one by one or in loops.
     winograd
-        Times fewer multiplications of 3 × 3 convolutions of stride 1, 1 for none.
+        As :func:`mlsys.models.calibrated.lowering.kernels_of` takes it.
     copies
         What is copied beside a convolution, as :func:`mlsys.models.calibrated.layouts.copied_beside` has it.
     machine
@@ -72,10 +72,10 @@ def usual_running(setting: str, device: Device, engine: Snapshot) -> Running:
 
     Parameters
     ----------
-    setting
-        Such as ``"eager network on GPU"``.
-    device, engine
-        The machine, and its rates in the format of the network.
+    setting, engine
+        As :func:`mlsys.models.calibrated.layouts.copied_beside` takes them.
+    device
+        The machine.
 
     Examples
     --------

@@ -49,17 +49,13 @@ def step_kernels(
     ----------
     network
         Built in FP16 with nothing fused.
-    fmt
-        Bytes of a weight and of another value.
+    fmt, written_out, winograd
+        As of :func:`mlsys.models.calibrated.eager.eager_kernels`.
     passes
         How often each product runs: once forward, or twice where activations are computed again; and for the gradients
         of its operands.
     casts
         Whether precision is mixed automatically, so that some operators run in FP32 between casts.
-    written_out
-        Whether the scores of attention are written to memory.
-    winograd
-        As of :func:`mlsys.models.calibrated.lowering.kernels_of`.
 
     Examples
     --------

@@ -52,11 +52,6 @@ class Movement:
         """Instances that take one word that is read, on average."""
         return self.fills / self.reads if self.reads else 1.0
 
-    @property
-    def accumulated(self) -> int:
-        """Partial sums that are added on their way out."""
-        return self.drains - self.writes
-
 
 @traced
 def movements(space: IterationSpace, nest: LoopNest) -> tuple[Movement, ...]:

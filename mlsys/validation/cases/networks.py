@@ -108,15 +108,16 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     threads = threads_of(row, engine.units) if kind == "CPU" else 0
     instances, cores = instances_of(row)
     if instances > 1:
-        engine = instance(engine, instances, cores, _batch(row, kind) / instances)
+        engine = instance(engine, instances, cores, filled_batch(row, kind) / instances)
     elif threads:
-        engine = on_threads(engine, twin, threads, _batch(row, kind))
+        engine = on_threads(engine, twin, threads, filled_batch(row, kind))
     if re.search("Vulkan|OpenCL", row.workload) and twin.kind not in ("GPU", "SoC"):
         raise Inexpressible(f"no twin of the GPU of {row.device} in the catalogue")
     return twin.id, kind, engine
 
 
-def _batch(row: Row, kind: str) -> int:
+def filled_batch(row: Row, kind: str) -> int:
+    """Return the samples of a pass: those that the row states, else what usually fills a machine of this kind."""
     fits = [size for word, size in FILLED.items() if word in row.model or word in row.seq_or_shape]
     if "Stream" in row.workload or row.metric.startswith("latency"):
         return batch_of(row, 1)
@@ -169,7 +170,7 @@ def inference(row: Row) -> Case:
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))
     twin, kind, engine = engine_of(row, fmt)
-    batch, (instances, _) = _batch(row, kind), instances_of(row)
+    batch, (instances, _) = filled_batch(row, kind), instances_of(row)
     software = settled(row)
     if software == "TensorFlow" and kind == "CPU":
         software = tensorflow_on(Hardware[twin])

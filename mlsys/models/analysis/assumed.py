@@ -1,0 +1,73 @@
+"""What an estimate takes for granted."""
+
+from mlsys.hardware.device import Device
+from mlsys.models.calibrated.effects import effect_of
+from mlsys.models.calibrated.layouts import BLOCKS, PLANES
+from mlsys.models.calibrated.library import calibrated
+from mlsys.models.calibrated.machine import Snapshot
+from mlsys.models.calibrated.resident import times_sent
+from mlsys.models.calibrated.running import Running
+from mlsys.models.result import Result
+from mlsys.precision import precision_name
+from mlsys.workloads.operator import Network
+
+
+def beside_operators(running: Running) -> tuple[str, ...]:
+    """Return what software does beside a network's operators, and what it saves of them."""
+    words = []
+    if running.winograd > 1:
+        words.append(
+            f"3 × 3 convolutions of stride 1 by Winograd's algorithms, {running.winograd:.3g} times fewer "
+            "multiplications: no others are counted"
+        )
+    if running.copies == PLANES:
+        words.append("estimate: convolutions' inputs and results are copied from planes to pixels and back")
+    if running.copies == BLOCKS:
+        words.append("estimate: convolutions' weights are copied into blocks before each pass")
+    return tuple(words)
+
+
+def effects_in_words(setting: str, device: str, network: str) -> tuple[str, ...]:
+    """Return what measurements of like things change in the estimate."""
+    own = calibrated(setting, device) is not None
+    effect = effect_of(setting, device, network, machine=not own)
+    if not effect.parts:
+        return ()
+    parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in effect.parts)
+    return (f"estimate: {effect.factor:.2f} times the setting's time, as measurements of like things say ({parts})",)
+
+
+def waiting_threads(engine: Snapshot) -> tuple[str, ...]:
+    """Return how long the threads of a processor wait for each other; nothing where none does."""
+    if engine.team == 1.0:
+        return ()
+    return (f"estimate: a thread on each core; {engine.team:.0f} share a sample and wait for each other",)
+
+
+def kept_on_chip(network: Network, device: Device, samples: int) -> tuple[str, ...]:
+    """Return what a chip without a memory of its own is sent."""
+    times = times_sent(device, network.weights.m_as("byte"), samples)
+    if times is None:
+        return ()
+    return (f"no memory of its own: all between layers stays on the chip, weights are sent {times:.2g} times a pass",)
+
+
+def ground_rules(
+    result: Result, recurrent: bool, precision: str | None, setting: str, calibration: str, stays: bool
+) -> tuple[str, ...]:
+    """Return what the bound and the estimate of any network take for granted."""
+    held = "what fits stays in the last cache" if stays else "all data go to the main memory"
+    assumptions = [
+        f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
+        "its outputs once",
+        "operators run one after the other, as the network lists them; what is not fused there is not fused here",
+        f"estimate: {held}; no operator is faster than its bound",
+        "gains are at most those: each what-if changes one thing and keeps all else",
+    ]
+    if recurrent:
+        assumptions.append("recurrent layers are timed on the vector units: their products are not told apart")
+    if precision is not None:
+        assumptions.append(f"every value is stored in {precision_name(precision)}")
+    if not calibration.startswith(setting):
+        assumptions.append(f"no measurements of {setting}: the parameters are those of {calibration}")
+    return tuple(assumptions)
