@@ -20,7 +20,8 @@ from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.energy import AT_WORK
 from mlsys.validation.cases.language import language_model_of
 from mlsys.validation.cases.reading import engine_for
-from mlsys.validation.cases.threads import beside_gpu, on_threads, threads_of
+from mlsys.validation.cases.threads import beside_gpu, clocked, on_threads, threads_of
+from mlsys.validation.examination import examination_rows
 from mlsys.validation.power import measured_powers
 from mlsys.workloads import zoo
 
@@ -410,6 +411,38 @@ def test_microcontrollers_alone_issue_one_instruction_after_the_other() -> None:
         if snapshot(view(device, precision)).controller
     }
     assert told == {"MCU"}
+
+
+def test_every_core_of_a_microcontroller_multiplies_by_itself_whatever_its_clock() -> None:
+    """At 800 MHz a Cortex-M55 was once taken for a phone's processor; a K210's array is no core."""
+    told = {device.id: snapshot(view(device, "int8")).controller for device in Hardware.find(kind="MCU")}
+    assert told["STM32N657"] == told["Apollo510"] > 0
+    assert [name for name, issued in told.items() if not issued] == ["K210"]
+
+
+def test_what_an_interpreter_takes_is_cycles_of_its_core() -> None:
+    """Small layers, of which the interpreter is most: at half the clock they take twice as long."""
+    row = next(row for row in examination_rows(5) if row.device.startswith("Ambiq Apollo510 (HP"))
+    case = interpret(replace(row, model="AD FC autoencoder"))
+    slow = clocked(case.engine, case.engine.clock / 2, memory=True)
+    mostly = replace(fitted()[case.setting], launch=1e-2).vectorised()
+    times = calibrated_times(Stack.of([(engine, case.work, True) for engine in (case.engine, slow)]), mostly)
+    assert times[1] / times[0] == pytest.approx(2, rel=1e-6)
+
+
+def test_helium_requantises_four_results_in_two_cycles() -> None:
+    """Of a product as shallow as can be, on a core with Helium and on one without: bytes alone come by vectors."""
+    product = Work.of([Kernel(MATMUL, 2.0 * 64 * 64, 1.0, m=64, n=64, k=1)])
+    results = Parameters(compute=1.0, reuse=30.0, launch=1e-12, ramp=1000.0).vectorised()
+
+    def each(device: str, precision: str) -> float:
+        machine = Hardware[device]
+        seconds = float(calibrated_times(Stack.of([(view(machine, precision), product, True)]), results)[0])
+        return seconds * machine.chip("clock").m_as("Hz") / (64 * 64)
+
+    assert each("STM32L4R5", "int8") == pytest.approx(1000, rel=0.01)
+    assert each("Apollo510", "int8") == pytest.approx(4 / 2 * 1000 / 4, rel=0.01)
+    assert each("Apollo510", "fp32") == pytest.approx(1000, rel=0.01)
 
 
 def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:

@@ -173,8 +173,8 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     """Return seconds in which a microcontroller issues what a kernel takes besides its multiplications.
 
     A core loads its operands, widens those of 8 bits to pairs of 16, and closes its loop by instructions that stand
-    in line with the multiplications; ``ramp`` more requantise and store each number of the result, however wide its
-    multiplications are. Of element-wise work half of what it moves is result. None for other machines, nor for arrays
+    in line with the multiplications; ``ramp`` more requantise and store each number of the result, or several at a
+    time where vectors do. Of element-wise work half of what it moves is result. None for other machines, nor for arrays
     of multipliers beside a core.
     """
     if not engines["controller"].any():
@@ -184,7 +184,7 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     each = np.where(at_once > PAIR, 0.0, np.where(at_once > ONE, pairs, ONE_BY_ONE))
     moved = (kernels["moved"] - kernels["weights"]) * 8 / engines["bits"]
     results = np.where(product, kernels["m"] * kernels["n"] * kernels["batch"], moved / 2)
-    issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results
+    issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results / engines["requantised"]
     rate = own["compute"] * engines["controller"] * engines["units"] * engines["clock"]
     seconds: Array = np.where(engines["controller"] > 0, issued / np.maximum(rate, 1.0), 0.0)
     return seconds

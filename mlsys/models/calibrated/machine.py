@@ -15,6 +15,7 @@ from typing import Any
 from mlsys.errors import ArgumentError
 from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView, MachineView
+from mlsys.models.calibrated.cores import instructions, requantised_at_once
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import as_recorded, comparing
 
@@ -36,15 +37,6 @@ _WIDER = {
 }
 
 
-# Cores below this clock, Hz, few on a chip, are microcontrollers', if they do less than so many operations each cycle:
-# vectors of a Cortex-M85 or an ESP32-S3 do 16 to 32 on bytes, one unit of a phone's GPU hundreds.
-SLOWEST_PROCESSOR, MOST_CORES, WIDEST_CORE = 0.8e9, 2.0, 64.0
-# Instructions that cores of microcontrollers issue each cycle, by a pattern of their architecture; others one. Two:
-# llvm/llvm-project, llvm/lib/Target/ARM/ARMScheduleM7.td@6a55533 and ARMScheduleM85.td, IssueWidth = 2. Of the
-# Cortex-M0+ a load takes two cycles, and two of three instructions beside a multiplication are loads. A Cortex-M33 runs
-# two at once where both have 16 bits, and loads in one cycle: Arm's CoreMark of it and of the Cortex-M4, 4.02 and 3.40
-# each MHz (NXP AN12284, introduction).
-ISSUED = ((r"Cortex-M(7|85)\b", 2.0), (r"Cortex-M0\b", 3 / 5), (r"Cortex-M33\b", 4.02 / 3.40))
 # Part of a copy's rate at which products read weights from HBM. Of the largest matrices with up to 16 rows an A100
 # attains 0.82 of the peak, an H100 0.81 to 0.85, an H200 and a B200 0.82 (vLLM, SGLang, TensorRT-LLM), cards with GDDR
 # 0.9, as copies do on either: stacks take more bytes in flight than a loop that also multiplies keeps.
@@ -119,8 +111,10 @@ class Snapshot:
         Part of what vector units issue that a product's multiplications get; 1 where they issue faster than they
         multiply.
     controller
-        Instructions a cycle that each of the few slow cores of a microcontroller issues, which multiply by themselves;
+        Instructions a cycle that each of the cores of a microcontroller issues, which multiply by themselves;
         0 for other machines. Of the design, too.
+    requantised
+        Results that such a core requantises and stores at a time.
     assumed
         What was taken for granted for want of a recorded value, in words.
     """
@@ -142,6 +136,7 @@ class Snapshot:
     each_cycle: float = 0.0
     over_vector: float = 1.0
     controller: float = 0.0
+    requantised: float = 1.0
     reading: float = 1.0
     issuing: float = 1.0
     team: float = 1.0
@@ -275,15 +270,7 @@ def snapshot(machine: MachineView) -> Snapshot:
     }
     matrix = machine.unit != "vector" and machine.has_rate(computes_in, "matrix")
 
-    def controller() -> float:
-        with as_recorded():
-            slow = machine.has("clock") and machine.require("clock") < SLOWEST_PROCESSOR
-            units = machine.require("units") if machine.has("units") else 1.0
-            few = units <= MOST_CORES and slow and matmul() < WIDEST_CORE * units * machine.require("clock")
-        issued = (rate for core, rate in ISSUED if re.search(core, machine.device.architecture))
-        return next(issued, 1.0) if few and not matrix else 0.0
-
-    read["controller"] = controller
+    read["controller"] = lambda: 0.0 if matrix else instructions(machine, matmul)
     missing = {
         NO_VECTORS: bool(vectors),
         "1 unit": machine.has("units"),
@@ -298,6 +285,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         computes_in=computes_in,
         array=float(machine.systolic_array.rows) if machine.systolic_array else 1.0,
         reading=READ_FROM_STACKS if stacked else 1.0,
+        requantised=requantised_at_once(machine, bits),
         issuing=LEFT_TO_MULTIPLY if re.search(ONE_FOR_ALL, machine.device.architecture) else 1.0,
         bits=bits,
         assumed=tuple(words for words, recorded in missing.items() if not recorded),

@@ -45,8 +45,8 @@ class Stack:
 
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
-        "node", "bits", "each_cycle", "over_vector", "controller", "team", "joining",
-        "reading", "issuing",
+        "node", "bits", "each_cycle", "over_vector", "controller", "requantised", "team",
+        "joining", "reading", "issuing",
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
@@ -108,7 +108,7 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     """Return the rates that the time of some kernels, or its bounds, are computed from."""
     kinds = set(work["kind"].tolist())
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
-    needed |= {"team", "joining", "reading", "issuing"}
+    needed |= {"requantised", "team", "joining", "reading", "issuing"}
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
     needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
