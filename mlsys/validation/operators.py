@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mlsys.files import Drafts
 from mlsys.inputs import csv_records
 from mlsys.models.calibrated import MATMUL, kernel_times
-from mlsys.models.calibrated.eager import SCORE_KERNELS, one_by_one
+from mlsys.models.calibrated.eager import one_by_one, score_kernels
 from mlsys.validation.cases import Case
 from mlsys.validation.cases.reading import number_format
 from mlsys.validation.fit import Fit
@@ -51,8 +51,8 @@ def operator_parts(case: Case) -> Array:
 
     Notes
     -----
-    Beside the softmax, code of BERT divides the scores and adds a mask. OPT's adds one and takes a maximum, GPT's
-    divides and selects, T5's adds a bias; NeuSight counts neither the maximum nor the selection as element-wise.
+    Beside the softmax, code of BERT divides the scores and adds a row to each. OPT's adds a mask and takes a maximum,
+    GPT's divides and selects, T5's adds a bias; NeuSight counts neither the maximum nor the selection as element-wise.
     """
     work = case.work
     product = work["kind"] == MATMUL
@@ -62,9 +62,10 @@ def operator_parts(case: Case) -> Array:
     scores = moving & (work["flops"] == 0) & (work["weights"] == 0)
     norm = moving & ~scores & np.isclose(work["flops"], sum(LAYER_NORM_OPERATIONS.values()) * elements)
     elementwise = moving & ~scores & ~norm & (work["weights"] == 0)  # with weights: tables of embeddings
-    beside = 2.0 if re.match("BERT", case.row.model) else 1.0
+    plainly, adds = score_kernels(case.row.model)
+    beside = 0.0 if adds else 2.0 if re.match("BERT", case.row.model) else 1.0
     return np.array([
-        batched, product & ~batched, scores / SCORE_KERNELS, norm, elementwise + scores * beside / SCORE_KERNELS,
+        batched, product & ~batched, scores / plainly, norm, elementwise + scores * beside / plainly,
     ], dtype=np.float64)  # fmt: skip
 
 

@@ -110,6 +110,26 @@ def test_gradients_share_a_step_as_single_operators_do() -> None:
     assert each[1] == pytest.approx(638.8e-3, rel=0.12)  # the whole step, there in the file of the same name
 
 
+# Microseconds of OPT's addition of its mask, and of GPT-3's division, both of 2 x 32 x 2048 x 2048 scores in FP32
+# (sitar-lab/NeuSight, scripts/asplos/label/*/opt_13-inf-2048-2.csv and gpt3_27-inf-2048-2.csv@6945927d9, fw_latency).
+ADDED, DIVIDED = (3926.8, 2327.3, 1155.9, 13947.7), (2680.4, 1588.4, 865.2, 9109.9)  # V100, A100, H100, L4
+
+
+def test_a_mask_as_large_as_scores_is_read_for_each_head() -> None:
+    """Scores of one head, 2048 x 2048, times 64: three tensors cross the memory where a division moves two."""
+    network = zoo.network("opt-1.3b", batch=2, precision="fp16", sequence=2048, fused=False)
+    work = eager_kernels(network, SINGLE)
+    scores = 2 * 32 * 2048 * 2048
+    adding = (work["kind"] == VECTOR) & (work["flops"] == scores)
+    passing = (work["kind"] == VECTOR) & (work["flops"] == 0) & (work["weights"] == 0)
+    assert work["count"][adding].sum() == 24
+    assert work["count"][passing].sum() == 48
+    (added,), (divided,) = set(work["moved"][adding]), set(work["moved"][passing])
+    assert divided == 2 * 4 * scores
+    for slower, plain in zip(ADDED, DIVIDED, strict=True):
+        assert added / divided == pytest.approx(slower / plain, rel=0.13)
+
+
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2"])
 def test_an_eager_picture_network_normalises_and_activates_apart(name: str) -> None:
     written = eager_kernels(zoo.network(name, precision="fp16", fused=False), SINGLE)

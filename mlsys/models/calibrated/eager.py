@@ -34,6 +34,10 @@ _LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA( 1)?) network on GPU")
 
 # Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
 SCORE_KERNELS = 3.0
+# Those of code that adds a tensor to the scores, which is read as well: of OPT a mask as large as the scores of one
+# head, which streams from the memory for each head again, then a maximum; of T5 and its like a bias of each head, which
+# nothing scales (models/opt/modeling_opt.py, models/t5/modeling_t5.py of transformers 4.33).
+ADDED_TO_SCORES = ((re.compile("OPT-|opt-"), 2.0), (re.compile("T5|t5|[Ss]witch"), 1.0))
 # Bytes of the gradient of an operator that only moves them, over the operator's own: one of a number reads two tensors
 # and writes one where it read one and wrote one; that of a product of two tensors writes two.
 GRADIENT_PASSES = 1.5
@@ -147,13 +151,29 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
     if not written_out:
         return Ran(Work(columns), rows)
     second = _halved(columns, here)
-    beside = np.zeros((len(Work.FIELDS), int(here.sum())))
-    beside[row_of("kind")] = VECTOR
-    beside[row_of("moved")] = (2 * scores * width)[here]
-    for name in ("m", "n", "k", "batch", "peers"):
-        beside[row_of(name)] = 1.0
-    beside[row_of("count")] = SCORE_KERNELS * plain["count"][here]
-    return Ran(joined(Work(columns), Work(second), Work(beside)), np.concatenate([rows, rows[here], rows[here]]))
+    plainly, adds = score_kernels(network.name)
+    beside, adding = np.zeros((2, len(Work.FIELDS), int(here.sum())))
+    for kernels, tensors, times in ((beside, 2, plainly), (adding, 3, float(adds))):
+        kernels[row_of("kind")] = VECTOR
+        kernels[row_of("moved")] = (tensors * scores * width)[here]
+        for name in ("m", "n", "k", "batch", "peers"):
+            kernels[row_of(name)] = 1.0
+        kernels[row_of("count")] = times * plain["count"][here]
+    adding[row_of("flops")] = scores[here]
+    own = [columns, second, beside, *([adding] if adds else [])]
+    return Ran(joined(*(Work(part) for part in own)), np.concatenate([rows, *(len(own) - 1) * [rows[here]]]))
+
+
+def score_kernels(network: str) -> tuple[float, bool]:
+    """Return how many kernels of a network's code read and write its scores, and whether one adds a tensor to them.
+
+    Examples
+    --------
+    >>> score_kernels("GPT-2 774M"), score_kernels("OPT-1.3B")
+    ((3.0, False), (2.0, True))
+    """
+    plainly = next((count for pattern, count in ADDED_TO_SCORES if pattern.match(network)), None)
+    return (SCORE_KERNELS, False) if plainly is None else (plainly, True)
 
 
 def ran_as_listed(network: Network, fmt: Format | None, written_out: bool, winograd: float = 1.0) -> Ran:
