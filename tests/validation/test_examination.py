@@ -43,6 +43,7 @@ FROZEN = {
     3: (553, "f48fcd1f8033b53ff73207eea8c660b9caba025a9f974cf90595261f5d75ecb0"),
     4: (521, "84a1373508839e3797a53dd165d916485acbe7791785d9e1f4a2ba3524697212"),
     5: (845, "128f31ff069e8bd9dd2a61efb5366437bf3f99e3301237271c5cfb6369c6891c"),
+    6: (155, "4716297c0f69e9cee6ada75e2ef260621121e9f2e6c1959d3a102e89df371736"),
 }
 # Lines of tables as their sources print them, and which of their numbers are rows.
 PUBLISHED = (
