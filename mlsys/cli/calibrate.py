@@ -106,6 +106,8 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
     say(f"  by these rows alone a further measurement should lie within {further:.2f} times, four in five")
     for sentence in calibration.untold:
         say(f"  {sentence}")
+    for sentence in calibration.doubts:
+        say(sentence, err=True)
     ask = f"mlsys analyze resnet50 --device {calibration.device} --precision {next(iter(calibration.formats), 'fp16')}"
     say(f"written: {out}. Next: {ask} --calibration {out}", err=True)
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.library import parameters_of, scaled
 from mlsys.models.calibrated.likeness import ShapeEffects, shape_of_products
-from mlsys.models.calibrated.own import save_calibration, uncalibrated
+from mlsys.models.calibrated.own import calibrated_by, save_calibration, uncalibrated
 from mlsys.validation.cases import Case, Inexpressible, interpret
+from mlsys.validation.doubts import doubts_of_the_twin
 from mlsys.validation.estimates import estimated, tuned
 from mlsys.validation.learning import Learned, learn, sensitivities
 from mlsys.validation.rows import COLUMNS, Row, read_rows, unread_columns
@@ -58,9 +60,10 @@ class Calibration:
     spread
         How far a further measurement is expected to be off, in logarithm of time.
     before, after
-        Median error of the measurements before, and after, as a part; the second on the rows fitted to.
-    learned, untold
-        Sentences: what they say, and what they leave open.
+        Median error of the measurements before, and after, as a part; the second on the rows fitted to, by estimates
+        that use the written file.
+    learned, untold, doubts
+        Sentences: what they say, what they leave open, and why the twin may not be this machine's.
     """
 
     device: str
@@ -75,6 +78,7 @@ class Calibration:
     after: float
     learned: tuple[str, ...]
     untold: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Case]:
@@ -150,16 +154,14 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         check_times(cases, before.tolist(), where)
         first, taken = _once(cases)
         learned = learn(taken, before[first], base[first])
-        after = learned.seconds(cases, before, base)
+        wanted = learned.seconds(cases, before, base)
         names = sorted(learned.settings)
         usual = {name: parameters_of(name, cases[0].twin)[0] for name in names}
     settings = {name: _machine(learned, name, usual[name]) for name in names}
-    measured = np.array([case.seconds for case in cases])
-    errors = [float(np.median(np.abs(times / measured - 1))) for times in (before, after)]
     factors, formats = (
         {name: math.exp(value) for name, value in known.items()} for known in (learned.networks, learned.formats)
     )
-    return Calibration(
+    calibration = Calibration(
         cases[0].twin,
         len(cases),
         settings,
@@ -168,8 +170,8 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         _by_setting(learned.versions),
         learned.shapes,
         learned.spread,
-        errors[0],
-        errors[1],
+        _median_error(cases, before),
+        math.nan,
         tuple(
             words
             for name in names
@@ -180,6 +182,28 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
         ),
         _untold(cases, base),
     )
+    used = _as_used(cases, calibration)
+    return replace(
+        calibration,
+        spread=math.hypot(learned.spread, float(np.sqrt(np.mean(np.log(used / wanted) ** 2)))),
+        after=_median_error(cases, used),
+        doubts=doubts_of_the_twin(cases, wanted, used),
+    )
+
+
+def _median_error(cases: Sequence[Case], times: NDArray[np.float64]) -> float:
+    """Return the median error of the values that were measured, as a part of them: of rates where rows are rates."""
+    apart = np.log(times) - np.log([case.seconds for case in cases])
+    return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -apart, apart)))))
+
+
+def _as_used(cases: Sequence[Case], calibration: Calibration) -> NDArray[np.float64]:
+    """Return the times that estimates tell which use the file of a calibration: it is written, and read back."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "calibration.yaml"
+        _save(path, calibration)
+        with calibrated_by(path):
+            return estimated(cases, stack_of(cases))
 
 
 def _once(cases: Sequence[Case]) -> tuple[list[int], list[Case]]:
@@ -273,8 +297,13 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
     if out.exists() and out.samefile(data):
         raise ValueError(f"{out} holds the measurements: choose another place for what they teach")
     calibration = calibrate(read_rows(data), str(data))
+    _save(out, calibration)
+    return calibration
+
+
+def _save(path: Path, calibration: Calibration) -> None:
     save_calibration(
-        out,
+        path,
         calibration.device,
         calibration.settings,
         calibration.rows,
@@ -284,4 +313,3 @@ def calibrate_file(data: Path, out: Path) -> Calibration:
         calibration.shapes,
         calibration.spread,
     )
-    return calibration

@@ -21,7 +21,7 @@ from mlsys.inputs import yaml_of
 from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.library import CALIBRATION, calibrated, fitted, parameters_of
-from mlsys.models.calibrated.own import calibrated_network, decimal
+from mlsys.models.calibrated.own import calibrated_by, calibrated_network, decimal
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.sweep import SweepSpec, sweep
 from mlsys.units import Q_
@@ -384,6 +384,43 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
     assert {beside["setting"], python.setting, *columns["setting"]} == {mine["setting"]}
     for seconds in (beside["estimate_seconds"], python.estimate.m_as("s"), *columns["estimate_seconds"]):
         assert seconds == pytest.approx(mine["estimate_seconds"])
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.floats(0.12, 3.0), min_size=5, max_size=5), st.sampled_from(["ncnn benchncnn", "TFLite CPU 2.8"]))
+def test_what_is_said_of_the_error_is_that_of_estimates_that_use_the_file(
+    tmp_path_factory: pytest.TempPathFactory, factors: list[float], software: str
+) -> None:
+    """Also where rows ask for more than the twin has, and estimates stop at its peak."""
+    names = ("ResNet-18", "VGG-16", "MobileNet-v2", "AlexNet", "")
+    folder = tmp_path_factory.mktemp("said")
+    rows = network_rows(dict(zip(names, factors, strict=True)), software=software)
+    data, out = written(folder / "mine.csv", rows, NETWORK_HEADS), folder / "own.yaml"
+    said = calibrate_file(data, out)
+    with calibrated_by(out):
+        used = [abs(each.value / each.row.value - 1) for each in validate(read_rows(data)).predictions]
+    assert said.after == pytest.approx(float(np.median(used)), abs=1e-6)
+
+
+@pytest.mark.parametrize(("attained", "doubted"), [(0.9, False), (1.3, True)])
+def test_a_machine_that_beats_its_twin_is_told(tmp_path: Path, attained: float, doubted: bool) -> None:
+    """The L4 has 300 GB/s: rows of 390 GB/s are of another machine, and no estimate follows them."""
+    data = written(tmp_path / "mine.csv", stream_rows(attained, launch=0.0))
+    told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(tmp_path / "own.yaml")])
+    assert told.exit_code == 0, told.output
+    assert ("your machine did 390 GB/s from memory" in told.output) == doubted, told.output
+    assert ("the twin says at most 300 GB/s" in told.output) == doubted
+    assert ("Name another device" in told.output) == doubted
+    said = calibrate(read_rows(data))
+    assert (said.after > 0.2) == doubted and (said.spread > 0.2) == doubted
+
+
+def test_rows_that_ask_for_more_than_the_twin_has_are_told(tmp_path: Path) -> None:
+    """A fifth of the estimate is above the bound in most rows, and still more than the twin's peak attains."""
+    rows = network_rows({"": 0.2}, software="TFLite CPU 2.8")
+    said = calibrate(read_rows(written(tmp_path / "mine.csv", rows, NETWORK_HEADS)))
+    assert said.doubts and said.after > 0.1
+    assert not calibrate(read_rows(written(tmp_path / "b.csv", network_rows({"": 1.3}), NETWORK_HEADS))).doubts
 
 
 def test_what_stands_three_times_is_learned_once(tmp_path: Path) -> None:

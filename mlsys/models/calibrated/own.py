@@ -143,12 +143,28 @@ def calibrated_spread(device: str) -> float | None:
 @contextmanager
 def uncalibrated() -> Iterator[None]:
     """Answer inside as if no file were named."""
-    name = os.environ.pop(CALIBRATION, None)
+    with _naming(None):
+        yield
+
+
+@contextmanager
+def calibrated_by(path: Path) -> Iterator[None]:
+    """Answer inside as if ``MLSYS_CALIBRATION`` named a file."""
+    with _naming(str(path)):
+        yield
+
+
+@contextmanager
+def _naming(name: str | None) -> Iterator[None]:
+    before = os.environ.pop(CALIBRATION, None)
+    if name is not None:
+        os.environ[CALIBRATION] = name
     try:
         yield
     finally:
-        if name is not None:
-            os.environ[CALIBRATION] = name
+        os.environ.pop(CALIBRATION, None)
+        if before is not None:
+            os.environ[CALIBRATION] = before
 
 
 def calibrated_device() -> tuple[str, tuple[str, ...]]:
