@@ -71,3 +71,23 @@ def test_a_slower_step_or_link_never_shortens_a_message() -> None:
         usual = seconds(size, 8)
         assert seconds(size, 8, parameters=Parameters(link=0.9, launch=6.6e-6, hop=2e-6)) > usual
         assert seconds(size, 8, parameters=Parameters(link=0.45, launch=6.6e-6, hop=1e-6)) > usual
+
+
+def _gathered(twin: str, size: float, peers: int) -> float:
+    work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=ALL_GATHER, peers=peers)])
+    return float(calibrated_times(Stack.of([(view(Hardware[twin], "fp16"), work, False)]), NCCL.vectorised())[0])
+
+
+def test_a_bridge_joins_two_cards_and_no_third() -> None:
+    """NVIDIA: an NVLink bridge joins two A100 PCIe at 300 GB/s one way; four of them have PCIe 4.0 among all."""
+    size = 1e9
+    assert size / 2 / _gathered("A100_80GB_PCIe", size, 2) > 2 * 31.5e9
+    assert size * 3 / 4 / _gathered("A100_80GB_PCIe", size, 4) < 31.5e9
+
+
+def test_eight_cards_on_pcie_share_what_joins_two_sockets() -> None:
+    """NCCL's src/graph/topo.h rates it at 6 to 24 GB/s one way beside PCIe 4: eight cards gather no faster."""
+    size = 1e9
+    four, eight = (size * (peers - 1) / peers / _gathered("L40S", size, peers) for peers in (4, 8))
+    assert 6e9 < eight < 24e9
+    assert four > 1.5 * eight

@@ -118,7 +118,7 @@ def test_a_product_by_a_vector_on_vector_units_streams_its_weights() -> None:
 
 
 def _all_reduce(link: float, peers: int) -> float:
-    engine = _engine("A100_80GB", link=link)
+    engine = _engine("A100_80GB", link=link, link_of_many=link)
     work = Work.of([Kernel(COLLECTIVE, 0.0, 64.0, peers=peers)])
     return _seconds(Stack.of([(engine, work, False)]))
 

@@ -90,8 +90,8 @@ class Snapshot:
         Streaming multiprocessors, compute units or cores, and cycles per second.
     power
         Thermal design power, W; infinite where unknown, and where the peak is what it pays for.
-    link
-        Fastest link to a peer, byte/s in one direction; zero where there is none.
+    link, link_of_many
+        Fastest link to a peer, and among more than two, which no bridge joins; byte/s in one direction, zero for none.
     array
         Rows of one systolic array; 1 for machines that have none.
     node
@@ -141,6 +141,7 @@ class Snapshot:
     issuing: float = 1.0
     team: float = 1.0
     joining: float = 1.0
+    link_of_many: float = 0.0
     assumed: tuple[str, ...] = ()
 
     def __getattribute__(self, name: str) -> Any:
@@ -243,7 +244,8 @@ def snapshot(machine: MachineView) -> Snapshot:
         )
     computes_in, matmul = _matmul(machine)
     shared = _shared(machine)
-    links = [partial(link.require, "bandwidth") for link in machine.links if link.has("bandwidth")]
+    wired = {link.kind: partial(link.require, "bandwidth") for link in machine.links if link.has("bandwidth")}
+    links, among_many = ([read for kind, read in wired.items() if not re.search(no, kind)] for no in ("$^", "bridge"))
     vectors = _vectors(machine)
     bits = 19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in])
 
@@ -266,6 +268,7 @@ def snapshot(machine: MachineView) -> Snapshot:
         "clock": (lambda: machine.require("clock")) if machine.has("clock") else USUAL_CLOCK,
         "power": (lambda: machine.require("tdp")) if limited else float("inf"),
         "link": (lambda: _largest(links)()) if links else 0.0,
+        "link_of_many": (lambda: _largest(among_many)()) if among_many else 0.0,
         "node": (lambda: machine.require("node")) if machine.has("node") else USUAL_NODE,
     }
     matrix = machine.unit != "vector" and machine.has_rate(computes_in, "matrix")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlsys.hardware.view import MachineView
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, Work
+from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, PAIR, Work
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Stack:
     RATES = (
         "matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "clock", "power", "link", "array",
         "node", "bits", "each_cycle", "over_vector", "controller", "requantised", "team",
-        "joining", "reading", "issuing",
+        "joining", "reading", "issuing", "link_of_many",
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
@@ -101,7 +101,7 @@ class Stack:
 
 
 # A rate that no kernel of a case asks for is not read: this stands in its place.
-_IDLE = {"link": 0.0, "cache": 0.0, "controller": 0.0}
+_IDLE = {"link": 0.0, "link_of_many": 0.0, "cache": 0.0, "controller": 0.0}
 
 
 def _needed(work: Work, stays: float) -> frozenset[str]:
@@ -112,7 +112,9 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     needed |= {"cache"} if stays else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
     needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
-    needed |= {"link"} if COLLECTIVE in kinds else set()
+    peers = work["peers"][work["kind"] == COLLECTIVE]
+    needed |= {"link"} if (peers <= PAIR).any() else set()
+    needed |= {"link_of_many"} if (peers > PAIR).any() else set()
     return frozenset(needed)
 
 

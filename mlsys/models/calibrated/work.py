@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
 # Which collective, in the column ``k``; a ring's is NCCL's all-reduce, which has no other way.
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
+# Machines in a collective that a bridge joins.
+PAIR = 2.0
 # Of other kernels, in the column ``peers``: one call from Python between two events of the machine. The first event is
 # over when the call begins, and the second is recorded when it returns; the kernel starts in between. Calls that queue
 # before a machine wait for one another, not for the host; some begin before the one before them has ended.

@@ -103,8 +103,8 @@ def _on_bus(row: Row) -> bool:
 def linked(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
     """Return the engine with the link that the row's machine has to its peers, or to its host."""
     if _on_bus(row):
-        return engine.changed(link=lambda: _bus(twin))
-    return engine.changed(link=LANE) if _on_one_lane(row) else engine
+        return engine.changed(link=lambda: _bus(twin), link_of_many=lambda: _bus(twin))
+    return engine.changed(link=LANE, link_of_many=LANE) if _on_one_lane(row) else engine
 
 
 def _bus(twin: Device) -> float:
