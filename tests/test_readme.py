@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from mlsys import Q_, Hardware
+from mlsys.cli import main
 from mlsys.formulas import ridge_point
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
@@ -47,6 +49,33 @@ def test_the_counts_are_those_of_the_data() -> None:
     assert f"of {len({row.source for row in asked})} other repositories" in README
     assert f"`--exam {held_examinations()[-1]}` asks the last" in README
     assert f"{len(list(Hardware))} device twins" in README and f" {len(networks())} networks" in README
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+def test_the_errors_are_those_of_the_fit() -> None:
+    """To two points of a hundred, and a seventh of a width: a new fit may move them by so much."""
+    from mlsys.validation import class_scores
+
+    told = {line.split(" | ")[0].strip("| "): numbers(line.split(" | ", 1)[1]) for line in README.splitlines()
+            if line.endswith("× |")}  # fmt: skip
+    known = {each.name.replace("datacenter", "data-centre"): each for each in class_scores() if each.name != "all"}
+    assert told.keys() == known.keys()
+    for name, each in known.items():
+        *errors, width = told[name]
+        medians = [part.median_ape for part in (each.fitted, each.sweep, each.device)]
+        assert errors == pytest.approx(medians, abs=2), name
+        assert width == pytest.approx(each.device.width, rel=1 / 7), name
+
+
+def test_the_analysis_prints_about_what_it_says() -> None:
+    asked = re.search(r"\$ mlsys (analyze .*)\n", README)[1]
+    printed = CliRunner().invoke(main, asked.split()).output
+    for start in ("at least", "estimate", "range"):
+        told, now = (re.search(rf"^ +{start} +(.*?ms) +\(", text, re.MULTILINE)[1] for text in (README, printed))
+        assert numbers(told) == pytest.approx(numbers(now), rel=0.1), start
 
 
 def test_the_refusals_are_word_for_word() -> None:

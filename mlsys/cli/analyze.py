@@ -19,7 +19,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
         "--setting",
         help='Whose software: "eager network on GPU" or another fitted setting; by default what usually runs such '
-        "work on such a device, or what a calibration of it measured.",
+        "work on such a device, or what a calibration of it measured. A wrong name is answered by a list.",
     )(command)
     command = click.option(
         "--fusion/--no-fusion",
@@ -59,13 +59,18 @@ def analyze(
     figure: Path | None,
     **options: Any,
 ) -> None:
-    """Say where the time of MODEL goes on a device, operator by operator, and what to fix first.
+    r"""Say where the time of MODEL goes on a device, operator by operator, and what to fix first.
 
     MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
     of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
-    model fitted to published measurements (`mlsys validate` shows how wrong it is). What a change would
+    model fitted to published measurements (`mlsys validate` shows how wrong it is). The range is made to hold
+    four measurements in five, and says what makes it wide; `mlsys calibrate` narrows it. What a change would
     gain is an upper limit. Of microcontrollers, boards and GPUs the energy of a pass is told, too: time
     multiplied by power at work.
+
+    \b
+        mlsys analyze resnet50 --device A100 --batch 32
+        mlsys analyze llama-3-8b --device RTX_4090 --phase decode --setting "llama.cpp llm decode"
     """
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import operator_rows
@@ -129,7 +134,7 @@ def compare(
     figure: Path | None,
     **options: Any,
 ) -> None:
-    """Run MODEL on several devices side by side: least time, estimate, rate and what holds it back.
+    """Estimate MODEL on several devices side by side: least time, estimate, rate and what holds it back.
 
     Speed is that of the estimate, over the first device's, with its own 80 % range: what is common to two machines
     cancels. Where that range holds 1, which device is faster cannot be told; where it does not, but the ranges of the

@@ -64,9 +64,14 @@ calibration_option = click.option(
 @click.pass_context
 @speak_plainly
 def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None) -> None:
-    """Fit the model to your own measurements of one machine; ten are enough.
+    r"""Fit the model to your own measurements of one machine; ten are enough.
 
-    DATA has the columns of `mlsys validate --data`; `mlsys measure` writes such a file. What was learned
+    \b
+        mlsys measure --device Xeon_8480    # writes mine.csv
+        mlsys calibrate mine.csv            # writes calibration.yaml
+        mlsys analyze resnet50 --device Xeon_8480 --precision fp32 --calibration calibration.yaml
+
+    DATA may be written by hand, too, in the columns that `mlsys measure` writes. What was learned is said, and
     goes into a small file for --calibration, or the environment variable MLSYS_CALIBRATION.
 
     Which ten? List what you will ask about in the same columns, values left empty: --plan ten.csv names the ten rows
@@ -137,7 +142,13 @@ def _plan(data: Path, out: Path) -> None:
 @click.option(
     "--on", type=click.Choice(get_args(Processor)), default="cpu", show_default=True, help="What PyTorch runs on."
 )
-@click.option("--precision", type=click.Choice(get_args(TimedFormat)), default="fp32", show_default=True)
+@click.option(
+    "--precision",
+    type=click.Choice(get_args(TimedFormat)),
+    default="fp32",
+    show_default=True,
+    help="Number format that the networks run in.",
+)
 @click.option(
     "--out",
     type=Output(),

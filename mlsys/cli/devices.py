@@ -41,7 +41,14 @@ def device(name: str) -> None:
 @click.option(
     "--sort", type=click.Choice(["peak", "bandwidth", "capacity", "ridge", "tdp", "year"]), help="Largest first."
 )
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Of what is printed.",
+)
 @speak_plainly
 def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any) -> None:
     """List the devices that meet every criterion, or set those called NAMES side by side."""

@@ -67,7 +67,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
 @click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
 @click.option(
     "--format", "kind", type=click.Choice(("text", "csv", "markdown", "html", "json")), default="text",
-    show_default=True,
+    show_default=True, help="Of what is printed.",
 )  # fmt: skip
 @speak_plainly
 def report_command(config: Path, output: Path | None, kind: str) -> None:

@@ -59,8 +59,8 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
 @click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
 @click.option("--rows", type=_PATH, help="CSV of further platforms.")
 @click.option("--portability", is_flag=True, help="Predict each published platform from the others.")
-@click.option("--json", "as_json", is_flag=True)
-@click.option("--csv", "as_csv", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each platform.")
 @speak_plainly
 def compare(
     logs: tuple[Path, ...], published: bool, rows: Path | None, portability: bool, as_json: bool, as_csv: bool
@@ -151,7 +151,7 @@ def _tell_portability(as_json: bool) -> None:
 @click.option("--cost", "cost_usd", type=Finite(), help="US dollars at most.")
 @click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
 @click.option("--rows", type=_PATH, help="CSV of platforms.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--markdown", type=Output(folders=True), help="Also write tree and table into this file.")
 @speak_plainly
 def guide(

@@ -25,7 +25,13 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 @click.command()
 @click.argument("model", required=False, shell_complete=complete_model)
 @network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
-@click.option("--strategy", type=click.Choice(_STRATEGIES), default="best", show_default=True)
+@click.option(
+    "--strategy",
+    type=click.Choice(_STRATEGIES),
+    default="best",
+    show_default=True,
+    help="In which order buffers get their place; best tries them all, exact proves the least block.",
+)
 @click.option("--alignment", type=Whole(min=1, max=1 << 40), default=64, show_default=True, help="Of offsets, bytes.")
 @click.option("--fuse", "fused", is_flag=True, help="Plan for fused kernels: their intermediates need no memory.")
 @click.option("--in-place", is_flag=True, help="Element-wise operators write over inputs that nobody reads later.")

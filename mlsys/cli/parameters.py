@@ -26,6 +26,9 @@ _DIGITS = re.compile(r"[+-]?[0-9]+")
 class Finite(click.FloatRange):
     """A finite number within limits, as the package reads numbers: ``nan``, ``1_0`` and other digits are none."""
 
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number, or fail in one line."""
         if isinstance(value, str):
@@ -40,6 +43,9 @@ class Finite(click.FloatRange):
 
 class Whole(click.IntRange):
     """A whole number within limits, written in plain digits: ``int`` would also take ``1_0`` and other digits."""
+
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number, or fail in one line."""

@@ -24,14 +24,29 @@ _INFEASIBLE = 3
     type=click.Choice(get_args(Goal)),
     default="latency",
     show_default=True,
+    help="Least time, least energy, both by --weight, or the least time of the busiest device.",
 )
 @click.option("--top-k", "top", type=Whole(min=1, max=1000), default=1, show_default=True, help="Placements listed.")
 @click.option("--weight", type=Finite(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
 @click.option("--switch-penalty", type=Finite(min=0), default=0.0, help="Added to the score for every switch.")
-@click.option("--strategy", type=click.Choice(get_args(Strategy)), default="auto", show_default=True)
+@click.option(
+    "--strategy",
+    type=click.Choice(get_args(Strategy)),
+    default="auto",
+    show_default=True,
+    help="exact proves that nothing is better, beam does not; auto tries exact first.",
+)
 @click.option("--width", type=Whole(min=1), default=64, show_default=True, help="Of the beam.")
-@click.option("--max-exact-states", type=Whole(min=1), default=1_000_000, show_default=True)
-@click.option("--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option(
+    "--max-exact-states",
+    type=Whole(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="Partial placements that a proof may take.",
+)
+@click.option(
+    "--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True, help="Of what is printed."
+)
 @click.option("--output", type=Output(folders=True), help="Write there, folders included, not to the screen.")
 @click.option("--figure", type=Output(folders=True), help="Write when what runs where: .png, .svg, .pdf.")
 @click.option("--example", is_flag=True, help="Print the scenario of a mobile vision pipeline.")

@@ -29,7 +29,7 @@ MOST_DOUBTS = 5
 @click.option(
     "--data",
     type=FILE,
-    help="A CSV of measurements in the columns of the shipped ones; by default those.",
+    help="Measurements of your own, a CSV such as `mlsys measure` writes; by default the shipped ones.",
 )
 @click.option(
     "--exam",
@@ -52,11 +52,19 @@ MOST_DOUBTS = 5
 def validate(
     data: Path | None, exam: str | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
 ) -> None:
-    """Say how wrong the models are, against published measurements.
+    r"""Say how wrong the models are, against published measurements.
 
-    Nothing is fitted to the measurements in --data. Errors are of the published value;
-    the bias is of time, above zero where the models are too slow. "inside" is the part of the rows
-    in their 80 % interval, and "width" the median of its upper over its lower end.
+    A line for each class of machine and kind of work; for the shipped measurements also as answered by fits that a
+    whole device or a whole sweep was left out of, which is what to expect of a question of your own. Nothing is
+    fitted to the measurements in --data.
+
+    \b
+    done           rows that the models can express
+    median, p90    error of the published value, and what one row in ten exceeds
+    bias           of the predicted time, above zero where it is too slow
+    in 2×, inside  rows within a factor of two, and in their 80 % range
+    width          the range's upper end over its lower, in the median
+    beaten         rows faster than the least time, each with its reason below
     """
     from mlsys.models.own import own_numbers, with_own
     from mlsys.validation import read_rows, shipped_rows

@@ -3,8 +3,10 @@
 import csv
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -37,6 +39,23 @@ def test_device_prints_every_value_with_its_source() -> None:
     assert "NVIDIA V100" in text
     bandwidth = next(line for line in text.splitlines() if "memory/HBM/bandwidth" in line)
     assert "900 GB/s" in bandwidth and "NVIDIA" in bandwidth
+
+
+def commands(group: click.Group, name: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for each, command in group.commands.items():
+        yield from commands(command, (*name, each)) if isinstance(command, click.Group) else [(*name, each)]
+
+
+@pytest.mark.parametrize("name", list(commands(main)), ids=" ".join)
+def test_the_help_of_every_command_says_what_each_option_is_for(name: tuple[str, ...]) -> None:
+    text = run(*name, "--help")[1]
+    assert "None]" not in text, "limits that are none"
+    command: click.Command = main
+    for each in name:
+        assert isinstance(command, click.Group)
+        command = command.commands[each]
+    unsaid = [option.opts[-1] for option in command.params if isinstance(option, click.Option) and not option.help]
+    assert not unsaid
 
 
 def test_unknown_device_suggests_one() -> None:

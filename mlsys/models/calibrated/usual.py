@@ -73,10 +73,10 @@ def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precisi
         return setting
     whole = f"{setting} on {machine}"
     if whole not in fitted():
-        near = [name for name in fitted() if name.endswith(f"on {machine}")]
+        near = [name for name in fitted() if name.endswith(f"{kind} on {machine}")]
         raise UnknownNameError(
             f"analyse(): `setting` {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
-            f"For such a device: {', '.join(near) or 'none'}"
+            f"For such work on such a device: {', '.join(near) or 'none'}"
         )
     return whole
 
