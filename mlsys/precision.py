@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mlsys.errors import UnknownNameError, did_you_mean
-from mlsys.units import Q_, Quantity
+from mlsys.units import Quantity, ureg
+
+_BYTE = ureg.Unit("byte")
 
 # Bits per stored value. TF32 is a rate of the matrix unit; its operands are stored as FP32.
 PRECISIONS: Mapping[str, int] = MappingProxyType(
@@ -53,4 +55,4 @@ def element_size(precision: str) -> Quantity:
     >>> print(element_size("fp16"), element_size("int4"))
     2 B 0.5 B
     """
-    return Q_(PRECISIONS[precision_name(precision)] / 8, "byte")
+    return ureg.Quantity(PRECISIONS[precision_name(precision)] / 8, _BYTE)

@@ -1,8 +1,10 @@
 """A network as software starts it: in kernels, in loops between products, or operator by operator."""
 
 from mlsys.mapping.fusion.fused import FusedWorkload, as_kernels, as_loops
-from mlsys.units import total
+from mlsys.units import number_in, total, ureg
 from mlsys.workloads import Network, Operator, Workload
+
+_BYTE = ureg.Unit("byte")
 
 # What a compiler writes as one loop over numbers; reductions in between stay in it.
 _LOOPED = frozenset({"elementwise", "activation", "normalisation"})
@@ -97,7 +99,7 @@ def _loop(parts: list[Operator]) -> Operator:
         "elementwise",
         last.precision,
         total((part.flops for part in parts), "FLOP"),
-        max((part.data for part in parts), key=lambda moved: float(moved.m_as("byte"))),
+        max((part.data for part in parts), key=lambda moved: number_in(moved, _BYTE)),
         last.shape,
         total((part.weights for part in parts), "byte"),
         sum(part.parameters for part in parts),

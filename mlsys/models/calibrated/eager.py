@@ -17,8 +17,11 @@ from mlsys.mapping.fusion import in_loops
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of
 from mlsys.models.calibrated.work import MATMUL, VECTOR, Work
 from mlsys.precision import element_size
+from mlsys.units import number_in, ureg
 from mlsys.workloads import Network, Operator
 from mlsys.workloads.traced import TracedOperator
+
+_BYTE = ureg.Unit("byte")
 
 # Fitted to kernels one by one; eager software of processors to products that carry the rest.
 # TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
@@ -192,7 +195,7 @@ def _scores(network: Network, fmt: Format | None) -> tuple[NDArray[np.float64], 
     for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
         if operator.kind == "attention":
             scores[row] = scores_of(operator)
-            width[row] = fmt.value if fmt else element_size(operator.precision).m_as("byte")
+            width[row] = fmt.value if fmt else number_in(element_size(operator.precision), _BYTE)
     return scores, width
 
 
@@ -311,6 +314,6 @@ def scores_of(operator: Operator) -> float:
     shape = operator.shape
     heads = shape["batch"] * shape["heads"]
     most = 2 * heads * shape["head_dim"] * (shape["queries"] + shape["keys"])  # queries, keys, values and results
-    if operator.data.m_as("byte") <= most * element_size(operator.precision).m_as("byte"):
+    if number_in(operator.data, _BYTE) <= most * number_in(element_size(operator.precision), _BYTE):
         return 0.0
     return float(heads * shape.get("pairs", shape["queries"] * shape["keys"]))

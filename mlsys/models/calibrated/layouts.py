@@ -6,7 +6,6 @@ network orders them once; a framework that hands over one layer at a time has th
 
 import re
 from collections.abc import Container
-from dataclasses import astuple
 
 import numpy as np
 
@@ -14,10 +13,12 @@ from mlsys.models.calibrated.eager import Ran
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import Format
 from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.work import VECTOR, Kernel, Work
+from mlsys.models.calibrated.work import VECTOR, Work
 from mlsys.precision import element_size
+from mlsys.units import number_in, ureg
 from mlsys.workloads import Network, Operator
 
+_BYTE = ureg.Unit("byte")
 _SIDES = ("kernel", "kernel_height", "kernel_width")
 
 
@@ -77,23 +78,27 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
     '53 copies, 188 MB'
     """
     arrays = network.arrays
-    kernels: list[Kernel] = []
-    owner: list[int] = []
-    for row, operator in dict(zip(arrays.order.tolist(), network.operators, strict=True)).items():
-        counted = element_size(operator.precision).m_as("byte")
-        moved: tuple[float, ...] = ()
-        if copies == BLOCKS and (operator.kind == "conv2d" or operator.name in others):
-            moved = (2 * float(arrays.weights[row]) * (fmt.weight / counted if fmt else 1.0),)
-        elif copies in (PLANES, ALL_PLANES) and _sees_pixels(operator, 2 if copies == PLANES else 1):
-            both, outputs = (
-                float(arrays.data[row] - arrays.weights[row]) / counted,
-                float(arrays.m[row] * arrays.n[row]),
-            )
-            moved = tuple(2 * values * (fmt.value if fmt else counted) for values in (both - outputs, outputs))
-        kernels += [Kernel(VECTOR, 0.0, size, count=float(arrays.repeats[row])) for size in moved]
-        owner += [row] * len(moved)
-    columns = np.array([astuple(kernel) for kernel in kernels], dtype=float).reshape(len(kernels), len(Work.FIELDS)).T
-    return Ran(Work(columns), np.array(owner, dtype=np.intp))
+    # One operator for each row of the arrays, and the bytes that it counted a value with.
+    operators = list(dict(zip(arrays.order.tolist(), network.operators, strict=True)).values())
+    sizes = {name: number_in(element_size(name), _BYTE) for name in {each.precision for each in operators}}
+    counted = np.array([sizes[each.precision] for each in operators])
+    moved = np.zeros((0, len(operators)))
+    here = np.zeros(len(operators), dtype=bool)
+    if copies == BLOCKS:
+        here = np.array([each.kind == "conv2d" or each.name in others for each in operators], dtype=bool)
+        moved = 2 * arrays.weights[None] * (fmt.weight / counted if fmt else 1.0)
+    elif copies in (PLANES, ALL_PLANES):
+        narrowest = 2 if copies == PLANES else 1
+        here = np.array([_sees_pixels(each, narrowest) for each in operators], dtype=bool)
+        outputs = arrays.m * arrays.n
+        inputs = (arrays.data - arrays.weights) / counted - outputs
+        moved = 2 * np.array([inputs, outputs]) * (fmt.value if fmt else counted)
+    owner = np.repeat(np.flatnonzero(here), len(moved))
+    columns = np.ones((len(Work.FIELDS), len(owner)))
+    for name, values in (("kind", VECTOR), ("flops", 0), ("moved", moved.T[here].ravel()), ("weights", 0),
+                         ("count", arrays.repeats[owner]), ("block_rows", 0), ("block_columns", 0)):  # fmt: skip
+        columns[Work.FIELDS.index(name)] = values
+    return Ran(Work(columns), owner)
 
 
 def _sees_pixels(operator: Operator, narrowest: int) -> bool:

@@ -78,6 +78,7 @@ _FORMATS: tuple[tuple[str, Format], ...] = (
 )
 
 
+@lru_cache(maxsize=512)
 def number_format(text: str) -> Format:
     """Return the formats that a row's words name.
 

@@ -280,5 +280,5 @@ class Tape:
     def work_along(self, flops: int) -> None:
         """Count work with the operator before it, where the whole work is asked for."""
         if self.whole and flops:
-            last = self.operators[-1]
-            self.operators[-1] = replace(last, operations=ureg.Quantity(last.operations.m_as(_FLOP) + flops, _FLOP))
+            last = self.operators[-1]  # counted in FLOP, as `write` has it
+            self.operators[-1] = replace(last, operations=ureg.Quantity(last.operations.magnitude + flops, _FLOP))
