@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated import Parameters, Stack, kernel_times
+from mlsys.models.calibrated import Stack, kernel_times
 from mlsys.models.calibrated.effects import curves_of
 from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases import Case
@@ -54,10 +55,14 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
 
 def tuned(cases: Sequence[Case]) -> Array:
     """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
+    questions = [_question(case) for case in cases]
+    known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}
     factors = curved(cases).tolist()
-    return np.array([scaled(_known(case), factor).vectorised() for case, factor in zip(cases, factors, strict=True)])
+    pairs = zip(questions, factors, strict=True)
+    return np.array([scaled(known[question], factor).vectorised() for question, factor in pairs])
 
 
-def _known(case: Case) -> Parameters:
+def _question(case: Case) -> tuple[str, str, str, str, str, Shape | None]:
+    """Return what the parameters of a case are asked by."""
     shape = shape_if_calibrated(case.twin, case.work)
-    return parameters_of(case.setting, case.twin, case.network, case.version, case.engine.computes_in, shape)[0]
+    return case.setting, case.twin, case.network, case.version, case.engine.computes_in, shape

@@ -88,7 +88,12 @@ class Row:
         >>> replace(row, source="mlcommons/inference_results_v4.1").measured_by  # one rule book, one load generator
         'mlcommons/inference_results'
         """
-        return re.sub(r"^(https?://)?github\.com/|@.*|(?<=_results)_v[\d.]+$", "", self.source)
+        return _measured_by(self.source)
+
+
+@lru_cache(maxsize=1024)
+def _measured_by(source: str) -> str:
+    return re.sub(r"^(https?://)?github\.com/|@.*|(?<=_results)_v[\d.]+$", "", source)
 
 
 COLUMNS = tuple(entry.name for entry in fields(Row) if entry.name != "line")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from mlsys.errors import ArgumentError
@@ -165,10 +165,12 @@ class Snapshot:
     def designed(self) -> Snapshot:
         """Return the machine as one whose units are of the kind that its rates on record say."""
 
+        @cache
         def each_cycle() -> float:
             with as_recorded():
                 return self.matmul * self.bits / 16 / (self.units * self.clock)
 
+        @cache
         def over_vector() -> float:
             if NO_VECTORS in self.assumed:
                 return float("inf")

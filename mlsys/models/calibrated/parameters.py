@@ -55,8 +55,11 @@ class Parameters:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the parameters, in order."""
-        return tuple(entry.name for entry in fields(cls))
+        return _NAMES
 
     def vectorised(self) -> NDArray[np.float64]:
         """Return the parameters as one row."""
-        return np.array([getattr(self, name) for name in self.names()])
+        return np.array([getattr(self, name) for name in _NAMES])
+
+
+_NAMES = tuple(entry.name for entry in fields(Parameters))

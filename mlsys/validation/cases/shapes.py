@@ -1,6 +1,7 @@
 """Shapes of language models that rows name and the catalogue has no entry for; see ``data/shapes.yaml``."""
 
 import re
+from functools import lru_cache
 
 from mlsys.inputs import shipped_text, yaml_of
 from mlsys.workloads.zoo.language import LanguageModel
@@ -10,6 +11,7 @@ _SHAPES: dict[str, dict[str, int]] = _KNOWN["shapes"]
 OTHER_NAMES: dict[str, str] = _KNOWN["names"]
 
 
+@lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
     owned = name.rpartition("/")[2]
     plain = re.sub(r"\(.*?\)|[ :_-]+(it|chat|instruct|hf|base)$", "", owned.lower())

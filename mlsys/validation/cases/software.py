@@ -1,6 +1,7 @@
 """Which kind of software a row ran on: what is fitted together."""
 
 import re
+from functools import lru_cache
 
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
@@ -31,6 +32,7 @@ _NETWORKS = (
 )
 
 
+@lru_cache(maxsize=1024)
 def network_software(software: str) -> str:
     """Return the kind of software that ran a whole network.
 
