@@ -445,6 +445,21 @@ def test_helium_requantises_four_results_in_two_cycles() -> None:
     assert each("Apollo510", "fp32") == pytest.approx(1000, rel=0.01)
 
 
+@pytest.mark.parametrize("device", ["Apple_M1Max_CPU", "Snapdragon8Gen3_CPU", "Graviton3", "Xeon_8380"])
+def test_a_token_from_weights_of_8_bits_takes_no_longer_than_from_those_of_32(device: str) -> None:
+    """Cores do bytes and halves in the vectors of FP32: their sums were once chained as in a matrix unit.
+
+    A product by a vector, whose weights come from a memory so fast that arithmetic alone is left.
+    """
+    times = []
+    for precision in ("int8", "fp32"):
+        engine = snapshot(view(Hardware[device], precision)).changed(bandwidth=1e15)
+        product = Work.of([Kernel(MATMUL, 2.0 * 4096 * 4096, 1.0, m=1, n=4096, k=4096)])
+        alone = replace(Parameters(), launch=1e-12, ramp=1.0).vectorised()
+        times.append(float(calibrated_times(Stack.of([(engine, product, True)]), alone)[0]))
+    assert times[0] <= times[1]
+
+
 def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
     """Without the algorithm, ResNet-50 on three phones took less than its multiplications do at the dense peak."""
     rows = [row for row in shipped_rows() if "Paddle-Lite" in row.software and row.precision != "int8"]

@@ -249,9 +249,11 @@ def product_seconds(
     shared, fed = sharing(engines)[here], feed[here]
     # A product by a vector gives each sum to a group of lanes, which add up what they have at the end. So do kernels
     # that unpack narrow weights beside matrix units, where one row is no work for these: AWQ's gemv_cuda.cu,
-    # llama.cpp's mmvq.cu and ExLlamaV2's q_gemm_kernel.cuh; those that take several experts at once do not.
+    # llama.cpp's mmvq.cu and ExLlamaV2's q_gemm_kernel.cuh; those that take several experts at once do not. Cores of
+    # processors, and of phones' GPUs, multiply narrow numbers in the vectors that they have, only more of them at once.
     vector = np.minimum(m, n) <= 1
-    by_lanes = vector & (~_on_matrix_units(engines)[here] | (_unpacked(kernels, engines)[here] & (batch <= 1)))
+    in_vectors = ~_on_matrix_units(engines)[here] | (engines["each_cycle"][here] < SMALLEST_MULTIPROCESSOR)
+    by_lanes = vector & (in_vectors | (_unpacked(kernels, engines)[here] & (batch <= 1)))
     columns = {
         "m": m, "n": n, "k": k, "batch": batch, "units": units, "array": array, "shared": shared, "feed": fed,
         "rate": sustained(engines, own, here) / units,
