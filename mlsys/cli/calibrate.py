@@ -161,15 +161,16 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     """Take ten measurements of this machine for `mlsys calibrate`, in less than three minutes.
 
     They are networks as PyTorch runs them operator by operator, each warmed up and timed until six samples or
-    more are there; on a GPU also additions of arrays, which its memory holds. Stop what else runs before.
+    more are there; on a processor twice, of which the quicker counts, since neighbours come and go; on a GPU also
+    additions of arrays, which its memory holds. Stop what else runs before.
     """
-    from mlsys.bench.ten import COLUMNS, planned, ten_measurements
+    from mlsys.bench.ten import COLUMNS, ROUNDS, planned, ten_measurements
 
     twin = asked_device(name)
     if not _runs(twin, on):
         raise ValueError(f"--device {twin.name} is of kind {twin.kind}, and --on {on} runs on machines of another")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
-    with click.progressbar(length=planned(on), label="Measurements", file=sys.stderr) as bar:
+    with click.progressbar(length=ROUNDS[on] * planned(on), label="Measurements", file=sys.stderr) as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
     write_text(out, csv_text(rows, COLUMNS))
     for row in rows:

@@ -319,6 +319,16 @@ def test_a_slow_machine_is_not_kept_longer(tmp_path: Path, monkeypatch: pytest.M
     assert len(read_rows(tmp_path / "mine.csv")) == 1
 
 
+@pytest.mark.usefixtures("at_once")
+def test_a_neighbour_that_comes_for_a_round_is_not_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four measurements, two of them disturbed, one of each network: the other one of each is the row."""
+    took = iter([0.030, 0.010, 0.020, 0.040])
+    timing_of = timing.Timing
+    monkeypatch.setattr("mlsys.bench.ten.measure", lambda *_, **__: (timing_of("run", (next(took),) * 6, warmup=3),))
+    rows = ten.ten_measurements("Core_i7_12700H", "CPU")
+    assert [float(row["value"]) for row in rows] == [20, 10], "ms"
+
+
 @pytest.mark.parametrize(
     ("on", "device", "group", "settings"),
     [
