@@ -92,8 +92,10 @@ STEP = Prior(2e-6, 1.5, 1e-7, 1e-3, "all-reduces alone: 1.1 to 2.9 microseconds 
 # Only sweeps of products tell how one kernel splits and chains its sums; elsewhere they are a library's best.
 WHOLE = {name: replace(PRIORS[name], centre=getattr(Parameters(), name)) for name in ("splits", "chain")}
 
-# Networks run the same kernels one after the other, and tell their ramps and what they move worse than these do alone.
+# Networks run the same kernels one after the other, and tell their ramps, what they move and what a call takes worse
+# than these do alone: without an H100's rows the call of the others would be anything between 23 and 32 microseconds.
 ALONE = {
+    "launch": replace(HOST_LAUNCH, factor=1.2),
     "ramp": Prior(21.0, 1.5, 1.0, 4096.0, "PyTorch's FP32 products alone: 10 steps in batches, 42 one by one"),
     "bandwidth": Prior(0.8, 1.05, 0.05, 1.0, "element-wise calls of PyTorch alone attain 0.81 on six cards"),
 }

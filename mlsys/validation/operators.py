@@ -60,7 +60,9 @@ def operator_parts(case: Case) -> Array:
     elements = work["moved"] / (2 * number_format(case.row.precision).value)
     moving = ~product & (work["moved"] > 0)  # others are calls that move nothing
     scores = moving & (work["flops"] == 0) & (work["weights"] == 0)
-    norm = moving & ~scores & np.isclose(work["flops"], sum(LAYER_NORM_OPERATIONS.values()) * elements)
+    # Rows that are read once, or twice: elements count what is read and written.
+    normalised = work["flops"] / np.maximum(sum(LAYER_NORM_OPERATIONS.values()) * elements, 1.0)
+    norm = moving & ~scores & (normalised > 2 / 3 - 0.01) & (normalised < 1.01)
     elementwise = moving & ~scores & ~norm & (work["weights"] == 0)  # with weights: tables of embeddings
     plainly, adds = score_kernels(case.row.model)
     beside = 0.0 if adds else 2.0 if re.match("BERT", case.row.model) else 1.0

@@ -17,6 +17,7 @@ from mlsys.models.calibrated.eager import (
     with_gradients,
 )
 from mlsys.models.calibrated.lowering import Format, kernels_of
+from mlsys.models.calibrated.reductions import norm_reads
 from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Case, interpret
@@ -108,6 +109,33 @@ def test_gradients_share_a_step_as_single_operators_do() -> None:
     measured = (126.8 + 25.4 + 38.3 + 30.7, 247.8 + 46.9 + 71.5 + 33.3)
     assert (each[1] - each[0]) / each[0] == pytest.approx(measured[1] / measured[0], rel=0.15)
     assert each[1] == pytest.approx(638.8e-3, rel=0.12)  # the whole step, there in the file of the same name
+
+
+# Part of the memory's rate that PyTorch's normalisation of a large matrix attains, counted as one read and one write:
+# of rows so short that the last cache holds those at work, and of rows so long that it does not (values in FP32;
+# sitar-lab/NeuSight, scripts/asplos/data/dataset/test/ln.csv@6945927d9, 0.25 GB and more).
+NORMALISED = {
+    "A100_40GB_PCIe": ((2048, 0.85), (8192, 0.59)),
+    "A100_80GB_PCIe": ((2048, 0.79), (8192, 0.56)),
+    "L4": ((4096, 0.80), (16384, 0.55)),
+    "T4": ((1024, 0.69), (4096, 0.52)),
+}
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_rows_that_the_last_cache_does_not_keep_are_read_twice(name: str) -> None:
+    """Three tensors instead of two take the half more."""
+    (short, fast), (long, slow) = NORMALISED[name]
+    once, twice = (norm_reads(Hardware[name], 4.0 * values) for values in (short, long))
+    assert once < 1.15
+    assert twice == 2.0
+    assert (1 + twice) / (1 + once) == pytest.approx(fast / slow, rel=0.12)
+
+
+@pytest.mark.parametrize("name", ["V100_PCIe_32GB", "P100_PCIe"])
+def test_small_caches_keep_no_rows_of_a_transformer(name: str) -> None:
+    """These attain 0.63 to 0.59, and 0.5 to 0.47, whether rows have 1,024 or 16,384 values."""
+    assert norm_reads(Hardware[name], 4.0 * 1024) == 2.0
 
 
 # Microseconds of OPT's addition of its mask, and of GPT-3's division, both of 2 x 32 x 2048 x 2048 scores in FP32

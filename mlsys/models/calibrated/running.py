@@ -23,6 +23,7 @@ from mlsys.models.calibrated.lowering import (
 )
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.models.calibrated.processors import integer_winograd
+from mlsys.models.calibrated.reductions import rows_read_again
 from mlsys.precision import element_size
 from mlsys.workloads import Network, Operator
 
@@ -156,7 +157,8 @@ def kernels_run(network: Network, running: Running, fmt: Format | None = None) -
     if running.winograd <= 1:  # which leaves products that are fewer than their weights
         work = expert_by_expert(work, element_size(network.precision).m_as("byte"))
     if running.machine:
-        work = in_blocks(work, Hardware[running.machine], "fp32")
+        machine = Hardware[running.machine]
+        work = in_blocks(rows_read_again(work, machine, element_size("fp32").m_as("byte")), machine, "fp32")
     copies = layout_copies(running.copies, network, fmt)
     return Ran(joined(work, copies.work), np.concatenate([ran.owner, copies.owner]))
 

@@ -7,6 +7,7 @@ from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, MATMUL, QUEUED, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.laws import MATRIX_UNITS
+from mlsys.models.calibrated.reductions import norm_reads
 from mlsys.provenance import comparing
 from mlsys.validation.cases.calls import A_CALL
 from mlsys.validation.cases.case import Case, Inexpressible
@@ -204,7 +205,7 @@ def reduction(row: Row) -> Case:
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
-# must hold four blocks to stay busy; its normalisation runs sixteen blocks, each of which reads its row twice.
+# must hold four blocks to stay busy; on AMD's its normalisation runs sixteen blocks, each of which reads its row twice.
 IN_REGISTERS, SOFTMAX_BLOCKS, NORM_BLOCKS = 1024, 4, 16
 # It does so only with rows of whole vectors, of so many bytes, and within what a block has without asking for more
 # (aten/src/ATen/native/cuda/SoftMax.cu, `can_use_smem`); AMD's do not show it. Other rows
@@ -221,6 +222,8 @@ def _passes(row: Row, kind: str, length: float, fmt: Format) -> float:
     shared = stated is not None and (int(stated[1]), int(stated[2])) >= (2, 1)
     if kind == "softmax" and (not shared or length <= IN_REGISTERS):
         return 1.0 if length <= IN_REGISTERS else 2.0
+    if kind != "softmax" and twin.vendor == "NVIDIA":
+        return norm_reads(twin, length * fmt.value)
     with comparing():
         levels = [level for level in view(twin, fmt.computes).levels if level.name in ("L1", "LDS", "Shared")]
         room = max((level.usable or level.capacity or 0.0 for level in levels), default=0.0)

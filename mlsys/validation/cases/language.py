@@ -12,6 +12,7 @@ from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapsho
 from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
+from mlsys.models.calibrated.reductions import rows_read_again
 from mlsys.validation.cases.calls import (
     called,
     copied_cache,
@@ -163,7 +164,8 @@ def prefill(row: Row) -> Case:
         network = model.prefill(batch, prompt, "fp16", causal=not written, last_logits=last, fused=False)
         work = eager_kernels(network, fmt, written)
         if written and fmt.vector_unit:
-            work = in_blocks(work, twin_of(row.device)[0], fmt.computes)
+            machine = twin_of(row.device)[0]
+            work = in_blocks(rows_read_again(work, machine, fmt.value), machine, fmt.computes)
         work = joined(work, partial_sums(row, work), small_steps(row, model, batch * prompt, fmt))
     narrow = work.weights
     if dequantises(row, fmt, batch * prompt):

@@ -19,6 +19,7 @@ from mlsys.models.calibrated.lowering import (
     kernels_of,
 )
 from mlsys.models.calibrated.processors import plain_loops, scalar, widened
+from mlsys.models.calibrated.reductions import rows_read_again
 from mlsys.models.calibrated.resident import resident
 from mlsys.models.calibrated.running import saved_on
 from mlsys.validation.cases.built import batched, built, picture_work, unfused
@@ -190,7 +191,7 @@ def inference(row: Row) -> Case:
     else:
         work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), how)
     if "written out" in how and fmt.vector_unit:
-        work = in_blocks(work, Hardware[twin], fmt.computes)
+        work = in_blocks(rows_read_again(work, Hardware[twin], fmt.value), Hardware[twin], fmt.computes)
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     elif not row.model.startswith("SDXL"):

@@ -20,6 +20,7 @@ from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
+from mlsys.models.calibrated.reductions import rows_read_again
 from mlsys.models.calibrated.steps import BACKWARD, step_kernels
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
@@ -132,7 +133,7 @@ def _stepped(work: Work, fmt: Format, twin: Device, forward: float) -> Work:
     """Return a step of operators that run one by one: forward, the loss of the widest product's results, gradients."""
     sizes = work["m"] * work["n"] * (work["weights"] > 0) * (work["kind"] == MATMUL)
     loss = Kernel(VECTOR, flops=0.0, moved=OF_LOGITS * float(sizes.max()) * fmt.value)
-    both = with_gradients(work, fmt.value, forward)
+    both = rows_read_again(with_gradients(work, fmt.value, forward), twin, fmt.value, work)
     return joined(in_blocks(both, twin, fmt.computes), Work.of([loss]))
 
 

@@ -1,0 +1,68 @@
+"""How often PyTorch's normalisations read their rows from the main memory."""
+
+import numpy as np
+
+from mlsys.hardware import Device
+from mlsys.hardware.view import view
+from mlsys.models.calibrated.work import MATMUL, VECTOR, Work
+from mlsys.provenance import comparing
+from mlsys.workloads import LAYER_NORM_OPERATIONS
+
+# ``vectorized_layer_norm_kernel`` reads a row for its moments and again for its result, by blocks of 128 threads: 16 on
+# a unit, 8 on Turing's (aten/src/ATen/native/cuda/layer_norm_kernel.cu). What the last cache holds of all rows at work
+# is found there; what they write passes through it, too. Of the bytes of rows at work over the cache's, in NeuSight's
+# 533 normalisations on seven GPUs (sitar-lab/NeuSight, scripts/asplos/data/dataset/test/ln.csv@6945927d9): rows are
+# read once below a third (an A100's of 2,048 values attain 0.79 to 0.85 of the memory's rate, an L4's of 5,120 0.79),
+# and twice above two thirds (0.58 and 0.59; a V100's and a P100's of 1,024 values and more 0.6 and 0.48).
+BLOCKS, FEW_BLOCKS, ALL_KEPT, NONE_KEPT = 16.0, 8.0, 0.3, 0.7
+
+
+def norm_reads(twin: Device, row: float) -> float:
+    """Return how often a normalisation by PyTorch reads each row from an NVIDIA GPU's memory, 1 to 2.
+
+    Parameters
+    ----------
+    twin
+        The GPU.
+    row
+        Bytes of a row.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> [norm_reads(Hardware[name], 4 * 2048) for name in ("A100_40GB_PCIe", "V100_PCIe_32GB")]
+    [1.09375, 2.0]
+    """
+    blocks = FEW_BLOCKS if twin.architecture.startswith("Turing") else BLOCKS
+    machine = view(twin)
+    with comparing():
+        kept = max((level.capacity or 0.0 for level in machine.levels if level.name == "L2"), default=0.0)
+        at_work = blocks * machine.require("units") * row
+    if not kept:
+        return 2.0
+    return 1.0 + float(np.clip((at_work / kept - ALL_KEPT) / (NONE_KEPT - ALL_KEPT), 0.0, 1.0))
+
+
+def rows_read_again(work: Work, twin: Device, width: float, forward: Work | None = None) -> Work:
+    """Return a transformer's operators, run one by one, with what its normalisations read again.
+
+    Parameters
+    ----------
+    work
+        Kernels.
+    twin
+        Whose memory they are read from.
+    width
+        Bytes of a value.
+    forward
+        Those of the pass forward, where ``work`` has gradients too: the narrowest sum of a layer is the length of rows.
+    """
+    passed = work if forward is None else forward
+    layers = (passed["kind"] == MATMUL) & (passed["weights"] > 0)
+    if twin.vendor != "NVIDIA" or not layers.any():
+        return work
+    each = sum(LAYER_NORM_OPERATIONS.values()) / (2 * width)
+    norms = (work["kind"] == VECTOR) & (work["moved"] > 0) & np.isclose(work["flops"], each * work["moved"])
+    again = norm_reads(twin, float(passed["k"][layers].min()) * width) - 1.0
+    moved = work["moved"] * (1 + np.where(norms, again / 2, 0.0))
+    return Work(np.array([moved if name == "moved" else work[name] for name in Work.FIELDS]))
