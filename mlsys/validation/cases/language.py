@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsys.hardware import view
-from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, RING_REDUCE, Snapshot, Work
+from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels
 from mlsys.models.calibrated.lowering import expert_by_expert, joined, kernels_of, messages, side_by_side
@@ -249,6 +249,27 @@ def generation(row: Row) -> Case:
     return replace(case, at_least=calling + in_steps_of_a_server(row, token, case.engine, output))
 
 
+def heads_together(step: Work, model: LanguageModel) -> Work:
+    """Return the kernels of a token with all heads of queries that share keys as rows of one product.
+
+    A key is read once for all of them (TensorRT-LLM's XQA, FlashInfer's groups): in a small batch, where weights are
+    most of what is read, this is hidden; a full server's caches are as large as its weights, or larger.
+
+    Parameters
+    ----------
+    step
+        With a product of one row for each head.
+    model
+        Whose heads they are.
+    """
+    shared = model.heads // max(1, model.kv_heads)
+    columns = step.columns.copy()
+    here = (step["kind"] == MATMUL) & (step["weights"] == 0) & (step["m"] == 1)
+    columns[Work.FIELDS.index("m"), here] *= shared
+    columns[Work.FIELDS.index("batch"), here] /= shared
+    return Work(columns)
+
+
 def serving(row: Row) -> Case:
     """Return the case of a server whose queue never empties: as many sequences as its memory holds."""
     fmt, model = number_format(row.precision), language_model_of(row)
@@ -266,6 +287,6 @@ def serving(row: Row) -> Case:
     if batch < 1:
         raise Inexpressible("weights and one sequence do not fit the memory")
     prefill_pass = _pass(model, fmt, prompt, 1, prompt, tensor, batch)
-    steps = _pass(model, fmt, 1, batch, prompt + output // 2, tensor, output)
+    steps = heads_together(_pass(model, fmt, 1, batch, prompt + output // 2, tensor, output), model)
     seconds, inverse = seconds_each(row, batch * output)
     return _case(row, "llm serving", [prefill_pass, steps], seconds, inverse, fmt, tensor)
