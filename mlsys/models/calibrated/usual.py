@@ -27,7 +27,11 @@ _MAKERS = (
     (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
     (r"CDNA", "GPU", {DECODE: "compiled ROCm"}),
     # Phones and boards: TensorFlow Lite, MNN and their like, not servers' runtimes.
-    (r"Arm Cortex-[AX]|\bKryo", "CPU", {NETWORK: "mobile runtime", PREFILL: "compiled network"}),
+    (
+        r"Arm Cortex-[AX]|\bKryo|Carmel|^Snapdragon8",
+        "CPU",
+        {NETWORK: "mobile runtime", PREFILL: "compiled network"},
+    ),
     (r"Ethos-U", "NPU", {NETWORK: "microcontroller runtime"}),
     (r"", "MCU", {NETWORK: "microcontroller runtime"}),
 )
