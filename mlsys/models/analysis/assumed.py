@@ -1,7 +1,11 @@
 """What an estimate takes for granted."""
 
 from mlsys.hardware.device import Device
+from mlsys.hardware.view import view
+from mlsys.mapping.fusion import has_convolutions
+from mlsys.models.analysis.changes import fastest_rate
 from mlsys.models.calibrated.effects import effect_of
+from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.layouts import BLOCKS, PLANES
 from mlsys.models.calibrated.library import calibrated
 from mlsys.models.calibrated.machine import Snapshot
@@ -9,6 +13,7 @@ from mlsys.models.calibrated.resident import times_sent
 from mlsys.models.calibrated.running import Running
 from mlsys.models.result import Result
 from mlsys.precision import precision_name
+from mlsys.provenance import comparing
 from mlsys.workloads.operator import Network
 
 
@@ -25,6 +30,20 @@ def beside_operators(running: Running) -> tuple[str, ...]:
     if running.copies == BLOCKS:
         words.append("estimate: convolutions' weights are copied into blocks before each pass")
     return tuple(words)
+
+
+def left_in_fp32(network: Network, device: Device, precision: str) -> tuple[str, ...]:
+    """Return what frameworks do to FP32 of their own accord, on a machine that multiplies TF32 much faster."""
+    if precision != "fp32" or not device.has_peak("tf32", unit="matrix"):
+        return ()
+    with comparing():
+        wide, narrow = (fastest_rate(view(device, name)) for name in ("fp32", "tf32"))
+    if narrow <= MATRIX_UNITS * wide:
+        return ()
+    convolutions = "PyTorch's convolutions and " if has_convolutions(network) else ""
+    return (
+        f"no TF32: {convolutions}all products of TensorFlow and TensorRT take it unless told not to (ask for tf32)",
+    )
 
 
 def effects_in_words(setting: str, device: str, network: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from mlsys.models.analysis.assumed import (
     effects_in_words,
     ground_rules,
     kept_on_chip,
+    left_in_fp32,
     waiting_threads,
 )
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
@@ -160,6 +161,7 @@ def analyse(
         )
         + effects_in_words(whose, device.id, network.name)
         + beside_operators(running)
+        + left_in_fp32(network, device, chosen)
         + waiting_threads(timing.engine)
         + kept_on_chip(network, device, samples)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),

@@ -25,12 +25,16 @@ _TILE, _LARGER_TILE = 2, 4
 
 @dataclass(frozen=True)
 class Format:
-    """Number formats of a case: what the units compute in, and bytes of a weight and of another value."""
+    """Number formats of a case: what the units compute in, and bytes of a weight and of another value.
+
+    Convolutions may be multiplied so many times as fast, in a narrower format than other products: FP32 in TF32.
+    """
 
     computes: str
     weight: float
     value: float
     vector_unit: bool = False
+    convolutions: float = 1.0
 
     def on(self, device: Device) -> Snapshot:
         """Return what the model reads of a device that computes in this format."""
@@ -54,7 +58,9 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
     """
     a = network.arrays
     depth, stored = a.k, np.ones(len(a))
-    if winograd > 1:
+    if fmt and fmt.convolutions > 1:  # on matrix units, which leave Winograd's transforms nothing to save
+        depth = a.k / np.where(_of_convolutions(network), fmt.convolutions, 1.0)
+    elif winograd > 1:
         large = winograd >= LARGER_WINOGRAD
         tile = _LARGER_TILE if large else _TILE
         places = _places_of_tiles(network, tile)
@@ -82,6 +88,28 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
             dtype=float,
         )
     )
+
+
+def _of_convolutions(network: Network) -> NDArray[np.bool_]:
+    """Return which rows of the network's arrays are convolutions."""
+    here = np.zeros(len(network.arrays), dtype=bool)
+    for row, operator in zip(network.arrays.order, network.operators, strict=True):
+        here[row] = operator.kind.startswith("conv")
+    return here
+
+
+def part_in_convolutions(network: Network) -> float:
+    """Return the part of the operations of a network's products that convolutions have.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import zoo
+    >>> [f"{part_in_convolutions(zoo.network(name)):.2f}" for name in ("resnet50", "vit_base_patch16_224")]
+    ['1.00', '0.01']
+    """
+    a = network.arrays
+    products = a.flops * a.repeats * ((a.m > 0) & (a.n >= NARROWEST_PRODUCT))
+    return float((products * _of_convolutions(network)).sum() / max(products.sum(), 1.0))
 
 
 def fewer_multiplications(network: Network, winograd: float) -> Network:

@@ -12,6 +12,7 @@ from mlsys.validation.cases.cudnn import Convolution, quickest
 from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software
 from mlsys.validation.cases.reading import engine_for, number_format, twin_of
 from mlsys.validation.cases.software import by_processor, cuda_of, cudnn_of, saves_multiplications, unrolls
+from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.rows import Row
 
 __all__ = ["convolution"]
@@ -33,6 +34,7 @@ def convolution(row: Row) -> Case:
     """Return the case of a convolution given as DeepBench writes it."""
     shape, fmt, software = Convolution.of(row.seq_or_shape), number_format(row.precision), kind_of_software(row)
     twin, _ = twin_of(row.device, cpu=by_processor(row.device, row.software))
+    fmt = multiplied_in(row, fmt, twin, lambda: 1.0)
     if "cuDNN" in row.software and "pseudo" in row.precision:
         # DeepBench asks cuDNN 6 to compute in the format of the values, half, whatever its sheet is called
         # (code/nvidia/cudnn_helper.h, ConvolutionDescriptor): its P100 does 11 TFLOP/s so, of 9.3 in FP32.

@@ -1,11 +1,12 @@
 """Pictures made out of noise: so many looks of a network, each at the picture with its text, and often without."""
 
 import re
+from functools import partial
 
 from mlsys.models.calibrated import Work
-from mlsys.validation.cases.built import GUIDED, batched
+from mlsys.validation.cases.built import GUIDED, batched, built
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.networks import between_products, engine_of, saving, settled
+from mlsys.validation.cases.networks import between_products, engine_as_run, multiplies_by_vectors, saving, settled
 from mlsys.validation.cases.reading import batch_of, number_format, seconds_each, whole_number
 from mlsys.validation.rows import Row
 
@@ -36,9 +37,10 @@ def denoising(row: Row) -> Case:
         raise Inexpressible(f"no network of {row.model} in the catalogue that takes noise away")
     name, looks = denoiser
     steps = 1 if "denoising step" in row.workload else whole_number(r"(\d+) steps", row.workload, "steps of a picture")
-    fmt = number_format(row.precision)
-    twin, kind, engine = engine_of(row, fmt)
-    setting = f"{settled(row)} network on {kind}"
+    network = partial(built, name, batch=1, **shape)
+    fmt, twin, kind, engine = engine_as_run(row, number_format(row.precision), network)
+    software = "eager small units" if multiplies_by_vectors(row, engine, fmt.convolutions) else settled(row)
+    setting = f"{software} network on {kind}"
     each = -(-batch_of(row) // max(1, row.n_devices))
     winograd = saving(row.software, engine) if kind == "GPU" else 1.0
     columns = batched(name, fmt, looks * each, winograd, shape, between_products(row, setting)).columns.copy()
@@ -59,10 +61,11 @@ def look(row: Row) -> Case:
     name = next((name for words, name in _UNETS if re.search(words, row.model)), None)
     if side is None or name is None:
         raise Inexpressible(f"no U-Net of {row.model} in the catalogue")
-    fmt = number_format(row.precision)
-    twin, kind, engine = engine_of(row, fmt)
-    setting = f"{settled(row)} network on {kind}"
     shape = {"image": int(side.group(1)) // 8}
+    network = partial(built, name, batch=1, **shape)
+    fmt, twin, kind, engine = engine_as_run(row, number_format(row.precision), network)
+    software = "eager small units" if multiplies_by_vectors(row, engine, fmt.convolutions) else settled(row)
+    setting = f"{software} network on {kind}"
     winograd = saving(row.software, engine) if kind == "GPU" else 1.0
     work = batched(name, fmt, GUIDED, winograd, shape, between_products(row, setting))
     seconds, inverse = seconds_each(row)

@@ -1,6 +1,7 @@
 """Whole networks, forward: classifiers, detectors and language encoders."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from mlsys.hardware import Hardware
@@ -17,6 +18,7 @@ from mlsys.models.calibrated.lowering import (
     WINOGRAD_SAVING,
     joined,
     kernels_of,
+    part_in_convolutions,
 )
 from mlsys.models.calibrated.processors import plain_loops, scalar, widened
 from mlsys.models.calibrated.reductions import rows_read_again
@@ -46,6 +48,7 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.cases.scores import scores_apart, writes_scores
 from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
+from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.cases.threads import (
     beside_gpu,
     clocked,
@@ -57,6 +60,7 @@ from mlsys.validation.cases.threads import (
     threads_of,
 )
 from mlsys.validation.rows import Row
+from mlsys.workloads import Network
 
 # Where a source gives throughput and no batch, the machine is taken as well filled by this one.
 FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8, "SDXL": 8}
@@ -117,6 +121,13 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     return twin.id, kind, engine
 
 
+def engine_as_run(row: Row, fmt: Format, network: Callable[[], Network]) -> tuple[Format, str, str, Snapshot]:
+    """Return the format that the products of a network run in, and what :func:`engine_of` returns for it."""
+    twin, kind, engine = engine_of(row, fmt)
+    ran = multiplied_in(row, fmt, Hardware[twin], lambda: part_in_convolutions(network()))
+    return (ran, *engine_of(row, ran)) if ran.computes != fmt.computes else (ran, twin, kind, engine)
+
+
 def filled_batch(row: Row, kind: str) -> int:
     """Return the samples of a pass: those that the row states, else what usually fills a machine of this kind."""
     fits = [size for word, size in FILLED.items() if word in row.model or word in row.seq_or_shape]
@@ -170,7 +181,7 @@ def inference(row: Row) -> Case:
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))
-    twin, kind, engine = engine_of(row, fmt)
+    fmt, twin, kind, engine = engine_as_run(row, fmt, lambda: built(row.model, batch=1, **shape_of(row)))
     batch, (instances, _) = filled_batch(row, kind), instances_of(row)
     software = settled(row)
     if software == "TensorFlow" and kind == "CPU":
@@ -180,7 +191,7 @@ def inference(row: Row) -> Case:
         winograd = winograd_on(Hardware[twin], engine, row.software, fmt.computes)
     elif "ncnn" in row.software:
         winograd = WINOGRAD_SAVING
-    if kind == "GPU" and multiplies_by_vectors(row, engine):
+    if kind == "GPU" and multiplies_by_vectors(row, engine, fmt.convolutions):
         software = "eager small units"
     setting = f"{software}{_format_apart(software, kind, row, fmt)} network on {kind}"
     how = between_products(row, setting)
@@ -256,13 +267,15 @@ def attention_of(row: Row) -> str:
     return "written out" if "HF eager attention" in row.note or "PyTorch 2" not in row.software else "fused"
 
 
-def multiplies_by_vectors(row: Row, engine: Snapshot) -> bool:
+def multiplies_by_vectors(row: Row, engine: Snapshot, convolutions: float = 1.0) -> bool:
     """Return whether PyTorch runs a transformer operator by operator on units that multiply no faster than they add.
 
     Its products are then cuBLAS's in FP32, those of attention too where that is written out, forward and backward.
+    Where ``convolutions`` are so many times as fast, on matrix units, they are the smaller part of what is multiplied.
     """
-    alone = settled(row) == "eager" and engine.over_vector <= MATRIX_UNITS and attention_of(row) == "written out"
-    return alone and re.search(r"(?i)bert|gpt|opt-", row.model) is not None
+    alone = settled(row) == "eager" and engine.over_vector <= MATRIX_UNITS
+    named = attention_of(row) == "written out" and re.search(r"(?i)bert|gpt|opt-", row.model) is not None
+    return alone and (convolutions > 1 or named)
 
 
 def between_products(row: Row, setting: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mlsys.hardware import Device, view
@@ -19,12 +20,12 @@ from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, side_by_side
+from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, part_in_convolutions, side_by_side
 from mlsys.models.calibrated.reductions import rows_read_again
 from mlsys.models.calibrated.steps import BACKWARD, step_kernels
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
-from mlsys.validation.cases.built import batched, unfused
+from mlsys.validation.cases.built import batched, built, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
@@ -45,6 +46,7 @@ from mlsys.validation.cases.reading import (
     twin_of,
     whole_number,
 )
+from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.rows import Row
 
 if TYPE_CHECKING:
@@ -65,13 +67,17 @@ def training(row: Row) -> Case:
         raise Inexpressible(f"training of {row.model}: its layers, or the lengths it is fed, are not described")
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
+    plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
+    language = "tokens" in row.unit or row.unit == "TFLOP/s"
+    if not language:
+        network = partial(built, plain.model, batch=1, **shape_of(row))
+        fmt = multiplied_in(row, fmt, twin, lambda: part_in_convolutions(network()))
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
         engine = engine.share(share, share)
     forward = 1.0 + (re.search(_TWICE, f"{row.seq_or_shape}; {row.note}") is not None)
     passes = forward + (BACKWARD if not re.search(_FROZEN, row.workload) else 1)
-    plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
-    if "tokens" in row.unit or row.unit == "TFLOP/s":
+    if language:
         return _language(plain, fmt, twin, engine, forward, passes)
     setting = f"{_program(row, engine)} training on {twin.kind}"
     batch = batch_of(row, 64)
