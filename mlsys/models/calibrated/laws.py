@@ -4,6 +4,8 @@ Each takes the columns of the kernels, the rates of the engines that run them an
 value for each kernel, and ``here``, which of them are meant. :mod:`mlsys.models.calibrated.model` puts them together.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -268,16 +270,28 @@ def product_seconds(
         "block_columns": kernels["block_columns"][here],
         "alone": np.where((engines["bits"] == 16) & ~_on_matrix_units(engines), ALONE_IN_HALF, 1.0)[here],
     }  # fmt: skip
-    pieces = [
-        _at_best_tile({name: column[at : at + AT_ONCE] for name, column in columns.items()})
-        for at in range(0, len(m), AT_ONCE)
-    ]
+    rows = np.array([columns[name] for name in _OF_PRODUCTS])
+    pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, len(m), AT_ONCE)]
     times, waits, chained = zip(*pieces, strict=True) if pieces else ([m], [m > 0], [m > 0])
     return np.concatenate(times), np.concatenate(waits), np.concatenate(chained)
 
 
-def _at_best_tile(products: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return what :func:`product_seconds` does, of a few products; all tiles are tried at once."""
+_OF_PRODUCTS = (
+    "m", "n", "k", "batch", "units", "array", "shared", "feed", "rate", "supply", "width", "tall", "chain", "splits",
+    "ramp", "team", "block_rows", "block_columns", "alone",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=64)  # a fit moves one parameter at a time, and half of them leave products as they are
+def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return what :func:`product_seconds` does, of a few products; all tiles are tried at once.
+
+    Parameters
+    ----------
+    numbers
+        Of the products, as bytes: a row for each of ``_OF_PRODUCTS``.
+    """
+    products = dict(zip(_OF_PRODUCTS, np.frombuffer(numbers).reshape(len(_OF_PRODUCTS), -1), strict=True))
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
     chain, feed = products["chain"], products["feed"]
     fixed = array > 1
