@@ -460,6 +460,21 @@ def test_a_token_from_weights_of_8_bits_takes_no_longer_than_from_those_of_32(de
     assert times[0] <= times[1]
 
 
+def test_cores_unpack_a_weight_of_4_bits_in_a_few_slots_of_their_vectors() -> None:
+    """Two operations at 0.4 of a vector unit of 32 FLOP a cycle, six weights a cycle; halves need none."""
+    machine = Hardware["Apple_M1Max_CPU"]
+    engine = snapshot(view(machine, "fp16")).changed(bandwidth=1e15)
+    cycles = []
+    for stored in (0.5, 2.0):
+        values = 4096.0 * 4096
+        product = Work.of([Kernel(MATMUL, 2 * values, 1.0, weights=stored * values, m=1, n=4096, k=4096)])
+        stack = Stack.of([(engine, product, True)])
+        seconds = float(calibrated_times(stack, replace(Parameters(), vector=0.4, launch=1e-12).vectorised())[0])
+        cycles.append(seconds * engine.clock * engine.units / values)
+    assert 1 / cycles[0] == pytest.approx(32 * 0.4 / 2, rel=0.05)
+    assert cycles[1] < cycles[0]
+
+
 def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
     """Without the algorithm, ResNet-50 on three phones took less than its multiplications do at the dense peak."""
     rows = [row for row in shipped_rows() if "Paddle-Lite" in row.software and row.precision != "int8"]

@@ -171,6 +171,20 @@ def unpacking_seconds(
     return seconds
 
 
+def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+    """Return seconds in which cores of processors unpack weights that are stored narrower than they are multiplied.
+
+    The same vectors do it that multiply, while others are loaded: it counts where it takes longer than both.
+    """
+    values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
+    stored = kernels["weights"][here]
+    narrow = (stored > 0) & (engines["bits"][here] / 8 * values > stored) & (engines["controller"][here] == 0)
+    narrow &= (engines["each_cycle"][here] < SMALLEST_MULTIPROCESSOR) & np.isfinite(engines["over_vector"][here])
+    times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
+    seconds: Array = np.where(narrow, UNPACKING * values * times / (own["vector"] * engines["vector"])[here], 0.0)
+    return seconds
+
+
 def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array]) -> Array:
     """Return seconds in which a microcontroller issues what a kernel takes besides its multiplications.
 

@@ -11,7 +11,7 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
 - fused attention takes a block of queries past all keys, or past those before it under a causal mask, its products
   beside its softmax; each block starts anew;
 - weights that are stored narrower than they are multiplied cost the vector units some operations each, beside
-  their transfer;
+  their transfer, or in a processor's cores in the place of multiplications;
 - a microcontroller loads and widens its operands one instruction after the other;
 - element-wise work takes ``flops / (compute · V)`` on the vector units;
 - bytes take ``bytes / (bandwidth · B)``, of products by weights from HBM a ninth longer, or ``bytes / (reuse · C)``
@@ -41,6 +41,7 @@ from mlsys.models.calibrated.laws import (
     product_seconds,
     unpacking_seconds,
     waiting,
+    widening_seconds,
 )
 from mlsys.models.calibrated.messages import message_seconds
 from mlsys.models.calibrated.parameters import Parameters
@@ -149,6 +150,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     if here.any():
         moving = np.where(here & (kernels["weights"] > 0), moving / engines["reading"], moving)
         working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
+        working[here] = np.maximum(working[here], widening_seconds(kernels, engines, own, here))
         moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
     working[here] = kernels["flops"][here] / (own["vector"] * element_rate(engines))[here]
