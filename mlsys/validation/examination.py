@@ -23,6 +23,7 @@ from mlsys.tables import Table, tabled
 from mlsys.validation.cases import kind_of
 from mlsys.validation.report import Prediction, Score, score, validate
 from mlsys.validation.rows import DATA, Row, read_rows
+from mlsys.validation.tables import percent_cell
 
 # Files of each examination: its rows, its sources, and what was first answered.
 EXAMINATIONS = FrozenDict({1: "examination"} | {number: f"examination_{number}" for number in (2, 3, 4, 5, 6)})
@@ -230,5 +231,5 @@ def _arrows(first: Sequence[str], now: Sequence[str]) -> list[str]:
 
 
 def _texts(part: Score) -> tuple[str, ...]:
-    percents = ("—" if value is None else f"{value:.0f}%" for value in (part.median_ape, part.p90_ape, part.coverage))
+    percents = (percent_cell(value) for value in (part.median_ape, part.p90_ape, part.coverage))
     return (str(part.expressible), *percents, "—" if part.width is None else f"{part.width:.2g}×")

@@ -8,9 +8,11 @@ from mlsys.validation.report import Prediction, Score, Validation
 
 
 def percent_cell(value: float | None, sign: bool = False) -> str:
-    """Return a number of per cent as a cell; a dash where there is none."""
+    """Return a number of per cent as a cell; a dash where there is none, and no digits of what is off by tenfold."""
     if value is None:
         return "—"
+    if value > 1000:
+        return ">1000%"
     whole = round(value)
     return f"{whole:+d}%" if sign and whole else f"{whole}%"
 
