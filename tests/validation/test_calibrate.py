@@ -319,6 +319,17 @@ def test_a_slow_machine_is_not_kept_longer(tmp_path: Path, monkeypatch: pytest.M
     assert len(read_rows(tmp_path / "mine.csv")) == 1
 
 
+def test_a_few_cores_of_a_server_can_be_calibrated() -> None:
+    """BERT-base in 157 ms on two virtual cores of a Genoa, of 22.3 GFLOP each pass: 142 GFLOP/s of 237 at 3.7 GHz."""
+    words = ("EPYC_9654", "CPU", "BERT inference on CPU", "bert-base", "fp32", "1", "seq 128", "latency")
+    heads = ("device", "device_class", "workload", "model", "precision", "batch", "seq_or_shape", "metric")
+    empty = dict.fromkeys(("id", "source", "source_path", "quality", "group"), "")
+    row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, value=157.4, unit="ms", line=0,
+              software="PyTorch 2.13 eager", note="98% of 2 threads")  # fmt: skip
+    (told,) = validate([row]).predictions
+    assert told.bound == pytest.approx(22.3e9 / (2 * 32 * 3.7e9), rel=0.05)
+
+
 @pytest.mark.usefixtures("at_once")
 def test_a_neighbour_that_comes_for_a_round_is_not_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four measurements, two of them disturbed, one of each network: the other one of each is the row."""
