@@ -49,3 +49,19 @@ def test_a_full_server_reads_its_keys_once_for_all_heads_that_share_them() -> No
         stack = stack_of([case])
         seconds = kernel_times(stack, Parameters().vectorised()).seconds[(stack.kernels["m"] == 8)][0]
         assert seconds < 1.6 * keys_and_values / case.engine.bandwidth
+
+
+def test_tensorflow_1_turns_four_tensors_of_attention_that_version_2_does_not() -> None:
+    """BERT-Large: 24 layers, each with queries, keys, values and results of 1,024 numbers a token, read and written."""
+    counted = {}
+    for program in ("TensorFlow XLA 1", "TensorFlow XLA"):
+        case = next(
+            case
+            for case in settings()[f"{program} network on GPU"]
+            if case.row.model == "BERT-Large" and case.row.batch == "8" and "384" in case.row.seq_or_shape
+        )
+        one = interpret(case.row).work
+        size = 2 * 8 * 384 * 1024 * 4 if program.endswith("1") else 2 * 8 * 384 * 1024 * 2
+        here = (one["moved"] == size) & (one["flops"] == 0)
+        counted[program] = one["count"][here].sum()
+    assert counted == {"TensorFlow XLA 1": 24 * 4, "TensorFlow XLA": 0}

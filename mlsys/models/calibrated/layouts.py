@@ -23,12 +23,18 @@ _SIDES = ("kernel", "kernel_height", "kernel_width")
 
 
 # What is copied beside a convolution: numbers from planes to pixels and back, of one that sees a single pixel too, or
-# weights into blocks.
-PLANES, ALL_PLANES, BLOCKS = "planes", "all planes", "blocks"
+# weights into blocks, or the heads of attention.
+PLANES, ALL_PLANES, BLOCKS, HEADS = "planes", "all planes", "blocks", "heads"
+# Tensors of attention that lie by tokens where products write or read them, and by heads where attention does.
+TURNED = 4
 
 
 def copied_beside(setting: str, engine: Snapshot) -> str:
-    """Return what PyTorch's library copies beside convolutions: nothing under other software, or on other units.
+    """Return what PyTorch's library copies beside convolutions, and TensorFlow 1 beside attention; nothing elsewhere.
+
+    TensorFlow 1's XLA adds biases to queries, keys and values and turns them to lie by heads in kernels of their own,
+    and turns the result back (google-research/bert, modeling.py, ``transpose_for_scores``: one ``tf.transpose`` for
+    each). Rows of version 2 show no such kernels.
 
     Parameters
     ----------
@@ -48,13 +54,15 @@ def copied_beside(setting: str, engine: Snapshot) -> str:
     """
     if re.fullmatch(r"(eager|torch\.compile) network on CPU", setting):
         return BLOCKS
+    if setting == "TensorFlow XLA 1 network on GPU":
+        return HEADS
     if engine.over_vector <= MATRIX_UNITS or engine.array > 1:
         return ""
     return {"eager network on GPU": PLANES, "eager training on GPU": ALL_PLANES}.get(setting, "")
 
 
 def layout_copies(copies: str, network: Network, fmt: Format | None = None, others: Container[str] = ()) -> Ran:
-    """Return the copies beside the convolutions of a network, and whose they are.
+    """Return the copies beside the convolutions or attention of a network, and whose they are.
 
     Parameters
     ----------
@@ -93,6 +101,10 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
         outputs = arrays.m * arrays.n
         inputs = (arrays.data - arrays.weights) / counted - outputs
         moved = 2 * np.array([inputs, outputs]) * (fmt.value if fmt else counted)
+    elif copies == HEADS:
+        here = np.array([each.kind == "attention" for each in operators], dtype=bool)
+        turned = arrays.m * arrays.k * arrays.copies / 2  # of its two products for each head
+        moved = 2 * np.array([turned] * TURNED) * (fmt.value if fmt else counted)
     owner = np.repeat(np.flatnonzero(here), len(moved))
     columns = np.ones((len(Work.FIELDS), len(owner)))
     for name, values in (("kind", VECTOR), ("flops", 0), ("moved", moved.T[here].ravel()), ("weights", 0),

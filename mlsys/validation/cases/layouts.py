@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from mlsys.models.calibrated import Snapshot, Work
-from mlsys.models.calibrated.layouts import BLOCKS, copied_beside, layout_copies
+from mlsys.models.calibrated.layouts import BLOCKS, HEADS, copied_beside, layout_copies
 from mlsys.validation.cases.reading import Format
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
@@ -28,11 +28,11 @@ def copies(row: Row, setting: str, network: Callable[[], Network], fmt: Format, 
     fmt, engine, batch
         How it runs.
     """
-    kind = copied_beside(setting, engine) if "PyTorch" in row.software else ""
+    kind = copied_beside(setting, engine) if re.search("PyTorch|TensorFlow", row.software) else ""
     if kind == BLOCKS:
         written_so = AS_CONVOLUTIONS if row.source == TIMM and row.model.startswith("vgg") else ()
         return layout_copies(kind, network(), fmt, written_so).work
-    if not kind or fmt.vector_unit or re.search("NHWC|channels.last", f"{row.software} {row.note}"):
+    if not kind or (fmt.vector_unit and kind != HEADS) or re.search("NHWC|channels.last", f"{row.software} {row.note}"):
         return Work.of([])
     columns = layout_copies(kind, network(), fmt).work.columns
     columns[Work.FIELDS.index("moved")] *= batch
