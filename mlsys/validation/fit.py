@@ -2,9 +2,7 @@
 
 One setting, a kind of software on a class of machine, is one least-squares problem: the
 logarithms of predicted over measured time, with a soft loss for outliers, and a prior for
-each parameter that keeps it near its physical value where the rows do not speak. Whatever is
-the longest of several times hides the others, so that such a problem has more than one
-minimum, and it is searched from several sides; the best is taken, priors counted. What is
+each parameter that keeps it near its physical value where the rows do not speak. What is
 left of a machine after that is told by effects (:mod:`mlsys.validation.pooling`); where these are fitted to
 what a factor of each machine leaves, it is the mean over its sweeps, drawn towards one.
 """
@@ -30,15 +28,6 @@ MOST_FOLDS = 6
 DRAWN = 1.0
 # Cases, and kernels, that one setting is fitted to at most; evenly spread over its sweeps.
 MOST_CASES, MOST_KERNELS = 600, 8000
-# Where the search starts, in standard deviations from the priors: at them; where arithmetic takes all the time; and
-# where all else does. Times of one kernel are the longest of these, so that a fit on one side does not see the other.
-STARTS: tuple[dict[str, float], ...] = (
-    {},
-    {"compute": -1, "energy": 1, "bandwidth": 1, "launch": -1, "ramp": 1},
-    {"compute": 1, "energy": -1, "bandwidth": -1, "launch": 1, "ramp": -1},
-)
-# Evaluations of a search from a prior, and from where one of all rows has ended.
-FROM_PRIORS, FROM_AN_END = 15, 4
 
 
 @dataclass(frozen=True)
@@ -126,14 +115,10 @@ def _priors(setting: str) -> list[Prior]:
 
 @dataclass(frozen=True)
 class Fit:
-    """What is fitted for one setting: its parameters, and a factor of time of each machine in it.
-
-    And where each search for the parameters ended, for fits to a part of the rows to start from.
-    """
+    """What is fitted for one setting: its parameters, and a factor of time of each machine in it."""
 
     parameters: Parameters
     machines: dict[str, float] = field(default_factory=dict)
-    ends: tuple[Parameters, ...] = ()
 
     def of(self, twin: str) -> Parameters:
         """Return the parameters as one machine attains them."""
@@ -172,15 +157,17 @@ def _thinned(cases: Sequence[Case]) -> list[Case]:
     return [ordered[index] for index in chosen.tolist()]
 
 
-def fit(cases: Sequence[Case], ends: Sequence[Parameters] = ()) -> Fit:
-    """Return the parameters that fit the cases of one setting best, and the factors of its machines.
+def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Parameters | None = None) -> Fit:
+    """Return the parameters that fit the cases of one setting, and the factors of its machines.
 
     Parameters
     ----------
     cases
         At least one; all of one setting.
-    ends
-        Where searches over more of its rows ended: this one starts there; by default about the priors.
+    start
+        Where to start; by default at the priors.
+    centre
+        What each parameter is drawn towards instead of its prior, twice as strongly.
     """
     from scipy.optimize import least_squares
 
@@ -198,10 +185,12 @@ def fit(cases: Sequence[Case], ends: Sequence[Parameters] = ()) -> Fit:
     priors = _priors(chosen[0].setting)
     centres = np.log([prior.centre for prior in priors])
     spreads = np.log([prior.factor for prior in priors])
+    if centre is not None:
+        start, centres, spreads = centre, np.log(centre.vectorised()), spreads / 2
+
     low = np.log([prior.lowest for prior in priors])
     high = np.log([prior.highest for prior in priors])
-    about = [centres + spreads * [away.get(name, 0.0) for name in names] for away in STARTS]
-    starts = [np.log(end.vectorised()) for end in ends] or about
+    first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
 
     def logarithms(point: Array) -> Array:
         seconds = kernel_times(distinct, np.exp(point)).seconds[which]
@@ -209,17 +198,17 @@ def fit(cases: Sequence[Case], ends: Sequence[Parameters] = ()) -> Fit:
         return times
 
     # What no case of the setting feels keeps its prior.
-    at_first = logarithms(centres)
+    at_first = logarithms(first)
     felt = np.array(
         [
-            np.abs(logarithms(centres - 0.7 * np.eye(len(names))[index]) - at_first).max() > 1e-3
+            np.abs(logarithms(first - 0.7 * np.eye(len(names))[index]) - at_first).max() > 1e-3
             for index in range(len(names))
         ]
     )
     felt &= [name not in WHOLE or priors[index] is not WHOLE[name] for index, name in enumerate(names)]
 
     def whole(part: Array) -> Array:
-        point = centres.copy()
+        point = first.copy()
         point[felt] = part
         return point
 
@@ -227,21 +216,17 @@ def fit(cases: Sequence[Case], ends: Sequence[Parameters] = ()) -> Fit:
         point = whole(part)
         return np.concatenate([(logarithms(point) - measured) * weight / 0.1, ((point - centres) / spreads)[felt]])
 
-    solutions = [
-        least_squares(
-            residuals,
-            np.clip(start, low + 1e-6, high - 1e-6)[felt],
-            bounds=(low[felt], high[felt]),
-            loss="soft_l1",
-            diff_step=1e-2,
-            max_nfev=FROM_AN_END if ends else FROM_PRIORS,
-            x_scale=spreads[felt],
-        )
-        for start in starts
-    ]
-    best_first = sorted(solutions, key=lambda solution: float(solution.cost))
-    found = tuple(Parameters(*(float(value) for value in np.exp(whole(solution.x)))) for solution in best_first)
-    return Fit(found[0], machines_of(cases, found[0]), found)
+    solution = least_squares(
+        residuals,
+        first[felt],
+        bounds=(low[felt], high[felt]),
+        loss="soft_l1",
+        diff_step=1e-2,
+        max_nfev=4 if start is not None and centre is None else 15,
+        x_scale=spreads[felt],
+    )
+    parameters = Parameters(*(float(value) for value in np.exp(whole(solution.x))))
+    return Fit(parameters, machines_of(cases, parameters))
 
 
 def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
@@ -272,7 +257,7 @@ def _folded(parts: list[str]) -> NDArray[np.intp]:
 def held_out(
     cases: Sequence[Case],
     part: Callable[[Case], str],
-    ends: Sequence[Parameters] = (),
+    start: Parameters | None = None,
     told: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
 ) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
@@ -283,8 +268,8 @@ def held_out(
         Of one setting.
     part
         What is left out together: the device, or the sweep.
-    ends
-        Where each fit starts; by default about the priors.
+    start
+        Where each fit starts; by default at the priors.
     told
         Called after each fit with the places of the cases left out, and the fit.
 
@@ -299,7 +284,7 @@ def held_out(
         rest = [case for case, own in zip(cases, parts, strict=True) if own != fold]
         here = np.flatnonzero(parts == fold).tolist()
         if len(rest) >= 3:
-            fitted = fit(rest, ends)
+            fitted = fit(rest, start)
             times[here] = predicted([cases[index] for index in here], fitted)
             told(here, fitted)
     return times

@@ -106,6 +106,7 @@ class _Answer:
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
     fitted = fit(cases)
+    start = fitted.parameters
     operators: dict[str, tuple[float, ...]] = {}
 
     def parted(places: list[int], without: Fit) -> None:
@@ -113,8 +114,8 @@ def _fitted(job: tuple[str, list[Case]]) -> _Answer:
         for case, seconds in zip(known, operator_seconds(known, without).tolist(), strict=True):
             operators[case.row.id] = tuple(seconds)
 
-    by_device = held_out(cases, lambda case: case.twin, ends=fitted.ends, told=parted)
-    by_sweep = held_out(cases, lambda case: case.row.group or case.twin, ends=fitted.ends)
+    by_device = held_out(cases, lambda case: case.twin, start=start, told=parted)
+    by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
     return _Answer(name, fitted, np.column_stack([by_device, by_sweep]), operators)
 
 

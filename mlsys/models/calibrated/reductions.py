@@ -1,4 +1,4 @@
-"""How often PyTorch's normalisations read their rows from the main memory."""
+"""How often PyTorch's normalisations read their rows from the main memory, and how few are slow."""
 
 import numpy as np
 
@@ -41,6 +41,40 @@ def norm_reads(twin: Device, row: float) -> float:
     if not kept:
         return 2.0
     return 1.0 + float(np.clip((at_work / kept - ALL_KEPT) / (NONE_KEPT - ALL_KEPT), 0.0, 1.0))
+
+
+# Each of a block's threads has one load of four FP32 values under way.
+IN_FLIGHT = 128 * 16.0
+
+
+def few_rows(twin: Device, rows: float, moved: float) -> float:
+    """Return the seconds that PyTorch's normalisation of so few rows takes, however fast the memory is.
+
+    A block has a row to itself, and 2 KiB of it under way at once: by Little's law the blocks at work draw no more than
+    these over the memory's latency. Zero where the latency is not on record.
+
+    Parameters
+    ----------
+    twin
+        The GPU.
+    rows
+        How many are normalised.
+    moved
+        Bytes read and written, all rows together.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> round(few_rows(Hardware.A100_40GB, 16, 3 * 16 * 2.0**24), 3)  # KernelBench: 10.4 ms
+    0.011
+    """
+    if twin.vendor != "NVIDIA":
+        return 0.0
+    blocks = FEW_BLOCKS if twin.architecture.startswith("Turing") else BLOCKS
+    machine = view(twin)
+    with comparing():
+        latency, at_work = machine.main.latency, min(rows, blocks * machine.require("units"))
+    return 0.0 if latency is None else moved * latency / (at_work * IN_FLIGHT)
 
 
 def rows_read_again(work: Work, twin: Device, width: float, forward: Work | None = None) -> Work:
