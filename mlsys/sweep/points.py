@@ -225,7 +225,8 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
         whose = setting_of(device, setting, kind, precision)
         parameters, calibration = parameters_of(whose, device.id, precision=precision)
         timing = timing_of(device, precision, parameters, setting=whose)
-        timing = replace(timing, engine=timing.engine.changed(link=0.0))  # one device alone sends nothing to another
+        # One device alone sends nothing to another.
+        timing = replace(timing, engine=timing.engine.changed(link=0.0, link_of_many=0.0))
     except (UnknownNameError, ValueError) as error:
         return TimedDevice(*who, setting=setting, reason=str(error))
     machine = view(device, precision)

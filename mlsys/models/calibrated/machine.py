@@ -247,7 +247,8 @@ def snapshot(machine: MachineView) -> Snapshot:
     computes_in, matmul = _matmul(machine)
     shared = _shared(machine)
     wired = {link.kind: partial(link.require, "bandwidth") for link in machine.links if link.has("bandwidth")}
-    links, among_many = ([read for kind, read in wired.items() if not re.search(no, kind)] for no in ("$^", "bridge"))
+    links = list(wired.values())
+    among_many = [read for kind, read in wired.items() if "bridge" not in kind]
     vectors = _vectors(machine)
     bits = 19.0 if computes_in == "tf32" else float(PRECISIONS[computes_in])
 

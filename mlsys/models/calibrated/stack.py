@@ -50,7 +50,9 @@ class Stack:
     )  # fmt: skip
 
     # Those that are facts of a twin and stand in a sum; a cache holds the data or does not.
-    RECORDED = ("matmul", "vector", "bandwidth", "cache_bandwidth", "units", "clock", "power", "link", "node")
+    RECORDED = (
+        "matmul", "vector", "bandwidth", "cache_bandwidth", "units", "clock", "power", "link", "link_of_many", "node",
+    )  # fmt: skip
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[MachineView | Snapshot, Work, float]]) -> Stack:

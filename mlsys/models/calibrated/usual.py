@@ -13,6 +13,8 @@ _PROGRAMS = {
     PREFILL: ("compiled", "llama.cpp", "early llama.cpp"),
     DECODE: ("compiled", "llama.cpp"),
 }
+# Of models that people run on processors, and of its rows.
+_ON_PROCESSORS = {**_PROGRAMS, DECODE: ("llama.cpp",)}
 # What machines run that have software of their own, by their id and architecture. Some take networks in 8 bits alone,
 # whatever format is asked for. Microcontrollers run kernels of their own, and nothing else stands in for them.
 _MAKERS = (
@@ -101,7 +103,7 @@ def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
         return _FLOATS_ON_MCU
     narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
     for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt goes all at once
-        programs = (makers[asked],) if asked in makers else _PROGRAMS[asked]
+        programs = (makers[asked],) if asked in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[asked]
         words = (f"{narrow} {asked}", f" {asked}", "")
         wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
         fitting = next((name for name in wanted if name in fitted()), "")
