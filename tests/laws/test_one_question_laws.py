@@ -41,16 +41,20 @@ QUESTIONS = [
 ]
 
 
-def asked(setting: str, precision: str, name: str, batch: int) -> Case:
+# Multiplied in TF32 by these unless they are told not to, which a reader is told.
+IN_TF32 = [question for question in QUESTIONS if "TensorFlow" in question[0] and question[1] == "fp32"]
+
+
+def asked(setting: str, precision: str, name: str, batch: int, note: str = "TF32 off") -> Case:
     """Return the question as somebody's table would have it."""
     software, device, _ = SOFTWARE[setting]
     image = zoo.entry(name).image
     shape = f"{image[-1]}x{image[-1]} image" if image else "seq 128"
-    threads = {ROME: "64 threads", PI: "4 threads"}.get(device, "")
+    note = "; ".join(words for words in ({ROME: "64 threads", PI: "4 threads"}.get(device), note) if words)
     workload = "CNN inference on CPU" if "CPU" in setting else "image classification inference"
     return interpret(
         Row("m0", device, "CPU" if "CPU" in setting else "datacenter GPU", 1, workload, name, precision, str(batch),
-            shape, "latency", 1.0, "ms", software, "nobody/nothing", "", "primary", "g0", threads)
+            shape, "latency", 1.0, "ms", software, "nobody/nothing", "", "primary", "g0", note)
     )  # fmt: skip
 
 
@@ -64,13 +68,23 @@ def above_its_bound(case: Case) -> float:
     return float(times.seconds @ work["count"])
 
 
-@pytest.mark.parametrize(("setting", "precision", "name", "batch"), drawn(QUESTIONS, 24, "questions"))
-def test_a_reader_is_told_what_a_row_is_told(setting: str, precision: str, name: str, batch: int) -> None:
-    case = asked(setting, precision, name, batch)
+def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
     sizes = {} if zoo.entry(name).image else {"sequence": 128}
-    network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(setting))
-    told = analyse(Hardware[case.twin], network, precision=precision, setting=setting, samples=batch)
+    network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(case.setting))
+    told = analyse(Hardware[case.twin], network, precision=precision, setting=case.setting, samples=batch)
     assert case.setting == told.setting
     assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
     plain = float(estimated([case], Stack.of([(case.engine, case.work, case.stays)]))[0])
     assert told.estimate.m_as("s") >= 0.995 * plain
+
+
+@pytest.mark.parametrize(("setting", "precision", "name", "batch"), drawn(QUESTIONS, 24, "questions"))
+def test_a_reader_is_told_what_a_row_is_told(setting: str, precision: str, name: str, batch: int) -> None:
+    told_alike(asked(setting, precision, name, batch), precision, name, batch)
+
+
+@pytest.mark.parametrize(("setting", "precision", "name", "batch"), drawn(IN_TF32, 6, "in TF32"))
+def test_a_row_in_fp32_by_default_is_what_a_reader_asks_in_tf32(
+    setting: str, precision: str, name: str, batch: int
+) -> None:
+    told_alike(asked(setting, precision, name, batch, note=""), "tf32", name, batch)

@@ -13,7 +13,7 @@ from mlsys.validation.rows import Row
 # All products: of TensorFlow since 2.4 (``enable_tensor_float_32_execution``: "enabled by default"; RFC 287), of
 # TensorRT since 7.1 (``BuilderFlag.TF32``: "Enabled by default"), of PyTorch from 1.7 to 1.11. Since 1.12 it narrows
 # convolutions alone (``torch.backends.cudnn.allow_tf32``; ``torch.backends.cuda.matmul.allow_tf32`` is false).
-_ALL = r"^TensorFlow 2\.([4-9]|1\d)|^TensorRT (7\.[1-9]|8|9|10)\b|PyTorch 1\.([7-9]|1[01])\b"
+_ALL = r"^TensorFlow 2\.([4-9]|[1-9]\d)|^TensorRT (7\.[1-9]|[89]|[1-9]\d)\b|PyTorch 1\.([7-9]|1[01])\b"
 _CONVOLUTIONS = r"PyTorch|torch"
 _TOLD_NOT_TO = r"TF32 off|without TF32|no TF32"
 # With this part of its operations in convolutions a network is one of convolutions: what is left is its last layer.
