@@ -32,6 +32,9 @@ QUESTIONS = [
 # Of 67 pairs that one source measured on one machine and network, eager is faster in one, by 4 %. Estimates of two
 # kinds of software are drawn to what each was measured at, on other machines and networks: they are off apart.
 APART = 1.3
+# A card of 70 W: compiled networks ran on it for minutes in MLPerf, in bytes, until it was as hot as it gets, eager
+# ones for a second in KernelBench.
+APART_ON_T4 = 1.5
 
 
 def milliseconds(machine: str, precision: str, name: str, batch: int, program: str) -> float:
@@ -48,7 +51,7 @@ def test_eager_is_never_faster_than_compiled(machine: str, precision: str, name:
         milliseconds(machine, precision, name, batch, program) for program in ("eager", "torch.compile", "compiled")
     )
     assert eager >= 0.999 * loops
-    assert eager >= kernels / APART
+    assert eager >= kernels / (APART_ON_T4 if machine == "T4" else APART)
 
 
 TRAINED = {(row.device, row.model): row for row in shipped_rows() if "llm-foundry" in row.software}

@@ -207,7 +207,7 @@ def _kin(name: str) -> str:
 
 
 def levels_of(setting: str, device: str, network: str = "", version: str = "") -> dict[str, str]:
-    """Return what a measurement has in common with others, by group.
+    """Return what a measurement has in common with others, by group; PyTorch is one, whether it compiles or not.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
     version
         Of the software, in the words of who measured; empty where none is meant.
     """
-    software = setting.rpartition(" on ")[0]
+    software = setting.rpartition(" on ")[0].replace("torch.compile", "eager")
     levels = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
     levels["family and software"] = f"{levels['family']}, {software}"
     levels["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"

@@ -13,7 +13,7 @@ from mlsys.models.calibrated.eager import Ran
 from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import Format
 from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.work import VECTOR, Work
+from mlsys.models.calibrated.work import QUEUED, VECTOR, Work
 from mlsys.precision import element_size
 from mlsys.units import number_in, ureg
 from mlsys.workloads import Network, Operator
@@ -25,6 +25,8 @@ _SIDES = ("kernel", "kernel_height", "kernel_width")
 # What is copied beside a convolution: numbers from planes to pixels and back, of one that sees a single pixel too, or
 # weights into blocks, or the heads of attention.
 PLANES, ALL_PLANES, BLOCKS, HEADS = "planes", "all planes", "blocks", "heads"
+# From planes to pixels and back cuDNN copies itself in a pass forward, after one call from Python: 80 networks of
+# KernelBench take as long for each call with such copies between as without.
 # Tensors of attention that lie by tokens where products write or read them, and by heads where attention does.
 TURNED = 4
 
@@ -108,7 +110,8 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
     owner = np.repeat(np.flatnonzero(here), len(moved))
     columns = np.ones((len(Work.FIELDS), len(owner)))
     for name, values in (("kind", VECTOR), ("flops", 0), ("moved", moved.T[here].ravel()), ("weights", 0),
-                         ("count", arrays.repeats[owner]), ("block_rows", 0), ("block_columns", 0)):  # fmt: skip
+                         ("count", arrays.repeats[owner]), ("peers", QUEUED if copies == PLANES else 1.0),
+                         ("block_rows", 0), ("block_columns", 0)):  # fmt: skip
         columns[Work.FIELDS.index(name)] = values
     return Ran(Work(columns), owner)
 

@@ -15,6 +15,7 @@ from mlsys.models.calibrated.lowering import joined, kernels_of
 from mlsys.models.calibrated.steps import ONCE, step_kernels
 from mlsys.validation.cases.case import Inexpressible
 from mlsys.validation.cases.reading import Format
+from mlsys.validation.cases.rewritten import rewritten
 from mlsys.validation.cases.shapes import usual_name
 from mlsys.workloads import Network
 
@@ -34,7 +35,7 @@ def built(name: str, **shape: object) -> Network:
     """
     from mlsys.workloads import zoo
 
-    entry = zoo.resolve(usual_name(name)) or _described(name)
+    entry = rewritten(name) or zoo.resolve(usual_name(name)) or _described(name)
     side = re.fullmatch(r"(vit|deit)_(\w+?)_patch(\d+)_(\d+)", name)
     if entry is None and side:
         # The same network on pictures of another size.

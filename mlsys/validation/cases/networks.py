@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Snapshot, Work
@@ -46,6 +47,7 @@ from mlsys.validation.cases.reading import (
     summing_in_half,
     twin_of,
 )
+from mlsys.validation.cases.rewritten import batch_statistics, own_name
 from mlsys.validation.cases.scores import scores_apart, writes_scores
 from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.tf32 import multiplied_in
@@ -174,6 +176,7 @@ def inference(row: Row) -> Case:
         if not re.search(BRATS, row.source):
             raise Inexpressible("3D-UNet: the size of the scans, and how many windows cover one, is not stated")
         row = replace(row, model="unet3d_brats")
+    row = replace(row, model=own_name(row))
     if "ncnn" in row.software and "Vulkan" in row.workload and "int8" in row.precision:
         row = beside_gpu(row)
     if "open/Deci/" in row.source_path:
@@ -206,7 +209,8 @@ def inference(row: Row) -> Case:
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     elif not row.model.startswith("SDXL"):
-        work = joined(work, copies(row, setting, lambda: unfused(row.model, shape_of(row)), fmt, engine, batch))
+        plain = partial(unfused, row.model, shape_of(row))
+        work = joined(work, copies(row, setting, plain, fmt, engine, batch), batch_statistics(row, plain, fmt, batch))
     if writes_scores(row.software) and not how and kind == "GPU":
         work = joined(work, scores_apart(built(row.model, **shape_of(row)), row.software, fmt, batch))
     if "CUDA graph" in row.software:
