@@ -138,6 +138,7 @@ def reached_again(number: int) -> tuple[Prediction, ...]:
             case.network,
             version=case.version,
             source=first.row.measured_by,
+            work=case.kind,
             seconds=seconds,
             bound=now.bound or None,
         )

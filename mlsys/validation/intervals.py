@@ -4,7 +4,8 @@ The logarithm of measured over predicted time of rows whose whole sweep, or whol
 of the fit, over how far the estimate was expected to be off, is a sample of what an unseen question
 will show. Its quantiles are the interval of the setting. Few sweeps say little about the next one: a
 setting that has few shares its quantiles with the others of its kind of work (what most of its rows do) on its class
-of machine, so that the interval covers four in five in every class. A class of a handful of rows has no quantiles worth
+of machine, so that the interval covers four in five in every class; where a setting does several kinds of work, each
+that has enough speaks for itself. A class of a handful of rows has no quantiles worth
 the name: its scatter is drawn towards that of the same work on all machines, as a variance with a scaled
 inverse chi-squared prior is, and its interval is that of Student's t distribution which follows (A. Gelman et al.,
 Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: no class is told a bias by five rows).
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.ranges import COVERAGE, UNKNOWN, setting_on
+from mlsys.models.calibrated.ranges import COVERAGE, UNKNOWN, setting_on, work_in
 from mlsys.validation.cases import Case
 
 Array = NDArray[np.float64]
@@ -122,8 +123,10 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
             if key not in alone:
                 rest.setdefault(left_out.like, []).append(left_out)
             by_kind.setdefault(left_out.case.kind, []).append(left_out)
+    by_work = _by_work(by_key)
+    alone |= by_work.keys()
     by_setting: dict[str, dict[str, object]] = {}
-    for key, own in by_key.items():
+    for key, own in (by_key | by_work).items():
         like_most = Counter(left_out.like for left_out in own).most_common(1)[0][0]
         kind, group = like_most
         of = "of its own" if key in alone else f"of {kind} on {group}"
@@ -144,7 +147,7 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
         names = {left_out.case.row.group or left_out.case.twin for left_out in own}
         by_setting[key] = {
             "seen": seen,
-            "unseen": (min(unseen[0], seen[0] / 2), max(unseen[1], seen[1] / 2)),
+            "unseen": unseen if key in by_work else (min(unseen[0], seen[0] / 2), max(unseen[1], seen[1] / 2)),
             "rows": len(own),
             "sweeps": len(names),
             "of": of,
@@ -152,6 +155,16 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
             "sources": sorted({left_out.case.row.measured_by for left_out in own}),
         }
     return by_setting
+
+
+def _by_work(by_key: Mapping[str, Sequence[Left]]) -> dict[str, list[Left]]:
+    """Return the rows of each kind of work that speaks for itself, of settings that do several."""
+    parted: dict[str, list[Left]] = {}
+    for key, own in by_key.items():
+        kinds = {left_out.case.kind for left_out in own}
+        for kind in kinds if len(kinds) > 1 else ():
+            parted[work_in(kind, key)] = [left_out for left_out in own if left_out.case.kind == kind]
+    return {key: own for key, own in parted.items() if _speaks(own)}
 
 
 def _speaks(own: Sequence[Left]) -> bool:

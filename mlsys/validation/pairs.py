@@ -100,7 +100,9 @@ def strangers_pairs() -> list[_Pair]:
         for each in validate(examination_rows(number)).predictions:
             if each.case is not None and each.answered:
                 case = each.case
-                reach = range_of(case.setting, case.twin, case.network, version=case.version, source=ALL_SOURCES)
+                reach = range_of(
+                    case.setting, case.twin, case.network, version=case.version, source=ALL_SOURCES, work=case.kind
+                )
                 told.append(_Told(each, reach.low, reach.high))
     return pairs_of(told)
 

@@ -61,6 +61,7 @@ def fitted_with(setting: str) -> str:
     A microcontroller draws one power while it works, so that energy and time of a network are told by the same ones.
     PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps launches and
     what lies between products are the same whichever units multiply.
+    PyTorch calls cuBLAS and cuDNN for products and convolutions whether it compiles what lies between them or not.
     ncnn's kernels are the same on one thread as on many, of which :mod:`mlsys.models.calibrated.teams` says what they
     lose; what is left of either is an effect.
 
@@ -70,6 +71,8 @@ def fitted_with(setting: str) -> str:
     ('tuned microcontroller runtime on MCU', 'energy of ncnn network on CPU')
     >>> fitted_with("eager small units training on GPU"), fitted_with("Megatron vector units training on GPU")
     ('eager small units network on GPU', 'Megatron training on GPU')
+    >>> fitted_with("torch.compile network on GPU")
+    'eager network on GPU'
     >>> fitted_with("ncnn int8 1 thread network on CPU"), fitted_with("mobile runtime 1 thread network on CPU")
     ('ncnn int8 network on CPU', 'mobile runtime 1 thread network on CPU')
     """
@@ -77,6 +80,8 @@ def fitted_with(setting: str) -> str:
         return setting.removeprefix("energy of ")
     if setting.startswith("eager small units"):
         return "eager small units network on GPU"
+    if setting == "torch.compile network on GPU":
+        return "eager network on GPU"
     if setting.startswith("Megatron"):
         return setting.replace(" vector units", "")
     return setting.replace(" 1 thread", "") if setting.startswith("ncnn ") else setting
@@ -296,7 +301,7 @@ def held_out_on(machine: str, which: str) -> dict[int, Prediction]:
             continue
         ratio = seconds / case.seconds
         value = row.value / ratio if case.inverse else row.value * ratio
-        about = range_at(case.setting, case.twin, spread, seen=which == "sweep")
+        about = range_at(case.setting, case.twin, spread, seen=which == "sweep", work=case.kind)
         low, high = (value * factor for factor in about.of_value(case.inverse))
         predictions[index] = Prediction(
             row, case.kind, case=case, value=value, seconds=seconds, low=low, high=high, why=about.why

@@ -314,6 +314,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
             answer.network,
             version=answer.version,
             source=row.measured_by,
+            work=answer.kind,
             seconds=float(seconds[index]),
             bound=bound or None,
         )

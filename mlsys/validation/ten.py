@@ -165,7 +165,7 @@ def _reach(each: Prediction, learned: Learned) -> tuple[float, float]:
     if case.setting not in learned.settings:
         return Range(each.low / each.value, each.high / each.value, each.why).of_value(case.inverse)
     # What is known of a setting does not hang on whether its machine was measured: the scatter of its sweeps.
-    usual = range_of(case.setting, case.twin, case.network, measured=True, version=case.version)
+    usual = range_of(case.setting, case.twin, case.network, measured=True, version=case.version, work=case.kind)
     return after_ten(usual, learned.spread).of_value()
 
 

@@ -68,6 +68,8 @@ class Range:
 
 
 _Entry = FrozenDict[str, Any]
+# Between a kind of work and the setting that does it beside others.
+_OF_WORK = " by "
 # What of a question was never measured, where a range says so.
 _NAMED = {"machine": "machine", "network": "network", "network family": "family of networks"}
 
@@ -114,6 +116,7 @@ def range_of(
     measured: bool = False,
     version: str = "",
     source: str = "",
+    work: str = "",
     seconds: float | None = None,
     bound: float | None = None,
 ) -> Range:
@@ -135,6 +138,8 @@ def range_of(
     source
         Who measures. Each has habits: what is timed, how warm, in which power mode. For one whose measurements
         of the setting the fit knows, the interval holds them; for any other it is :func:`strangers_range`.
+    work
+        Kind of work, such as ``"layer norm"``; a setting may do several, each told as near as it is.
     seconds, bound
         The estimate and its lower bound, where there is one.
 
@@ -148,7 +153,7 @@ def range_of(
     seen = own or measured or device in machines().get(setting, FrozenDict({}))
     spread, unseen = spread_of(setting, device, network, version)
     after = calibrated_spread(device) if own else None
-    reach = range_at(setting, device, spread, seen=seen or after is not None)
+    reach = range_at(setting, device, spread, seen=seen or after is not None, work=work)
     if after is not None:
         return after_ten(reach, after)
     missing = [_NAMED[group] for group in unseen if group in _NAMED and (network or group == "machine")]
@@ -220,27 +225,33 @@ def after_ten(usual: Range, spread: float) -> Range:
     return Range(1 / far, far, f"calibrated by measurements of this machine; {usual.why}")
 
 
-def _entry(setting: str, device: str) -> tuple[str, _Entry]:
+def work_in(work: str, setting: str) -> str:
+    """Return under which name the interval of one kind of work is kept where a setting does several."""
+    return f"{work}{_OF_WORK}{setting}"
+
+
+def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
     """Return the setting whose interval is that of another's, or its own, and what was fitted of it; empty if none."""
     known = fitted_ranges()
-    key = next((name for name in (setting_on(setting, device), setting) if name in known), "")
-    key = key or nearest(setting, known)
-    return key, known.get(key, FrozenDict({}))
+    own = (setting_on(setting, device), setting)
+    found = (name for name in (*(work_in(work, each) for each in own), *own) if name in known)
+    key = next(found, "") or nearest(setting, [name for name in known if _OF_WORK not in name])
+    return key.rpartition(_OF_WORK)[2], known.get(key, FrozenDict({}))
 
 
-def range_at(setting: str, device: str, spread: float, *, seen: bool) -> Range:
+def range_at(setting: str, device: str, spread: float, *, seen: bool, work: str = "") -> Range:
     """Return the interval of an estimate that is expected to be off by ``spread``, for the sources on record.
 
     Parameters
     ----------
-    setting, device
+    setting, device, work
         As for :func:`range_of`.
     spread
         One standard deviation, in logarithm of time.
     seen
         Whether the machine was measured in the setting.
     """
-    key, entry = _entry(setting, device)
+    key, entry = _entry(setting, device, work)
     if not key:
         return Range(*UNKNOWN, "nothing like it was measured")
     if key not in (setting_on(setting, device), setting):
