@@ -234,8 +234,8 @@ def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
     """Return the setting whose interval is that of another's, or its own, and what was fitted of it; empty if none."""
     known = fitted_ranges()
     own = (setting_on(setting, device), setting)
-    found = (name for name in (*(work_in(work, each) for each in own), *own) if name in known)
-    key = next(found, "") or nearest(setting, [name for name in known if _OF_WORK not in name])
+    wanted = (*(work_in(work, each) for each in own), *own)
+    key = next((name for name in wanted if name in known), "") or nearest(setting, [name for name in known if _OF_WORK not in name])
     return key.rpartition(_OF_WORK)[2], known.get(key, FrozenDict({}))
 
 

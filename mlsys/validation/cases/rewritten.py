@@ -28,7 +28,7 @@ EFFICIENTNET = (
 )  # fmt: skip
 
 
-def densenet(net: Picture, depth: int) -> None:
+def own_densenet(net: Picture, depth: int) -> None:
     """Draw a DenseNet whose layers are one convolution each."""
     net.conv("conv1", 64, 7, 2)
     net.pool(3, 2, 1)
@@ -53,7 +53,7 @@ def _normed(net: Picture, name: str) -> None:
     net.activation(f"{name} relu", net.elements, "relu")
 
 
-def efficientnet_b0(net: Picture) -> None:
+def own_efficientnet_b0(net: Picture) -> None:
     """Draw an EfficientNet-B0 without squeeze and excitation."""
     net.conv("conv1", 32, 3, 2)
     for index, (out, kernel, stride) in enumerate(EFFICIENTNET):
@@ -62,7 +62,7 @@ def efficientnet_b0(net: Picture) -> None:
     net.classify(1000)
 
 
-def mobilenet_v2(net: Picture) -> None:
+def own_mobilenet_v2(net: Picture) -> None:
     """Draw a MobileNet v2 without shortcuts."""
     net.conv("conv1", 32, 3, 2, act="relu6")
     for stage, (expansion, out, repeats, first) in enumerate(MOBILENET_V2):
@@ -77,9 +77,9 @@ def mobilenet_v2(net: Picture) -> None:
 
 
 _DRAWN: dict[str, Callable[[Picture], None]] = {
-    **{f"DenseNet-{depth}": partial(densenet, depth=depth) for depth in DENSENETS},
-    "EfficientNet-B0": efficientnet_b0,
-    "MobileNet-v2": mobilenet_v2,
+    **{f"DenseNet-{depth}": partial(own_densenet, depth=depth) for depth in DENSENETS},
+    "EfficientNet-B0": own_efficientnet_b0,
+    "MobileNet-v2": own_mobilenet_v2,
 }
 _OWN = f" of {_SOURCE}"
 
