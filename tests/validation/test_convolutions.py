@@ -312,3 +312,21 @@ def test_a_call_takes_longer_the_more_shapes_its_program_has_tried(rows: list[Ro
         assert last.work.launches > 3 * first.work.launches > 0, device
     elsewhere = interpret(replace(own[0], source_path="results/conv.csv line 4469"))
     assert elsewhere.work.launches < interpret(own[0]).work.launches
+
+
+def test_few_channels_run_on_instructions_of_ampere() -> None:
+    """Hopper's own loads take strides of 16 bytes: 4 channels in TF32, not 3; an A100 has one kind of instructions."""
+    three = next(row for row in shipped_rows() if row.precision == "tf32" and row.seq_or_shape.startswith("N=16,C=3,"))
+    four = replace(three, seq_or_shape=three.seq_or_shape.replace("C=3,", "C=4,"))
+    for device, part in (("NVIDIA H100 80GB HBM3", 0.63), ("NVIDIA A100-SXM4-40GB", 1.0)):
+        few, many = (interpret(replace(row, device=device)) for row in (three, four))
+        assert few.engine.matmul / many.engine.matmul == pytest.approx(part, rel=0.01)
+        assert few.fastest == pytest.approx(part, rel=0.01)  # its bound is still the machine's
+
+
+def test_convolutions_of_matrix_units_tell_nothing_of_vector_units() -> None:
+    """PyTorch narrows them to TF32 on an A100, and asks other kernels of cuDNN than in FP32."""
+    three = next(row for row in shipped_rows() if row.precision == "tf32" and row.seq_or_shape.startswith("N=16,C=3,"))
+    plain = replace(three, note=f"{three.note}; no TF32", precision="fp32")
+    assert interpret(three).setting == "eager convolution, matrix units on GPU"
+    assert interpret(plain).setting == "eager convolution, vector units on GPU"

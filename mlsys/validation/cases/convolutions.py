@@ -12,6 +12,7 @@ from mlsys.validation.cases.cudnn import Convolution, quickest
 from mlsys.validation.cases.kernels import CUDA_8, case_of, kind_of_software
 from mlsys.validation.cases.reading import engine_for, number_format, twin_of
 from mlsys.validation.cases.software import by_processor, cuda_of, cudnn_of, saves_multiplications, unrolls
+from mlsys.validation.cases.stacks import as_ampere
 from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.rows import Row
 
@@ -52,7 +53,11 @@ def convolution(row: Row) -> Case:
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0, count=CALLS * _times_as_long(row)))
     # A rate that a source states counts the sums as they are written, whatever the algorithm left of them.
     written = case_of(row, "convolution", software, Work.of([shape.as_product(fmt)]), fmt)
-    return replace(written, work=Work.of(kernels))
+    written = replace(written, work=Work.of(kernels))
+    by_matrix = twin.kind == "GPU" and not fmt.vector_unit
+    # Loads that Hopper's and Blackwell's own instructions wait for take strides of 16 bytes (CUDA Driver API,
+    # ``cuTensorMapEncodeTiled``), which few channels do not make.
+    return written.slower_on(as_ampere(written.engine)) if by_matrix and shape.channels * fmt.value % 16 else written
 
 
 def _times_as_long(row: Row) -> float:

@@ -144,7 +144,7 @@ def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
     # FP16 of GeForce cards is twice as fast as FP32 by their matrix units, and a P100's by its vector units.
     by_matrix = engine.over_vector > MATRIX_UNITS and twin.has_peak(engine.computes_in, unit="matrix")
     units = "matrix units" if by_matrix else "vector units"
-    if software.endswith("library") and twin.kind == "GPU":
+    if (software.endswith("library") or (software, kind) == ("eager", "convolution")) and twin.kind == "GPU":
         return f"{software} {kind}, {units} on {twin.kind}"
     return f"{software} {kind} on {twin.kind}"
 

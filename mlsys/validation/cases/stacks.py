@@ -68,6 +68,8 @@ def _in_an_engine(row: Row, stack: str) -> bool:
 # meta-pytorch/tritonbench, pull request 171).
 AMPERE_ON_HOPPER = 0.63
 AMPERE_EACH_CYCLE = AMPERE_ON_HOPPER * 4096
+# TF32 over 16-bit FLOP of one instruction: 8 steps deep where the other is 16 (PTX ISA, ``mma.m16n8k8``, ``m16n8k16``).
+TF32_OF_16_BITS = 0.5
 
 
 def as_ampere(engine: Snapshot) -> Snapshot:
@@ -82,7 +84,9 @@ def as_ampere(engine: Snapshot) -> Snapshot:
     >>> f"{as_ampere(h200).matmul / h200.matmul:.2f}, {as_ampere(b200).matmul / b200.matmul:.2f}"
     '0.63, 0.32'
     """
-    part = AMPERE_EACH_CYCLE / max(engine.each_cycle, 1.0)
+    # A rate each cycle counts 16-bit operations; one of TF32 is as many of them as its bits are.
+    each_cycle = AMPERE_EACH_CYCLE * (TF32_OF_16_BITS * engine.bits / 16 if engine.computes_in == "tf32" else 1.0)
+    part = each_cycle / max(engine.each_cycle, 1.0)
     return engine.changed(matmul=lambda: part * engine.matmul).designed() if part < 1 else engine
 
 
