@@ -4,11 +4,20 @@ from collections.abc import Callable
 
 from orderings import Pair
 
-# What is told wrongly, and why: half a MobileNet v2 has no row under RKNN, where the whole is 2.4 times as fast as the
-# software's parameters say.
-MISTOLD: dict[str, Callable[[Pair], bool]] = {
-    "a deeper network": lambda pair: pair[0].network == "mobilenet_v2_0.5" and "RKNN" in pair[0].lowered[2],
-}
+
+def _half_a_mobilenet(pair: Pair) -> bool:
+    """Half a MobileNet v2 has no row under RKNN, where the whole is 2.4 times as fast as the software's parameters say.
+
+    Nor has it one in integers by a compiler for a neural processor, where the whole is told 1.26 times as fast, by rows
+    of other machines; a GroqChip, which holds either on the chip, takes about as long for one as for the other.
+    """
+    question = pair[0]
+    groq = question.device == "GroqChip1" and question.precision == "int8"
+    return question.network == "mobilenet_v2_0.5" and ("RKNN" in question.lowered[2] or groq)
+
+
+# What is told wrongly, each for a reason of its own.
+MISTOLD: dict[str, Callable[[Pair], bool]] = {"a deeper network": _half_a_mobilenet}
 
 
 def mistold(name: str, pair: Pair) -> bool:

@@ -206,7 +206,12 @@ def test_no_read_is_hidden(model: str) -> None:
                         after = quantities(READERS[model](device, batch, name))
                     except (ArgumentError, UnknownNameError):
                         continue  # too small a room, or no power left
-                moved = {way for way, old in before.items() if way in after and after[way].magnitude != old.magnitude}
+                # the last bits depend on how many terms are summed beside it
+                moved = {
+                    way
+                    for way, old in before.items()
+                    if way in after and not math.isclose(after[way].magnitude, old.magnitude, rel_tol=1e-14)
+                }
                 hidden = [way for way in moved if fact not in {fact.name for fact in before[way].facts}]
                 assert not hidden, (*where, factor, hidden)
     assert tried
