@@ -10,9 +10,9 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.work import ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Work
-from mlsys.workloads import Network, Operator
+from mlsys.workloads import Network, NetworkArrays, Operator
 
-# Products narrower than this in filters run like depthwise convolutions, on the vector units.
+# Groups of convolutions narrower than this in filters run like depthwise ones, on the vector units.
 NARROWEST_PRODUCT = 4
 
 
@@ -66,7 +66,7 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
         places = _places_of_tiles(network, tile)
         depth = a.k * np.where(places > 0, places / winograd, 1.0)
         stored = np.where((places > 0) & large, ((tile + 2) / 3) ** 2, 1.0)
-    product = (a.m > 0) & (a.n >= NARROWEST_PRODUCT)
+    product = _products(a)
     weights = stored * a.weights * (fmt.weight / 2 if fmt else 1.0)
     other = (a.data - a.weights) * (fmt.value / 2 if fmt else 1.0)
     return Work(
@@ -90,6 +90,15 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
     )
 
 
+def _products(arrays: NetworkArrays) -> NDArray[np.bool_]:
+    """Return which rows are products: all but narrow ones side by side, which groups of channels are.
+
+    A single one, however narrow, takes no longer than a wider one, whose other columns are filled with nothing.
+    """
+    products: NDArray[np.bool_] = (arrays.m > 0) & ((arrays.n >= NARROWEST_PRODUCT) | (arrays.copies == 1))
+    return products
+
+
 def _of_convolutions(network: Network) -> NDArray[np.bool_]:
     """Return which rows of the network's arrays are convolutions."""
     here = np.zeros(len(network.arrays), dtype=bool)
@@ -108,7 +117,7 @@ def part_in_convolutions(network: Network) -> float:
     ['1.00', '0.01']
     """
     a = network.arrays
-    products = a.flops * a.repeats * ((a.m > 0) & (a.n >= NARROWEST_PRODUCT))
+    products = a.flops * a.repeats * _products(a)
     return float((products * _of_convolutions(network)).sum() / max(products.sum(), 1.0))
 
 
