@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from mlsys.models.calibrated import MATMUL, Kernel, Work
-from mlsys.validation.cases.case import Case
+from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.kernels import case_of, vector
 from mlsys.validation.cases.reading import Format, number_format, whole_number
 from mlsys.validation.cases.software import serving_stack
@@ -24,6 +24,8 @@ def experts(row: Row) -> Case:
     tokens = whole_number(r"tokens (\d+)", text, "tokens")
     hidden, inner = whole_number(r"hidden (\d+)", text, "hidden"), whole_number(r"expert ffn (\d+)", text, "width")
     count, top = whole_number(r"experts (\d+)", text, "experts"), whole_number(r"top (\d+)", text, "experts of a token")
+    if top > count:
+        raise Inexpressible(f"a token is sent to {top} experts of {count}")
     tensor = whole_number(r"tensor parallel (\d+)", text, "tensor parallel")
     parallel = whole_number(r"expert parallel (\d+)", text, "expert parallel")
     fmt = number_format(row.precision)
