@@ -265,8 +265,8 @@ class Tape:
         self.write(name, "elementwise", operations, moved, parameters=parameters, shape={"elements": elements})
 
     def ride_along(self, name: str, elements: int, per_element: int, inputs: int = 1, parameters: int = 0) -> None:
-        """Append an element-wise operator; fused, only its parameters stay, with the operator before it."""
-        if not self.fused:
+        """Append an element-wise operator; fused, or of no elements, only its parameters stay, with the last."""
+        if elements and not self.fused:
             moved = elements * (inputs + 1) * self.size
             self.write(
                 name, "elementwise", elements * per_element, moved, parameters=parameters, shape={"elements": elements}
