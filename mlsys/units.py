@@ -303,7 +303,8 @@ def number_in(quantity: Quantity, unit: Unit) -> float:
     >>> number_in(Q_(24, "kB"), ureg.Unit("byte"))
     24000.0
     """
-    return float(quantity.magnitude if quantity._units == unit._units else quantity.m_as(unit))
+    same = quantity._units is unit._units or quantity._units == unit._units
+    return float(quantity._magnitude if same else quantity.m_as(unit))
 
 
 def total(values: Iterable[Quantity], unit: str) -> Quantity:

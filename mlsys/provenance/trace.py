@@ -169,8 +169,8 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
         return _became(value, pairs.values(), value.values(), lambda _: type(value)(pairs), own)
     elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
         origin = origin_of(value)
-        if origin is not None and origin is not step and value is not own.told:
-            return value  # another model's answer, which knows its own facts
+        if origin is not None and value is not own.told:
+            return value  # marked already; or another model's answer, which knows its own facts
         for name in _names_of(type(value)):
             part = getattr(value, name)
             marked = part if type(part) in (int, float, str) else _marked(part, step, room, own)

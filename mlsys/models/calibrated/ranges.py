@@ -235,8 +235,8 @@ def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
     known = fitted_ranges()
     own = (setting_on(setting, device), setting)
     wanted = (*(work_in(work, each) for each in own), *own)
-    whole = [name for name in known if _OF_WORK not in name]
-    key = next((name for name in wanted if name in known), "") or nearest(setting, whole)
+    key = next((name for name in wanted if name in known), "")
+    key = key or nearest(setting, [name for name in known if _OF_WORK not in name])
     return key.rpartition(_OF_WORK)[2], known.get(key, FrozenDict({}))
 
 

@@ -74,6 +74,7 @@ def from_text(text: str) -> Template:
 
 
 _TYPES: dict[str, Any] = {"T": Tensor, "?": Unknown, "C": Call, "L": Look, "W": Wire}
+_NESTED = (list, dict)
 _MARKS = {made: mark for mark, made in _TYPES.items()}
 
 
@@ -88,8 +89,8 @@ def _plain(value: Any) -> Any:
 
 def _made(value: Any) -> Any:
     if type(value) is list:
-        return tuple(map(_made, value))
+        return tuple([_made(item) if type(item) in _NESTED else item for item in value])
     if type(value) is dict:
         ((mark, items),) = value.items()
-        return _TYPES[mark](*map(_made, items))
+        return _TYPES[mark](*[_made(item) if type(item) in _NESTED else item for item in items])
     return value

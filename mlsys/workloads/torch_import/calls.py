@@ -159,6 +159,9 @@ def _tensors(values: Any) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
+_NESTED = (Unknown, Tensor, tuple)
+
+
 def _bind(value: Any, sizes: Sequence[int]) -> Any:
     kind = type(value)
     if kind is Unknown:
@@ -166,5 +169,5 @@ def _bind(value: Any, sizes: Sequence[int]) -> Any:
     if kind is Tensor:
         return value.bound(sizes)
     if kind is tuple:
-        return tuple(_bind(item, sizes) for item in value)
+        return tuple([_bind(item, sizes) if type(item) in _NESTED else item for item in value])
     return value
