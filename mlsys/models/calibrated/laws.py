@@ -140,9 +140,23 @@ def _chain(engines: dict[str, Array]) -> Array:
     return seconds
 
 
+# No weight is stored in less than a bit: where there are fewer bits than values, and no more bytes than one product's,
+# the products share them, as steps of a recurrence do.
+FEWEST_BITS = 1.0
+
+
+def _weights_of(kernels: Work, bits: Array) -> Array:
+    """Return how many weights the products of a kernel read: those that all share count once."""
+    product = kernels["k"] * kernels["n"]
+    stored = 8 * kernels["weights"]
+    shared = (stored < FEWEST_BITS * product * kernels["batch"]) & (stored <= np.maximum(bits, 8.0) * product)
+    values: Array = np.where(shared, product, product * kernels["batch"])
+    return values
+
+
 def _unpacked(kernels: Work, engines: dict[str, Array]) -> NDArray[np.bool_]:
     """Return which products find weights that are stored narrower than the matrix units beside them multiply."""
-    values = kernels["k"] * kernels["n"] * kernels["batch"]
+    values = _weights_of(kernels, engines["bits"])
     stored = kernels["weights"]
     each = engines["each_cycle"]
     multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
@@ -161,7 +175,7 @@ def unpacking_seconds(
     units multiply as well, which take narrow operands as they are, in systolic arrays, or where no vector units are
     known: a neural processor widens weights on their way into its multipliers.
     """
-    values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
+    values = _weights_of(kernels, engines["bits"])[here]
     saved = engines["bits"][here] / 8 * values - kernels["weights"][here]
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
     unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
@@ -176,7 +190,7 @@ def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Ar
 
     The same vectors do it that multiply, while others are loaded: it counts where it takes longer than both.
     """
-    values = kernels["k"][here] * kernels["n"][here] * kernels["batch"][here]
+    values = _weights_of(kernels, engines["bits"])[here]
     stored = kernels["weights"][here]
     narrow = (stored > 0) & (engines["bits"][here] / 8 * values > stored) & (engines["controller"][here] == 0)
     narrow &= (engines["each_cycle"][here] < SMALLEST_MULTIPROCESSOR) & np.isfinite(engines["over_vector"][here])
