@@ -59,7 +59,7 @@ def analyze(
     figure: Path | None,
     **options: Any,
 ) -> None:
-    r"""Say where the time of MODEL goes on a device, operator by operator, and what to fix first.
+    """Say where the time of MODEL goes on a device, operator by operator, and what to fix first.
 
     MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
     of a transformers model, or an ONNX file. The least time is the roofline's, the estimate that of the
@@ -71,7 +71,7 @@ def analyze(
     \b
         mlsys analyze resnet50 --device A100 --batch 32
         mlsys analyze llama-3-8b --device RTX_4090 --phase decode --setting "llama.cpp llm decode"
-    """
+    """  # noqa: D301
     from mlsys.models.analysis import analyse
     from mlsys.models.analysis.record import operator_rows
     from mlsys.models.calibrated.usual import setting_of

@@ -64,7 +64,7 @@ calibration_option = click.option(
 @click.pass_context
 @speak_plainly
 def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None) -> None:
-    r"""Fit the model to your own measurements of one machine; ten are enough.
+    """Fit the model to your own measurements of one machine; ten are enough.
 
     \b
         mlsys measure --device Xeon_8480    # writes mine.csv
@@ -78,7 +78,7 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
     that tell most of the list, and writes them to be filled in. Without a list: of every software, version and number
     format that you will ask about, some, from the shortest to the longest, and different networks rather than the same
     again; only software that was measured is calibrated. Measure warm, at a steady clock.
-    """
+    """  # noqa: D301
     if chosen is not None:
         if context.get_parameter_source("out") is click.core.ParameterSource.COMMANDLINE:
             raise WrongUsage("--plan learns nothing that --out could hold: leave one of them out")

@@ -52,7 +52,7 @@ MOST_DOUBTS = 5
 def validate(
     data: Path | None, exam: str | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
 ) -> None:
-    r"""Say how wrong the models are, against published measurements.
+    """Say how wrong the models are, against published measurements.
 
     A line for each class of machine and kind of work; for the shipped measurements also as answered by fits that a
     whole device or a whole sweep was left out of, which is what to expect of a question of your own. Nothing is
@@ -65,7 +65,7 @@ def validate(
     in 2×, inside  rows within a factor of two, and in their 80 % range
     width          the range's upper end over its lower, in the median
     beaten         rows faster than the least time, each with its reason below
-    """
+    """  # noqa: D301
     from mlsys.models.own import own_numbers, with_own
     from mlsys.validation import read_rows, shipped_rows
     from mlsys.validation import validate as compare
@@ -78,6 +78,8 @@ def validate(
     exams = _exams(exam)
     if exams and (data is not None or refit):
         raise WrongUsage("--exam examines rows of its own, which are in no fit: leave out --data and --refit")
+    if data is not None and csv_path is not None and csv_path.exists() and csv_path.samefile(data):
+        raise WrongUsage(f"--csv {csv_path} holds the measurements: choose another place for the predictions")
     if refit:
         if data is not None:
             raise WrongUsage("--refit fits the shipped measurements: leave out --data")
@@ -145,6 +147,11 @@ def _line(name: str, part: Score) -> str:
         f"{part.bias:>+6.1f}% {part.within_factor_two:>6.1f}% {part.coverage or 0:>6.1f}% {part.width or 0:>6.2f} "
         f"{part.bound_violations:>5}"
     )
+
+
+def _times(ratio: float) -> str:
+    """Return a ratio to two decimals; one that would come out as nothing, to two digits."""
+    return f"{ratio:.2f}" if ratio >= 0.01 else f"{ratio:.2g}"
 
 
 def _records(validation: Validation, exams: Exams) -> list[dict[str, object]]:
@@ -228,4 +235,4 @@ def _print(validation: Validation, exams: Exams, shipped: bool, own: bool) -> No
         say("\nFurthest off")
     for each in worst:
         what = each.row.model or each.row.seq_or_shape
-        say(f"{each.ratio:>7.2f} × time  {each.row.device}: {each.row.workload}, {what}")
+        say(f"{_times(each.ratio):>7} × time  {each.row.device}: {each.row.workload}, {what}")

@@ -201,10 +201,12 @@ def _records(path: Path, measured: bool = True) -> tuple[list[str], list[tuple[i
         raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(required)}")
     if missing:
         other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
+        if not other and set(required) <= {name.lower() for name in heads}:
+            raise ValueError(f"{path}: line 1: write the names of columns in small letters: {', '.join(required)}")
         raise ValueError(
             f"{path}: line 1: the cells stand between {other}: save the file with commas"
             if other
-            else f"{path}: columns missing: {', '.join(missing)}; found: {short(heads)}. "
+            else f"{path}: line 1: columns missing: {', '.join(missing)}; found: {short(heads)}. "
             f"The first line must name at least {', '.join(required)}"
         )
     return heads, records

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlsys.formatting import natural
 from mlsys.hardware import Hardware
 from mlsys.validation.bounds import least_times
 from mlsys.validation.cases import Case, Inexpressible, interpret
@@ -125,11 +126,11 @@ def _doubt(case: Case, expected: float, bound: float) -> str:
     asked = "Is the unit right, and the size?"
     if case.seconds < bound / FASTER:
         return (
-            f"would take {bound / case.seconds:.3g} times less than the least time that {case.row.device} needs "
+            f"would take {natural(bound / case.seconds)} times less than the least time that {case.row.device} needs "
             f"for it. {asked}"
         )
     if case.seconds > expected * SLOWER:
-        return f"is {case.seconds / expected:.3g} times what is expected of it. {asked} Was the machine free?"
+        return f"takes {natural(case.seconds / expected)} times as long as is expected. {asked} Was the machine free?"
     return ""
 
 
@@ -139,10 +140,18 @@ def questioned(predictions: Sequence[Prediction], where: str) -> list[str]:
     Raises
     ------
     ValueError
-        If that is so of more than half of the rows that a model expresses: the file is not what it says.
+        If that is so of more than half of the rows that a model expresses, or all of them are copies of one: the file
+        is not what it says.
     """
     told = []
     done = [each for each in predictions if each.case is not None]
+    if len(done) > 1 and len({(*what_was_measured(each.row), each.row.device, each.row.value) for each in done}) == 1:
+        first, second = (each.row.line for each in done[:2])
+        more = " and all others" if len(done) > 2 else ""
+        raise ValueError(
+            f"{where}: lines {first} and {second}{more} are the same, value and all: {len(done)} rows, "
+            "but only 1 measurement. Write each measurement once"
+        )
     for each in done:
         assert each.case is not None
         doubt = _doubt(each.case, each.seconds, each.bound)

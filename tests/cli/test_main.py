@@ -155,3 +155,12 @@ def test_devices_for_machines() -> None:
 def test_devices_refuses_what_it_cannot_use(arguments: tuple[str, ...], words: str) -> None:
     code, text = run("devices", *arguments)
     assert code != 0 and words in text and "Traceback" not in text
+
+
+@pytest.mark.parametrize("name", list(commands(main)), ids=" ".join)
+def test_examples_in_a_help_keep_their_lines(name: tuple[str, ...]) -> None:
+    """A mark against wrapping that stands in a raw text is printed, and what it should keep apart runs together."""
+    text = run(*name, "--help")[1]
+    assert "\\b" not in text
+    for line in text.splitlines():
+        assert line.strip().count("mlsys ") < 2 or not line.startswith("      "), line

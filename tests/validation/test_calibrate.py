@@ -518,7 +518,7 @@ def test_what_validate_cannot_read_is_told_with_its_line(tmp_path: Path) -> None
     semicolons.write_text(text.replace(",", ";"), encoding="utf-8")
     wanted = {
         apples: (1, "line 5: `unit` must be one of"),
-        milli: (0, "line 5: 209.902 MB/s is"),
+        milli: (0, "line 5: 209.902 MB/s takes"),
         bytes_: (0, "is not a bandwidth: write GB/s, TB/s or MB/s (line 5)"),
         every: (1, "line 2: 209.414 TB/s would take"),
         misspelt: (1, "unknown column 'softwear'. Did you mean 'software'?"),

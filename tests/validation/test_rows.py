@@ -142,3 +142,8 @@ def test_measure_takes_a_jetson_for_a_machine_with_a_gpu(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     out = CliRunner().invoke(main, ["measure", "--device", "JetsonOrinNano", "--on", "cuda"])
     assert out.exit_code == 1 and "finds no GPU here" in out.output
+
+
+def test_columns_that_differ_by_capitals_alone_are_told_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="line 1: write the names of columns in small letters: device, "):
+        read_rows(write(tmp_path, GOOD, heads=HEADS.title()))
