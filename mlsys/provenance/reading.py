@@ -175,11 +175,11 @@ def fact_magnitude(quantity: Any) -> float:
     >>> list(seen)
     ['A100_80GB/memory/HBM/bandwidth']
     """
-    if _recorders.get() or (_listeners and not _silent.get()):
+    name, factors = quantity._origin.name, _factors()
+    if name in factors:
         return float(read(quantity)._magnitude)
-    factors = _factors()
-    factor = 1.0 if not factors or quantity._handed_out else factors.get(quantity._origin.name, 1.0)
-    return float(quantity._magnitude) * factor
+    _note(name, quantity)  # as it is: nobody gets hold of it
+    return float(quantity._magnitude)
 
 
 @contextlib.contextmanager

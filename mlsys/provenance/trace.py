@@ -173,7 +173,7 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
             return value  # marked already; or another model's answer, which knows its own facts
         for name in _names_of(type(value)):
             part = getattr(value, name)
-            marked = part if type(part) in (int, float, str) else _marked(part, step, room, own)
+            marked = part if type(part) in _PLAIN else _marked(part, step, room, own)
             if marked is not part:
                 object.__setattr__(value, name, marked)
         if hasattr(value, "__dict__") and value is not own.told:

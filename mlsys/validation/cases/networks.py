@@ -176,7 +176,7 @@ def inference(row: Row) -> Case:
         if not re.search(BRATS, row.source):
             raise Inexpressible("3D-UNet: the size of the scans, and how many windows cover one, is not stated")
         row = replace(row, model="unet3d_brats")
-    row = replace(row, model=own_name(row))
+    row = row if own_name(row) == row.model else replace(row, model=own_name(row))
     if "ncnn" in row.software and "Vulkan" in row.workload and "int8" in row.precision:
         row = beside_gpu(row)
     if "open/Deci/" in row.source_path:
