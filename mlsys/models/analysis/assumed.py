@@ -9,7 +9,7 @@ from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.layouts import BLOCKS, PLANES
 from mlsys.models.calibrated.library import calibrated
 from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.resident import times_sent
+from mlsys.models.calibrated.resident import Held
 from mlsys.models.calibrated.running import Running
 from mlsys.models.result import Result
 from mlsys.precision import precision_name
@@ -63,12 +63,12 @@ def waiting_threads(engine: Snapshot) -> tuple[str, ...]:
     return (f"estimate: a thread on each core; {engine.team:.0f} share a sample and wait for each other",)
 
 
-def kept_on_chip(network: Network, device: Device, samples: int) -> tuple[str, ...]:
+def kept_on_chip(held: Held | None) -> tuple[str, ...]:
     """Return what a chip without a memory of its own is sent."""
-    times = times_sent(device, network.weights.m_as("byte"), samples)
-    if times is None:
+    if held is None:
         return ()
-    return (f"no memory of its own: all between layers stays on the chip, weights are sent {times:.2g} times a pass",)
+    sent = f"no memory of its own: all between layers stays on the chip, weights are sent {held.times:.2g} times a pass"
+    return (sent, "it holds all layers at once: the time is that of a sample in a stream") if held.streams else (sent,)
 
 
 def ground_rules(

@@ -30,7 +30,7 @@ from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.processors import widened
 from mlsys.models.calibrated.ranges import Range, range_of
-from mlsys.models.calibrated.resident import resident, sent_bytes, times_sent
+from mlsys.models.calibrated.resident import Held, held_on, resident, sent_bytes
 from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
@@ -129,7 +129,8 @@ def analyse(
     recounted = as_counted(recounted, running)
     ran = kernels_run(recounted, running)
     work = resident(ran.work, device, samples)
-    recounted = _resident(recounted, device, samples)
+    held = held_on(device, ran.work, samples)
+    recounted = recounted if held is None else _resident(recounted, held)
     shape = shape_if_calibrated(device.id, work)
     parameters, calibration = parameters_of(whose, device.id, network.name, precision=chosen, shape=shape)
     result = roofline(device, recounted)
@@ -163,7 +164,7 @@ def analyse(
         + beside_operators(running)
         + left_in_fp32(network, device, chosen)
         + waiting_threads(timing.engine)
-        + kept_on_chip(network, device, samples)
+        + kept_on_chip(held)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=_interval(whose, device, network, source, estimate, result),
         twin=device,
@@ -250,16 +251,13 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
     return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
 
 
-def _resident(network: Network, device: Device, samples: int) -> Network:
+def _resident(network: Network, held: Held) -> Network:
     """Return the network as a chip without a memory of its own sees it: only what its host sends is moved."""
     arrays = network.arrays
-    times = times_sent(device, float(arrays.weights @ arrays.repeats), samples)
-    if times is None:
-        return network
-    sent, changed = sent_bytes(times, arrays.weights), {}
+    sent, changed = sent_bytes(held.times, arrays.weights), {}
     for row, operator in zip(arrays.order.tolist(), network, strict=True):
         if row not in changed:
-            changed[row] = replace(operator, data=Q_(float(sent[row]), "byte"), weights=operator.weights * times)
+            changed[row] = replace(operator, data=Q_(float(sent[row]), "byte"), weights=operator.weights * held.times)
     return Network(network.name, tuple(changed[row] for row in arrays.order.tolist()), network.kind)
 
 

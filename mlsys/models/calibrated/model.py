@@ -46,7 +46,7 @@ from mlsys.models.calibrated.laws import (
 from mlsys.models.calibrated.messages import message_seconds
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.work import ATTENTION, CALLED, COLLECTIVE, MATMUL, OVERLAPPED, QUEUED, VECTOR
+from mlsys.models.calibrated.work import ATTENTION, CALLED, COLLECTIVE, MATMUL, OVERLAPPED, QUEUED, STREAMED, VECTOR
 
 Array = NDArray[np.float64]
 
@@ -169,6 +169,7 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     )
     launch = np.where(alone == QUEUED, np.minimum(starting, START), starting)
     launch = np.where(alone == OVERLAPPED, LEFT_OF_A_START * launch, launch)
+    launch = np.where(alone == STREAMED, 0.0, launch)
     called = alone == CALLED
     if called.any():
         rest = np.maximum(BEFORE_A_KERNEL * launch, launch - np.maximum(working, moving))

@@ -15,8 +15,9 @@ ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
 PAIR = 2.0
 # Of other kernels, in the column ``peers``: one call from Python between two events of the machine. The first event is
 # over when the call begins, and the second is recorded when it returns; the kernel starts in between. Calls that queue
-# before a machine wait for one another, not for the host; some begin before the one before them has ended.
-CALLED, QUEUED, OVERLAPPED = 2, 3, 4
+# before a machine wait for one another, not for the host; some begin before the one before them has ended. Layers of a
+# chip that holds all of them hand samples on by themselves.
+CALLED, QUEUED, OVERLAPPED, STREAMED = 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Kernel:
         Shape of the product, and how many of them.
     peers
         Machines in a collective; else ``CALLED``, ``QUEUED`` or ``OVERLAPPED`` of one call timed alone, after
-        others, or begun before those have ended.
+        others, or begun before those have ended; ``STREAMED`` of a layer that nothing starts.
     block_rows, block_columns
         Of the smallest block of the output that the kernel's library has, where its blocks sum all of it themselves;
         0 where tiles of any size are taken, and sums are split.
