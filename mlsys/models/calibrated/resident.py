@@ -15,7 +15,7 @@ from mlsys.provenance import as_recorded, comparing
 CACHED_BY_EDGE_TPU = 6.9 * 2**20
 # A dataflow chip shares out blocks of memory, control and compute among the layers; of a network that needs more of any
 # than there are it loads one part after the other (Hailo staff, community.hailo.ai/t/multi-context-flow/8017). How many
-# there are nobody publishes, but a design has them in one ratio to its peak (a Hailo-8L has half the compute elements of
+# there are nobody publishes, but a design has them in one ratio to its peak (a Hailo-8L has half the elements of
 # a Hailo-8 and is "otherwise the same", .../t/1675), and a network that fits runs at one rate at any batch. So say 53
 # pairs of chips of 7, 13, 20 and 26 TOP/s and convolutional networks (hailo_model_zoo@c83fc030e, and one of MLPerf):
 # what each layer and each byte takes of the chip, for each TOP/s, tells all but four of them apart.
