@@ -75,6 +75,9 @@ SUMS_IN_HALF = r"TensorRT(?!-LLM).*\d+x\d+ image|TensorRT(, container 2| 8\.[5-9
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is
 # 54 % of all tokens (effective transformer without padding, openreview.net/forum?id=3nzKUh9a4M).
 SQUAD_TOKENS = round(0.46 * 384)
+# No picture is narrower: a second number up to this counts channels, as in Rockchip's table, which writes DeepLab's
+# input of 513 by 513 as [1, 513, 513, 1] (airockchip/rknn_model_zoo, README.md and examples/deeplabv3).
+CHANNELS = 4
 
 
 def settled(row: Row) -> str:
@@ -142,11 +145,11 @@ def filled_batch(row: Row, kind: str) -> int:
 def shape_of(row: Row) -> dict[str, int]:
     """Return the side of the picture, or both, and the length of the text, where the row states them."""
     shape: dict[str, int] = {}
-    side = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
-    if side:
-        shape["image"] = int(side.group(1))
-        if side.group(2) != side.group(1):
-            shape["width"] = int(side.group(2))
+    sides = re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
+    if sides:
+        shape["image"], width = (int(side) for side in sides.groups())
+        if width > CHANNELS and width != shape["image"]:
+            shape["width"] = width
     tokens = re.search(r"(?:max )?seq (\d+)", row.seq_or_shape)
     if tokens:
         shape["sequence"] = int(tokens.group(1))
