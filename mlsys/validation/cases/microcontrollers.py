@@ -9,7 +9,9 @@ from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.validation.cases.built import built
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.networks import inference
 from mlsys.validation.cases.reading import Format, engine_for, number_format, seconds_each, twin_of
+from mlsys.validation.cases.software import TENSORFLOW_LITE
 from mlsys.validation.cases.threads import clocked
 from mlsys.validation.rows import Row
 
@@ -24,6 +26,8 @@ def tiny(row: Row) -> Case:
     if "float" in row.workload:
         fmt = Format("fp32", 4, 4, True)
     twin, _ = twin_of(row.device)
+    if twin.kind == "SoC" and re.search(TENSORFLOW_LITE, row.software.lower()):
+        return inference(replace(row, workload="network inference on CPU", seq_or_shape=_picture(row.seq_or_shape)))
     engine = _engine(row, twin, fmt)
     shape: dict[str, int] = {}
     side = re.search(r"(\d+)x\1", row.seq_or_shape)
@@ -33,6 +37,11 @@ def tiny(row: Row) -> Case:
     seconds, inverse = seconds_each(row)
     setting = f"{_without_kernels(row, twin, fmt, work) or _library(row, twin, fmt)} on {twin.kind}"
     return Case(row, "mcu inference", setting, twin.id, engine, work, seconds, inverse)
+
+
+def _picture(shape: str) -> str:
+    """Return height and width of a picture whose row counts its channels, too, as rows of networks write them."""
+    return re.sub(r"^(\d+x\d+)x\d$", r"\1 image", shape)
 
 
 # Interpreters of TensorFlow Lite's files, which have kernels of their own for integers alone, on Arm's cores and on
@@ -93,7 +102,7 @@ def _library(row: Row, twin: Device, fmt: Format) -> str:
     if re.search("reference|ANSI C|TinyMaix", words, re.IGNORECASE) and not paired:
         return "plain kernels"
     # Engines whose makers write loops for each core, beside interpreters that run anywhere; unnamed ones are of these.
-    tuned = re.search("HALE|Bosch|Plumerai|X-CUBE-AI|TinyEngine|ESP-DL", row.software)
+    tuned = re.search(r"HALE|Bosch|Plumerai|X-CUBE-AI|STM32Cube\.AI|TinyEngine|ESP-DL", row.software)
     if tuned:
         return "tuned microcontroller runtime"
     # The others' kernels are CMSIS-NN's, ESP-NN's and the like, of integers alone: floats run in what C compiles to.

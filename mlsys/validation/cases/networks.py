@@ -49,7 +49,7 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.cases.rewritten import batch_statistics, own_name
 from mlsys.validation.cases.scores import scores_apart, writes_scores
-from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
+from mlsys.validation.cases.software import TENSORFLOW_LITE, network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.cases.threads import (
     beside_gpu,
@@ -75,6 +75,7 @@ SUMS_IN_HALF = r"TensorRT(?!-LLM).*\d+x\d+ image|TensorRT(, container 2| 8\.[5-9
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is
 # 54 % of all tokens (effective transformer without padding, openreview.net/forum?id=3nzKUh9a4M).
 SQUAD_TOKENS = round(0.46 * 384)
+ON_PROCESSORS = r"CPU(?!_AND)|XNNPACK|Neon|TVM"
 # No picture is narrower: a second number up to this counts channels, as in Rockchip's table, which writes DeepLab's
 # input of 513 by 513 as [1, 513, 513, 1] (airockchip/rknn_model_zoo, README.md and examples/deeplabv3).
 CHANNELS = 4
@@ -91,7 +92,8 @@ def settled(row: Row) -> str:
 
 def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
-    on_cpu = "CPU" in row.workload or bool(re.search(r"CPU(?!_AND)|XNNPACK|TFLite v\d|Neon|TVM", row.software))
+    by_itself = re.search(TENSORFLOW_LITE, row.software.lower()) or re.search(ON_PROCESSORS, row.software)
+    on_cpu = "CPU" in row.workload or bool(by_itself)
     twin, share = twin_of(row.device, cpu=on_cpu)
     if "ANE)" in row.device and twin.kind != "NPU":
         raise Inexpressible(f"no twin of the Neural Engine of {row.device} in the catalogue")

@@ -3,6 +3,9 @@
 import re
 from functools import lru_cache
 
+# TensorFlow Lite runs on the processor unless it is told of something else (tensorflow/tensorflow, tensorflow/lite: a
+# delegate); on microcontrollers it is another program.
+TENSORFLOW_LITE = r"(?<!ai hub )(tflite|tensorflow ?lite)(?!.*(edge tpu|gpu|nnapi|hexagon|delegate))(?!.?(for )?micro)"
 # The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
 _NETWORKS = (
     (r"vulkan", "vulkan"),
@@ -10,7 +13,7 @@ _NETWORKS = (
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
     (
-        r"xnnpack|tflite cpu|tflite v\d|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
+        rf"xnnpack|{TENSORFLOW_LITE}|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
         "mobile runtime",
     ),
     (r"core ml.*\bcpu\b", "Core ML"),  # of a processor; elsewhere it is the Neural Engine's
@@ -23,8 +26,8 @@ _NETWORKS = (
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
     (r"torch\.compile|nvfuser", "torch.compile"),
-    # On a GPU their graphs are asked of cuDNN layer by layer, as Caffe's and Torch7's.
-    (r"^(mxnet|opencv).*cudnn", "eager"),
+    # On a GPU their graphs are asked of cuDNN layer by layer, as Caffe's and Torch7's; NVIDIA's containers are GPUs'.
+    (r"^(mxnet|opencv).*(cudnn|\bngc\b)", "eager"),
     (r"mxnet|openvino|opencv|onnx ?runtime|^tf v", "processor runtime"),
     (r"tensorrt|fastertransformer|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),
     (r"rocm", "eager ROCm"),
@@ -50,6 +53,8 @@ def network_software(software: str) -> str:
 
     >>> network_software("PPL.nn ARM"), network_software("PPL.nn CUDA")
     ('mobile runtime', 'compiled')
+    >>> network_software("TensorFlow Lite 2.11"), network_software("TFLite Edge TPU C++")
+    ('mobile runtime', 'npu runtime')
     """
     plain = software.lower()
     return next((kind for pattern, kind in _NETWORKS if re.search(pattern, plain)), "compiled")

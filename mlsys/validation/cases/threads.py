@@ -18,9 +18,10 @@ ONE_CORE = 12.8e9
 BESIDE_GPU = {"NVIDIA Jetson Nano": 4, "NVIDIA Jetson Orin Nano": 6, "Apple M1": 8, "Apple M3": 8}
 
 
-# TensorFlow Lite takes one thread where a program sets none, and cTuning's new one sets none: its FP32 runs at up to
-# nine tenths of what one core can, and time falls with the FLOP down to the smallest networks.
-ALONE = r"TFLite CPU \(main branch"
+# TensorFlow Lite takes one thread where a program sets none (tensorflow/tensorflow, lite/core/interpreter.h,
+# SetNumThreads), and cTuning's new one sets none: its FP32 runs at up to nine tenths of what one core can, and time
+# falls with the FLOP down to the smallest networks. Versions that rows of MLPerf name have the threads of their system.
+ALONE = r"TFLite CPU|TensorFlow ?Lite(?! for)"
 # Part of a peak in FP32 that one fast core has at the clock of all of them: 5.4 GHz × 32 FLOP of 2,483 GFLOP/s.
 FAST_CORE = {"Core_i9_13900K": 5.4e9 * 32 / 2.483e12}
 
@@ -42,7 +43,7 @@ def threads_of(row: Row, cores: float = 0.0) -> int:
     cores
         What a program has that takes them all; 0 where that does not matter.
     """
-    stated = re.search(r"CPU (\d+) thread", row.workload) or re.search(r"\b(\d+) threads?\b", row.note)
+    stated = re.search(r"CPU (\d+) thread", row.workload) or re.search(r"\b(\d+) (?:threads?|CPU)\b", row.note)
     if stated:
         return int(stated.group(1))
     if network_software(row.software) in ON_ALL_CORES:
