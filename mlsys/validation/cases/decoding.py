@@ -127,7 +127,7 @@ def multiplying(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapsh
     Twice as fast where they sum in FP16 on a card that does so at twice the rate; after Ampere slower where
     TensorRT-LLM multiplies weights of 4 bits, whose kernels are Ampere's (see ``stacks.as_ampere``).
     """
-    if re.search(r"TinyChat|ExLlama", row.software):
+    if re.search(r"TinyChat|ExLlama|llama\.cpp", row.software):
         return summing_in_half(engine, twin)
     return as_ampere(engine) if "TensorRT-LLM" in row.software and fmt.weight < 1 else engine
 

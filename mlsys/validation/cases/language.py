@@ -41,6 +41,14 @@ from mlsys.validation.cases.decoding import (
     visits_every_expert,
 )
 from mlsys.validation.cases.encoders import down_a_pipeline
+from mlsys.validation.cases.llamacpp import (
+    BLOCK,
+    beside_products,
+    by_cublas,
+    in_blocks_of_tokens,
+    overlapped,
+    repeated,
+)
 from mlsys.validation.cases.networks import attention_of
 from mlsys.validation.cases.reading import (
     Format,
@@ -155,7 +163,9 @@ def prefill(row: Row) -> Case:
     if row.model.startswith("Switch"):
         work = eager_kernels(both_halves(row.model, batch, prompt, fused=False), fmt)
         return _case(row, "llm prefill", [work], seconds, inverse, fmt, 1)
-    model, (tensor, _) = language_model_of(row), _ways(row)
+    model, (tensor, stages) = language_model_of(row), _ways(row)
+    if in_blocks_of_tokens(row, twin_of(row.device)[0]):
+        return _in_blocks(row, model, fmt, prompt, batch, stages)
     work = _pass(model, fmt, prompt, batch, prompt, tensor, 1)
     if program(row).startswith("eager"):
         last = "logits of every position" not in row.note
@@ -173,6 +183,18 @@ def prefill(row: Row) -> Case:
     work, calling = called(row, model, work, written_out=attention_of(row) == "written out")
     case = _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
     return replace(case, at_least=calling, compulsory=narrow / work.weights)
+
+
+def _in_blocks(row: Row, model: LanguageModel, fmt: Format, prompt: int, batch: int, stages: int) -> Case:
+    """Return the case of a prompt that goes through llama.cpp block by block."""
+    work = _pass(model, fmt, min(prompt, BLOCK), batch, prompt, 1, 1)
+    narrow = work.weights
+    if by_cublas(row, fmt) and fmt.weight < fmt.value:
+        work = dequantised(row, work, fmt)
+    blocks = max(1.0, prompt / BLOCK)
+    work = repeated(beside_products(row, model, work, fmt, batch, prompt), blocks * overlapped(blocks, stages))
+    case = _case(row, "llm prefill", [work], *seconds_each(row, prompt * batch), fmt, 1)
+    return replace(case, compulsory=narrow / work.weights)
 
 
 def decode(row: Row) -> Case:
