@@ -61,7 +61,18 @@ def program(row: Row) -> str:
 EASILY_FED = 700.0
 
 
-def prompt_program(row: Row, engine: Snapshot) -> str:
+# llama.cpp's own kernels of integers scale the sums of every 32 products by vector units (ggml-cuda/mmq.cuh), and feed
+# every card's matrix units as a GeForce card's, which sum 1,024 operations a cycle in FP16.
+INTEGERS_EACH_CYCLE = 1024.0
+_BEFORE_MMQ = r"2023|(Jan|Feb|Mar|Apr|May) 2024"
+
+
+def multiplies_integers(row: Row, fmt: Format) -> bool:
+    """Return whether llama.cpp multiplies narrow weights as integers, as it does since June 2024 ("MMQ", pull 8075)."""
+    return fmt.weight < HALF and re.search(_BEFORE_MMQ, row.software) is None
+
+
+def prompt_program(row: Row, engine: Snapshot, fmt: Format) -> str:
     """Return the kind of program that a prompt went through.
 
     RKLLM's prompts go through the kernels of Rockchip's runtime of networks; its tokens are read from the memory. The
@@ -70,6 +81,8 @@ def prompt_program(row: Row, engine: Snapshot) -> str:
     """
     special = {"RKLLM": "RKNN", "TensorRT-LLM": "TensorRT-LLM"}
     name = next((name for word, name in special.items() if word in row.software), program(row))
+    if name == "llama.cpp" and engine.name.startswith("NVIDIA") and multiplies_integers(row, fmt):
+        return "llama.cpp integers"
     return "eager small units" if name == "eager" and engine.each_cycle < EASILY_FED else name
 
 
@@ -124,9 +137,12 @@ def card_of(row: Row, twin: Device) -> Device:
 def multiplying(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapshot:
     """Return the engine with the rate of its tensor cores as a program's instructions have it.
 
-    Twice as fast where they sum in FP16 on a card that does so at twice the rate; after Ampere slower where
-    TensorRT-LLM multiplies weights of 4 bits, whose kernels are Ampere's (see ``stacks.as_ampere``).
+    Twice as fast where they sum in FP16 on a card that does so at twice the rate, as cuBLAS does for llama.cpp, whose
+    own kernels of integers are the same on all cards; after Ampere slower where TensorRT-LLM multiplies weights of
+    4 bits, by kernels of Ampere's (see ``stacks.as_ampere``).
     """
+    if "llama.cpp" in row.software and twin.vendor == "NVIDIA" and multiplies_integers(row, fmt):
+        return engine.changed(matmul=lambda: min(engine.matmul, INTEGERS_EACH_CYCLE * engine.units * engine.clock))
     if re.search(r"TinyChat|ExLlama|llama\.cpp", row.software):
         return summing_in_half(engine, twin)
     return as_ampere(engine) if "TensorRT-LLM" in row.software and fmt.weight < 1 else engine

@@ -31,6 +31,7 @@ from mlsys.validation.cases.decoding import (
     host_and_copies,
     in_steps_of_a_server,
     linked,
+    multiplies_integers,
     multiplying,
     on_vulkan,
     partial_sums,
@@ -44,7 +45,6 @@ from mlsys.validation.cases.encoders import down_a_pipeline
 from mlsys.validation.cases.llamacpp import (
     BLOCK,
     beside_products,
-    by_cublas,
     in_blocks_of_tokens,
     overlapped,
     repeated,
@@ -148,7 +148,7 @@ def _pass(
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
-    name = prompt_program(row, engine) if kind == "llm prefill" else token_program(row, engine)
+    name = prompt_program(row, engine, fmt) if kind == "llm prefill" else token_program(row, engine)
     return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
@@ -189,7 +189,7 @@ def _in_blocks(row: Row, model: LanguageModel, fmt: Format, prompt: int, batch: 
     """Return the case of a prompt that goes through llama.cpp block by block."""
     work = _pass(model, fmt, min(prompt, BLOCK), batch, prompt, 1, 1)
     narrow = work.weights
-    if by_cublas(row, fmt) and fmt.weight < fmt.value:
+    if not multiplies_integers(row, fmt) and fmt.weight < fmt.value:
         work = dequantised(row, work, fmt)
     blocks = max(1.0, prompt / BLOCK)
     work = repeated(beside_products(row, model, work, fmt, batch, prompt), blocks * overlapped(blocks, stages))

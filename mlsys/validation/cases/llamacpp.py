@@ -4,7 +4,7 @@
   weights is multiplied by cublasGemmEx, which sums in FP16: narrower weights are written out in FP16 before, inputs
   are converted from FP32, and results to FP32.
 - The same, pull request 8075 (2024-06-23): narrower weights are multiplied as integers by kernels of its own ("MMQ")
-  from then on; they are Ampere's instructions.
+  from then on.
 - The same, common/common.h: a prompt goes in blocks of 512 tokens (``n_ubatch``); pull request 6017 (2024-03): where
   layers are shared out among cards, a card takes the next block while the one behind it works on the last.
 - Without ``-fa``, which was off unless asked for until 2025, scores are written out in FP32, read and written by
@@ -21,26 +21,20 @@ import numpy as np
 from mlsys.hardware import Device
 from mlsys.models.calibrated import ATTENTION, MATMUL, VECTOR, Kernel, Work
 from mlsys.models.calibrated.lowering import Format, joined
-from mlsys.validation.cases.decoding import program
+from mlsys.validation.cases.decoding import HALF, multiplies_integers, program
 from mlsys.validation.rows import Row
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.language import LanguageModel
 
 BLOCK = 512
-_BEFORE_MMQ = r"2023|(Jan|Feb|Mar|Apr|May) 2024"
 _WITH_FLASH = r"2025|2026|flash|\bFA\b"
-SINGLE, HALF = 4.0, 2.0
+SINGLE = 4.0
 
 
 def in_blocks_of_tokens(row: Row, twin: Device) -> bool:
     """Return whether a prompt went through llama.cpp on an NVIDIA card."""
     return program(row) == "llama.cpp" and twin.kind == "GPU" and twin.vendor == "NVIDIA"
-
-
-def by_cublas(row: Row, fmt: Format) -> bool:
-    """Return whether products with weights are cuBLAS's, in FP16."""
-    return fmt.weight >= HALF or re.search(_BEFORE_MMQ, row.software) is not None
 
 
 def overlapped(blocks: float, stages: int) -> float:
@@ -70,7 +64,7 @@ def beside_products(row: Row, model: LanguageModel, work: Work, fmt: Format, bat
     turned = (model.heads + model.kv_heads) * model.head_dim
     small = model.hidden * (2 * 4 + 2 * 3) + model.ffn * (5 if model.gated else 2) + 2 * turned
     kernels = [Kernel(VECTOR, 0.0, SINGLE * small * block / 9, count=9 * layers)]
-    if by_cublas(row, fmt):
+    if not multiplies_integers(row, fmt):
         values = (work["m"] * (work["k"] + work["n"]) * work["batch"] * work["count"])[products].sum()
         calls = 2 * float(work["count"][products].sum())
         kernels.append(Kernel(VECTOR, 0.0, (SINGLE + HALF) * float(values) / calls, count=calls))
