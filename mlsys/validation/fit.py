@@ -95,6 +95,9 @@ ENERGY_IN_FP32 = {
     "energy": Prior(1.45e-12, 1.1, 1e-13, 1e-11, "an A100 of 250 W is held to 0.84 of its FP32 peak by its power")
 }
 
+# Its operands stay in registers: a chain of multiply-adds has nothing to wait for.
+MULTIPLY_ADDS = {"vector": Prior(0.8, 1.3, 0.005, 1.05, "multiply-adds of registers issue nearly every cycle")}
+
 UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of SmoothQuant gives no sum to two blocks")}
 
 
@@ -108,6 +111,7 @@ def _priors(setting: str) -> list[Prior]:
     own |= ALONE if setting.startswith("eager small units") else {}
     own |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}
     own |= UNSPLIT if "w8a8" in setting else {}
+    own |= MULTIPLY_ADDS if setting.startswith("multiply-adds") else {}
     own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
     own |= {"hop": STEP} if " llm generation on GPU" in setting else {}
     return [own[name] for name in Parameters.names()]

@@ -113,6 +113,24 @@ def _on_bus(row: Row) -> bool:
     return "Oct 2023" in row.software
 
 
+# Bytes that a multiprocessor reads a cycle under llama.cpp's kernel of a vector by a matrix of FP16 until 2025, which
+# has one warp for a row and two values a lane in flight (ggml-cuda/dmmv.cu): 54.6 tokens/s of 16.1 GB on an A100
+# (XiongjieDai/GPU-Benchmarks-on-LLM-Inference), over the part of a rate that decoding attains anywhere. Cards with
+# GDDR have fewer to read.
+ROWS_OF_HALVES = 54.56 * 16.06e9 / (108 * 1.41e9) / 0.91
+
+
+def read_by_warps(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapshot:
+    """Return the engine with the bandwidth that a kernel of few loads in flight draws from it; others as they are."""
+    few = "llama.cpp" in row.software and fmt.weight == HALF and not re.search("2025|2026", row.software)
+    if not few or twin.vendor != "NVIDIA" or twin.kind != "GPU":
+        return engine
+    return engine.changed(
+        bandwidth=lambda: min(engine.bandwidth * engine.reading, ROWS_OF_HALVES * engine.units * engine.clock),
+        reading=1.0,
+    )
+
+
 def linked(row: Row, twin: Device, engine: Snapshot) -> Snapshot:
     """Return the engine with the link that the row's machine has to its peers, or to its host."""
     if _on_bus(row):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from mlsys.hardware import view
+from mlsys.hardware import Hardware, view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels
@@ -37,6 +37,7 @@ from mlsys.validation.cases.decoding import (
     partial_sums,
     program,
     prompt_program,
+    read_by_warps,
     stored_format,
     token_program,
     visits_every_expert,
@@ -229,6 +230,7 @@ def decode(row: Row) -> Case:
     )
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
+    case = replace(case, engine=read_by_warps(row, Hardware[case.twin], fmt, case.engine))
     waits = calling + cut_graphs(row, model.layers) + in_steps_of_a_server(row, step, case.engine)
     return replace(case, at_least=waits, compulsory=narrow / step.weights)
 

@@ -95,7 +95,7 @@ def beyond_cache(row: Row) -> Case:
 
 
 def intensity_sweep(row: Row) -> Case:
-    """Return the case of a synthetic kernel of stated arithmetic intensity."""
+    """Return the case of a synthetic kernel of stated arithmetic intensity: multiply-adds of what it has loaded."""
     intensity = re.search(r"intensity ([\d.]+)", row.seq_or_shape)
     if not intensity:
         raise Inexpressible("arithmetic intensity not stated")
@@ -109,7 +109,8 @@ def intensity_sweep(row: Row) -> Case:
         raise Inexpressible(f"{row.metric} in {row.unit} is not a rate of arithmetic")
     work = Work.of([Kernel(VECTOR, flops=flops, moved=moved)])
     seconds = flops / (row.value * scale)
-    return Case(row, "intensity sweep", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
+    setting = f"multiply-adds on {twin.kind}"
+    return Case(row, "intensity sweep", setting, twin.id, engine, work, seconds, True, stays=False)
 
 
 # What a rank sends, as parts of the message among p ranks, decides the time.
