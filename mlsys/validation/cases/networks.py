@@ -49,6 +49,7 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.cases.rewritten import batch_statistics, own_name
 from mlsys.validation.cases.scores import scores_apart, writes_scores
+from mlsys.validation.cases.slides import window_of, windows
 from mlsys.validation.cases.software import network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.cases.threads import (
@@ -147,6 +148,8 @@ def shape_of(row: Row) -> dict[str, int]:
         shape["image"] = int(side.group(1))
         if side.group(2) != side.group(1):
             shape["width"] = int(side.group(2))
+        if window_of(row):
+            shape = {"image": window_of(row), "width": window_of(row)}
     tokens = re.search(r"(?:max )?seq (\d+)", row.seq_or_shape)
     if tokens:
         shape["sequence"] = int(tokens.group(1))
@@ -219,7 +222,7 @@ def inference(row: Row) -> Case:
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
     else:
-        seconds, inverse = seconds_each(row, batch * machines)
+        seconds, inverse = seconds_each(row, batch * machines / windows(row))
     work = resident(work, Hardware[twin])
     loops = plain_loops(engine, Hardware[twin], row.software, fmt.computes, work)
     aside = max(_left_to_processor(row, work), loops)
