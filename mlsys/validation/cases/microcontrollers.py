@@ -118,9 +118,9 @@ def _at_clock(row: Row, engine: Snapshot) -> Snapshot:
     named = next((clock for words, clock in MODES.items() if re.search(words, row.device)), 0.0)
     if named:
         return clocked(engine, named, memory=True)
-    # A board may run faster than its maker allows: the note says it, or the name of the system or else of the device.
+    # A board may run faster than its maker allows: the note says it, or else the name of the device.
     in_note = re.search(r"@ (\d+(?:\.\d+)?) ?MHz|^(\d+) MHz|at (\d+) MHz", row.note)
-    stated = in_note or re.search(r"_(\d+)mhz\)", row.workload) or re.search(r"\(.*\b(\d+) MHz\)", row.device)
+    stated = in_note or re.search(r"\(.*\b(\d+) MHz\)", row.device)
     if not stated:
         return engine
     return clocked(engine, float(next(filter(None, stated.groups()))) * 1e6, memory=True)

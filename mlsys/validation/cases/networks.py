@@ -73,6 +73,9 @@ FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8, "
 # TensorRT's products do since 8.5: BERT-base attains 70 TFLOP/s on an RTX 3090, whose peak into FP32 is 71, with all
 # that lies between them (ELS-RD/kernl, whose authors suspect it).
 SUMS_IN_HALF = r"TensorRT(?!-LLM).*\d+x\d+ image|TensorRT(, container 2| 8\.[5-9]| 9\.| 1\d)|OneDiff"
+# A system of MLPerf whose description has its processor's GPU among what ran (closed/Intel/systems of v0.5): 0.8 TOP/s
+# on two cores that do 0.3 at their base clock and hardly more than that at their boost.
+WITH_GRAPHICS = r"ICL-I3-1005G1_OpenVINO"
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is
 # 54 % of all tokens (effective transformer without padding, openreview.net/forum?id=3nzKUh9a4M).
 SQUAD_TOKENS = round(0.46 * 384)
@@ -184,6 +187,8 @@ def inference(row: Row) -> Case:
         row = beside_gpu(row)
     if "open/Deci/" in row.source_path:
         raise Inexpressible("open division: the submitter's own network in the place of the one that the row names")
+    if re.search(WITH_GRAPHICS, row.source_path):
+        raise Inexpressible("ran on a processor and the GPU beside it: what each did is not stated")
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))

@@ -9,7 +9,7 @@ from mlsys.validation.rows import Row
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Stages:
     """A pipeline as GPipe has it (Huang et al. 2019, arXiv:1811.06965): stages of equal work, forward and back.
 
     Attributes
@@ -28,15 +28,15 @@ class Pipeline:
     again: float = 0.0
 
     @classmethod
-    def of(cls, row: Row) -> Pipeline:
-        """Return the pipeline that a row states.
+    def of(cls, row: Row) -> Stages:
+        """Return the stages that a row states.
 
         Examples
         --------
         >>> from mlsys.validation.rows import shipped_rows
         >>> row = next(row for row in shipped_rows() if "pipeline of 4" in row.workload)
-        >>> Pipeline.of(row)
-        Pipeline(stages=4, pieces=256, again=0.99609375)
+        >>> Stages.of(row)
+        Stages(stages=4, pieces=256, again=0.99609375)
         """
         stages = re.search(r"pipeline of (\d+)", row.workload)
         if stages is None:

@@ -65,4 +65,3 @@ def layer(cell: str, inputs: int, sizes: dict[str, int], ways: int, fmt: Format)
     reads = 2 * gates + STATES[cell]
     states = vector(hidden * batch, gates * OF_A_GATE + OF_A_STATE, fmt, reads, STATES[cell], ways * steps)
     return [known, step, states]
-

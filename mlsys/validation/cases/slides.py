@@ -17,7 +17,7 @@ def window_of(row: Row) -> int:
 
 
 def windows(row: Row) -> int:
-    """Return how many windows cover the picture of a row, which may reach over its edges by none; 1 where it is whole."""
+    """Return how many windows cover the picture of a row, none of which reaches over its edges; 1 if whole."""
     side, stated = window_of(row), re.match(r"(\d+)x(\d+) image", row.seq_or_shape)
     if not side or not stated:
         return 1

@@ -10,7 +10,8 @@ _NETWORKS = (
     (r"paddle-lite", "Paddle-Lite"),
     (r"ncnn", "ncnn"),
     (
-        r"xnnpack|tflite cpu|tflite v\d|tensorflow lite(?! for micro)|neon|gemmlowp|tvm|^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
+        r"xnnpack|tflite cpu|tflite v\d|tensorflow lite(?! for micro)|neon|gemmlowp|tvm|"
+        r"^(tnn|mnn|mace|tengine|ppl\.nn arm)\b(?!.*tensorrt)",
         "mobile runtime",
     ),
     (r"core ml.*\bcpu\b", "Core ML"),  # of a processor; elsewhere it is the Neural Engine's

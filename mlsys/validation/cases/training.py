@@ -38,7 +38,7 @@ from mlsys.validation.cases.networks import (
     settled,
     shape_of,
 )
-from mlsys.validation.cases.pipelines import Pipeline
+from mlsys.validation.cases.pipelines import Stages
 from mlsys.validation.cases.reading import (
     batch_of,
     engine_for,
@@ -81,7 +81,7 @@ def training(row: Row) -> Case:
     if language:
         return _language(plain, fmt, twin, engine, forward, passes)
     setting = f"{_program(row, engine)} training on {twin.kind}"
-    pipeline = Pipeline.of(row)
+    pipeline = Stages.of(row)
     batch = max(1, batch_of(row, 64) // pipeline.pieces)
     samples = batch_of(row, 64) if pipeline.stages else batch * max(1, row.n_devices)
     seconds, inverse = seconds_each(row, samples)
@@ -105,7 +105,7 @@ def training(row: Row) -> Case:
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
 
 
-def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Pipeline) -> Work:
+def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Stages) -> Work:
     """Return what a pipeline computes a second time, for the gradients."""
     if not pipeline.again:
         return Work.of([])
@@ -115,7 +115,7 @@ def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Pipeli
     return Work(columns)
 
 
-def _through(pipeline: Pipeline, *works: Work) -> Work:
+def _through(pipeline: Stages, *works: Work) -> Work:
     """Return the kernels that one machine runs after the other until a mini-batch has gone through a pipeline."""
     columns = joined(*works).columns.copy()
     columns[Work.FIELDS.index("count")] *= pipeline.turns

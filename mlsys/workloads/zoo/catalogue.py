@@ -224,7 +224,8 @@ for _depth, _stride in ((18, 8), (50, 8), (101, 8), (50, 32)):
              note="19 classes; not enlarged to the picture's size")  # fmt: skip
 _picture("unet_5_64", "U-Net of torchgpipe, five convolutions a level, 64 channels",
          "Kim et al. 2020, arXiv:2004.09910; kakaobrain/torchgpipe, benchmarks/models/unet",
-         partial(scenes.unet_of_gpipe, convs=5, width=64), "U-Net (5, 64)", side=192, family="segmentation")  # fmt: skip
+         partial(scenes.unet_of_gpipe, convs=5, width=64), "U-Net (5, 64)", side=192,
+         family="segmentation")  # fmt: skip
 _picture("lprnet", "LPRNet at 24 × 94", "Zherzdev & Gruzdev 2018, arXiv:1806.10447; sirius-ai/LPRNet_Pytorch",
          plates.lprnet, "LPRNet", shape=(3, 24, 94))  # fmt: skip
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,

@@ -34,8 +34,8 @@ class Size:
     levels
         Of the pyramid, from the third.
     light
-        Of EfficientNet-Lite: no squeeze and excitation, ReLU6, and first and last stage alike in all sizes; sums without
-        weights.
+        Of EfficientNet-Lite: no squeeze and excitation, ReLU6, first and last stage alike in all sizes, and sums
+        without weights.
     """
 
     side: int

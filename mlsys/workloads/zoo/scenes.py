@@ -10,7 +10,7 @@ SPREAD = (1, 1, 2, 4)
 
 
 def _thinned(net: Picture, depth: int, stride: int) -> None:
-    """Append a ResNet of MMSegmentation (``ResNetV1c``): three 3 × 3 first, no further stride once ``stride`` is reached."""
+    """Append a ResNet of MMSegmentation (``ResNetV1c``): three 3 × 3 first, no stride beyond ``stride``."""
     for index, out in enumerate((32, 32, 64), start=1):
         net.conv(f"conv1_{index}", out, 3, 2 if index == 1 else 1)
     net.pool(3, 2, 1)
