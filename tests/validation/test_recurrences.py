@@ -8,7 +8,7 @@ import pytest
 from mlsys.models.calibrated import MATMUL
 from mlsys.validation.cases import interpret
 from mlsys.validation.cases.reading import number_format
-from mlsys.validation.cases.recurrences import layer
+from mlsys.validation.cases.recurrences import recurrent_kernels
 from mlsys.validation.rows import shipped_rows
 
 GATES = {"LSTM": 4, "GRU": 3}
@@ -42,7 +42,7 @@ def test_a_stack_multiplies_what_its_equations_do(cell: str, ways: int) -> None:
 def test_each_step_waits_for_the_one_before() -> None:
     """A product of each step's state, and the gates after it; the inputs of all steps are one product."""
     sizes = {"hidden": 8, "batch": 3, "timesteps": 5}
-    known, step, gates = layer("LSTM", 7, sizes, 1, number_format("fp32"))
+    known, step, gates = recurrent_kernels("LSTM", 7, sizes, 1, number_format("fp32"))
     assert (known.m, known.n, known.k, known.count) == (15, 32, 7, 1)
     assert (step.m, step.n, step.k, step.count) == (32, 3, 8, 5)
     assert gates.count == 5

@@ -30,12 +30,12 @@ def stacked(row: Row) -> Case:
     kernels: list[Kernel] = []
     inputs = sizes["input"]
     for _ in range(sizes.get("layers", 1)):
-        kernels += layer(row.workload.split()[0], inputs, sizes, ways, fmt)
+        kernels += recurrent_kernels(row.workload.split()[0], inputs, sizes, ways, fmt)
         inputs = ways * sizes["hidden"]
     return case_of(row, "recurrent layer", kind_of_software(row), Work.of(kernels), fmt)
 
 
-def layer(cell: str, inputs: int, sizes: dict[str, int], ways: int, fmt: Format) -> list[Kernel]:
+def recurrent_kernels(cell: str, inputs: int, sizes: dict[str, int], ways: int, fmt: Format) -> list[Kernel]:
     """Return the kernels of one layer.
 
     Parameters
@@ -54,7 +54,7 @@ def layer(cell: str, inputs: int, sizes: dict[str, int], ways: int, fmt: Format)
     Examples
     --------
     >>> sizes = {"hidden": 256, "batch": 10, "timesteps": 512}
-    >>> known, step, gates = layer("GRU", 128, sizes, 2, number_format("fp32"))
+    >>> known, step, gates = recurrent_kernels("GRU", 128, sizes, 2, number_format("fp32"))
     >>> known.m, known.count, step.m, step.n, step.count, gates.count
     (5120, 2, 768, 10, 1024, 1024)
     """
