@@ -11,6 +11,7 @@ from mlsys.workloads.zoo import (
     diffusion,
     diffusion_transformers,
     encoders,
+    maxvit,
     mobile,
     other,
     plates,
@@ -146,6 +147,9 @@ for _size in encoders.SWINS:
 for _size in encoders.CONVNEXTS:
     _picture(f"convnext_{_size}", f"ConvNeXt-{_size[0].upper()}", "Liu et al. 2022, CVPR, section 3",
              partial(encoders.convnext, size=_size))  # fmt: skip
+for _size in maxvit.MAXVITS:
+    _picture(f"maxvit_{_size}", f"MaxViT-{_size[0].upper()}", "Tu et al. 2022, ECCV; huggingface/pytorch-image-models",
+             partial(maxvit.maxvit, size=_size), f"maxvit_{_size}_tf_224")  # fmt: skip
 _MIXER = "Tolstikhin et al. 2021, NeurIPS, table 1"
 _picture("mixer_b16_224", "Mixer-B/16", _MIXER,
          partial(encoders.mixer, patch=16, layers=12, width=768, inner=(384, 3072)), "mixer_b16")  # fmt: skip
