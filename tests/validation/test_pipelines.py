@@ -67,3 +67,9 @@ def test_a_run_on_a_processor_and_its_graphics_is_no_run_of_the_processor() -> N
     row = next(row for row in shipped_rows() if "ICL-I3-1005G1" in row.source_path)
     with pytest.raises(Exception, match="the GPU beside it"):
         interpret(row)
+
+
+def test_a_board_that_is_overclocked_is_as_much_faster() -> None:
+    row = next(row for row in shipped_rows() if "overclocked to" in row.note)
+    usual = interpret(replace(row, note="whole demonstration"))
+    assert interpret(row).engine.matmul / usual.engine.matmul == pytest.approx(1925 / 1500)
