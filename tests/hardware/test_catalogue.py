@@ -212,10 +212,11 @@ NO_ONCHIP_SIZE = {
     "Hailo8",
     *("Apple_A12", "Apple_A13", "Apple_A14", "Apple_A15", "Apple_A16", "Apple_M3", "Apple_M3Max_30core"),
     *("Apple_M3Pro_14core", "Apple_M3Pro_18core", "Apple_M4", "Apple_M4Max_40core", "Apple_M4Pro_20core"),
-    "SnapdragonXElite",
+    *("Apple_M2_ANE", "SnapdragonXElite"),
+    "RaspberryPi5_GPU",  # Broadcom publishes nothing of its caches
     # Not looked up yet: these twins came with measurements.
     *("ATSAMD51", "ESP32", "Hailo10H", "Hailo15H", "Hailo15L", "Hailo15M", "Hailo8L", "RK1808_NPU", "RK3562_NPU"),
-    *("RK3568_NPU", "RK3576_NPU", "RK3588_NPU", "RV1109_NPU", "RV1126_NPU", "AX630C", "AX650N"),
+    *("RK3568_NPU", "RK3576_NPU", "RK3588_NPU", "RV1109_NPU", "RV1126_NPU", "AX630C", "AX650N", "SG2002_TPU"),
 }
 
 

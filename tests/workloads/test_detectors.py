@@ -29,6 +29,8 @@ EFFICIENTDET = {
     "d0": (3.9, 2.54), "d1": (6.6, 6.10), "d2": (8.1, 11.0), "d3": (12.0, 24.9), "d4": (20.7, 55.2),
     "d5": (33.7, 135), "d6": (51.9, 226), "d7": (51.9, 325), "d7x": (77.0, 410),
 }  # fmt: skip
+# Millions of parameters: rwightman/efficientdet-pytorch, README.md.
+LIGHT = {"lite0": 3.24, "lite1": 4.25}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -47,6 +49,13 @@ def test_efficientdet_is_as_large_as_its_table_says(size: str) -> None:
     millions, work = EFFICIENTDET[size]
     assert network.parameters.m_as("param") / 1e6 == pytest.approx(millions, abs=0.2 if size == "d7x" else 0.06)
     assert network.macs.m_as("GMAC") == pytest.approx(work, rel=0.02)
+
+
+@pytest.mark.parametrize("size", LIGHT)
+def test_a_light_efficientdet_has_the_parameters_of_its_port(size: str) -> None:
+    network = zoo.network(f"EfficientDet-{size.capitalize()}")
+    assert network.parameters.m_as("param") / 1e6 == pytest.approx(LIGHT[size], abs=0.005)
+    assert not any("squeeze" in operator.name for operator in network.operators)
 
 
 def test_a_deep_network_shares_its_heads_among_levels() -> None:

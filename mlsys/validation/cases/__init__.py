@@ -18,6 +18,7 @@ from mlsys.validation.cases import (
     microcontrollers,
     networks,
     products,
+    recurrences,
     training,
     transfers,
 )
@@ -64,6 +65,7 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
     (r"^attention", "attention", attention.attention_kernel),
     (r"^MoE", "experts", experts.experts),
     (r"^rnn_fwd", "recurrent layer", kernels.recurrence),
+    (r"^(LSTM|GRU) forward", "recurrent layer", recurrences.stacked),
     (r"STREAM", "copy and stream", transfers.stream),
     (r"beyond cache", "copy and stream", transfers.beyond_cache),
     (r"read bandwidth", "cache bandwidth", _not("bandwidth of a cache: a fact of the twin, not a prediction")),

@@ -49,6 +49,7 @@ from mlsys.validation.cases.reading import (
 )
 from mlsys.validation.cases.rewritten import batch_statistics, own_name
 from mlsys.validation.cases.scores import scores_apart, writes_scores
+from mlsys.validation.cases.slides import window_of, windows
 from mlsys.validation.cases.software import TENSORFLOW_LITE, network_software, saves_multiplications, unrolls
 from mlsys.validation.cases.tf32 import multiplied_in
 from mlsys.validation.cases.threads import (
@@ -72,6 +73,9 @@ FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8, "
 # TensorRT's products do since 8.5: BERT-base attains 70 TFLOP/s on an RTX 3090, whose peak into FP32 is 71, with all
 # that lies between them (ELS-RD/kernl, whose authors suspect it).
 SUMS_IN_HALF = r"TensorRT(?!-LLM).*\d+x\d+ image|TensorRT(, container 2| 8\.[5-9]| 9\.| 1\d)|OneDiff"
+# A system of MLPerf whose description has its processor's GPU among what ran (closed/Intel/systems of v0.5): 0.8 TOP/s
+# on two cores that do 0.3 at their base clock and hardly more than that at their boost.
+WITH_GRAPHICS = r"ICL-I3-1005G1_OpenVINO"
 # Questions of SQuAD v1.1 are padded to 384 tokens, and submissions to MLPerf drop the padding, which is
 # 54 % of all tokens (effective transformer without padding, openreview.net/forum?id=3nzKUh9a4M).
 SQUAD_TOKENS = round(0.46 * 384)
@@ -92,8 +96,8 @@ def settled(row: Row) -> str:
 
 def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     """Return id and kind of the twin, and its engine, or the part of it that worked."""
-    by_itself = re.search(TENSORFLOW_LITE, row.software.lower()) or re.search(ON_PROCESSORS, row.software)
-    on_cpu = "CPU" in row.workload or bool(by_itself)
+    lite = re.search(TENSORFLOW_LITE, row.software.lower()) is not None
+    on_cpu = lite or "CPU" in row.workload or re.search(ON_PROCESSORS, row.software) is not None
     twin, share = twin_of(row.device, cpu=on_cpu)
     if "ANE)" in row.device and twin.kind != "NPU":
         raise Inexpressible(f"no twin of the Neural Engine of {row.device} in the catalogue")
@@ -106,7 +110,7 @@ def engine_of(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     clock = stated_clock(row, twin, engine.units) if on_cpu else 0.0
     if clock:
         engine = clocked(engine, clock)
-    if re.search("ncnn|TFLite", row.software) and fmt.computes == "int8" and on_cpu:
+    if (lite or "ncnn" in row.software) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
     elif "without vector instructions" in row.note:
         engine = scalar(engine)
@@ -152,6 +156,8 @@ def shape_of(row: Row) -> dict[str, int]:
         shape["image"], width = (int(side) for side in sides.groups())
         if width > CHANNELS and width != shape["image"]:
             shape["width"] = width
+        if window_of(row):
+            shape = {"image": window_of(row), "width": window_of(row)}
     tokens = re.search(r"(?:max )?seq (\d+)", row.seq_or_shape)
     if tokens:
         shape["sequence"] = int(tokens.group(1))
@@ -186,6 +192,8 @@ def inference(row: Row) -> Case:
         row = beside_gpu(row)
     if "open/Deci/" in row.source_path:
         raise Inexpressible("open division: the submitter's own network in the place of the one that the row names")
+    if re.search(WITH_GRAPHICS, row.source_path):
+        raise Inexpressible("ran on a processor and the GPU beside it: what each did is not stated")
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))
@@ -224,7 +232,7 @@ def inference(row: Row) -> Case:
     if re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
     else:
-        seconds, inverse = seconds_each(row, batch * machines)
+        seconds, inverse = seconds_each(row, batch * machines / windows(row))
     work = resident(work, Hardware[twin])
     loops = plain_loops(engine, Hardware[twin], row.software, fmt.computes, work)
     aside = max(_left_to_processor(row, work), loops)

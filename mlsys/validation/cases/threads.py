@@ -117,7 +117,7 @@ def stated_clock(row: Row, twin: Device, cores: float) -> float:
     Parameters
     ----------
     row
-        Whose note may have it, such as ``Cortex-A53 1.2GHZ x 4``.
+        Whose note may have it, such as ``Cortex-A53 1.2GHZ x 4`` or ``overclocked to 1925 MHz``.
     twin, cores
         Of the whole processor.
     """
@@ -126,6 +126,9 @@ def stated_clock(row: Row, twin: Device, cores: float) -> float:
     told = re.findall(r"(\d+(?:\.\d+)?) ?GHz\)? x ?(\d+)", row.note, re.IGNORECASE)
     if len(told) == 1 and int(told[0][1]) == cores:
         return float(told[0][0]) * 1e9
+    beyond = re.search(r"overclocked to (\d+) ?MHz", row.note)
+    if beyond:
+        return float(beyond.group(1)) * 1e6
     return NCNN_CLOCK.get(twin.id, 0.0) if "ncnn" in row.software else 0.0
 
 

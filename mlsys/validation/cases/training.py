@@ -38,6 +38,7 @@ from mlsys.validation.cases.networks import (
     settled,
     shape_of,
 )
+from mlsys.validation.cases.pipelines import Stages
 from mlsys.validation.cases.reading import (
     batch_of,
     engine_for,
@@ -80,15 +81,18 @@ def training(row: Row) -> Case:
     if language:
         return _language(plain, fmt, twin, engine, forward, passes)
     setting = f"{_program(row, engine)} training on {twin.kind}"
-    batch = batch_of(row, 64)
-    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
+    pipeline = Stages.of(row)
+    batch = max(1, batch_of(row, 64) // pipeline.pieces)
+    samples = batch_of(row, 64) if pipeline.stages else batch * max(1, row.n_devices)
+    seconds, inverse = seconds_each(row, samples)
     if setting == "eager training on GPU":
         casts = "amp" in row.precision
         how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
         single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(row), how)
         turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(row)), fmt, engine, batch).columns
         turned[Work.FIELDS.index("count")] *= passes
-        return Case(row, "training", setting, twin.id, engine, joined(single, Work(turned)), seconds, inverse)
+        work = _through(pipeline, joined(single, Work(turned)), _again(plain, fmt, batch, engine, pipeline))
+        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     if one_by_one(setting):
         work = _stepped(_encoder(plain, batch, fmt), fmt, twin, forward)
         return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
@@ -99,6 +103,23 @@ def training(row: Row) -> Case:
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
+
+
+def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Stages) -> Work:
+    """Return what a pipeline computes a second time, for the gradients."""
+    if not pipeline.again:
+        return Work.of([])
+    how = f"one by one, scores {attention_of(row)}"
+    columns = batched(row.model, fmt, batch, saving(row.software, engine), shape_of(row), how).columns.copy()
+    columns[Work.FIELDS.index("count")] *= pipeline.again
+    return Work(columns)
+
+
+def _through(pipeline: Stages, *works: Work) -> Work:
+    """Return the kernels that one machine runs after the other until a mini-batch has gone through a pipeline."""
+    columns = joined(*works).columns.copy()
+    columns[Work.FIELDS.index("count")] *= pipeline.turns
+    return Work(columns)
 
 
 # Tensors as large as the logits that the loss and its gradient move: it reads them and writes logarithms, whose

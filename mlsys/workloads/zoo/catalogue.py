@@ -11,11 +11,13 @@ from mlsys.workloads.zoo import (
     diffusion,
     diffusion_transformers,
     encoders,
+    maxvit,
     mobile,
     other,
     plates,
     recurrent,
     residual,
+    scenes,
     searched,
     segmentation,
     sequences,
@@ -145,6 +147,9 @@ for _size in encoders.SWINS:
 for _size in encoders.CONVNEXTS:
     _picture(f"convnext_{_size}", f"ConvNeXt-{_size[0].upper()}", "Liu et al. 2022, CVPR, section 3",
              partial(encoders.convnext, size=_size))  # fmt: skip
+for _size in maxvit.MAXVITS:
+    _picture(f"maxvit_{_size}", f"MaxViT-{_size[0].upper()}", "Tu et al. 2022, ECCV; huggingface/pytorch-image-models",
+             partial(maxvit.maxvit, size=_size), f"maxvit_{_size}_tf_224")  # fmt: skip
 _MIXER = "Tolstikhin et al. 2021, NeurIPS, table 1"
 _picture("mixer_b16_224", "Mixer-B/16", _MIXER,
          partial(encoders.mixer, patch=16, layers=12, width=768, inner=(384, 3072)), "mixer_b16")  # fmt: skip
@@ -215,6 +220,16 @@ for _name, _title, _side, _source in (
 _picture("sd_decoder", "Decoder of Stable Diffusion's latents at 1024", "huggingface/diffusers, autoencoder_kl.py",
          diffusion.latent_decoder, shape=(4, 128, 128), family="diffusion", normalised=False)  # fmt: skip
 
+for _depth, _stride in ((18, 8), (50, 8), (101, 8), (50, 32)):
+    _picture(f"pspnet_resnet{_depth}_stride{_stride}", f"PSPNet, ResNet-{_depth}, stride {_stride}",
+             "Zhao et al. 2017, CVPR; open-mmlab/mmsegmentation, configs/pspnet",
+             partial(scenes.pspnet, depth=_depth, stride=_stride), f"PSPNet (ResNet-{_depth}, stride {_stride})",
+             shape=(3, 1024, 2048), family="segmentation",
+             note="19 classes; not enlarged to the picture's size")  # fmt: skip
+_picture("unet_5_64", "U-Net of torchgpipe, five convolutions a level, 64 channels",
+         "Kim et al. 2020, arXiv:2004.09910; kakaobrain/torchgpipe, benchmarks/models/unet",
+         partial(scenes.unet_of_gpipe, convs=5, width=64), "U-Net (5, 64)", side=192,
+         family="segmentation")  # fmt: skip
 _picture("lprnet", "LPRNet at 24 × 94", "Zherzdev & Gruzdev 2018, arXiv:1806.10447; sirius-ai/LPRNet_Pytorch",
          plates.lprnet, "LPRNet", shape=(3, 24, 94))  # fmt: skip
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,

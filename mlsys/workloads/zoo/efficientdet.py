@@ -33,6 +33,9 @@ class Size:
         Convolutions of a head.
     levels
         Of the pyramid, from the third.
+    light
+        Of EfficientNet-Lite: no squeeze and excitation, ReLU6, first and last stage alike in all sizes, and sums
+        without weights.
     """
 
     side: int
@@ -41,28 +44,37 @@ class Size:
     times: int
     deep: int
     levels: int = 5
+    light: bool = False
+
+    @property
+    def act(self) -> str:
+        """What follows a convolution."""
+        return "relu6" if self.light else "silu"
 
 
 SIZES = {
     "d0": Size(512, 0, 64, 3, 3), "d1": Size(640, 1, 88, 4, 3), "d2": Size(768, 2, 112, 5, 3),
     "d3": Size(896, 3, 160, 6, 4), "d4": Size(1024, 4, 224, 7, 4), "d5": Size(1280, 5, 288, 7, 4),
     "d6": Size(1280, 6, 384, 8, 5), "d7": Size(1536, 6, 384, 8, 5), "d7x": Size(1536, 7, 384, 8, 5, levels=6),
+    "lite0": Size(320, 0, 64, 3, 3, light=True), "lite1": Size(384, 1, 88, 4, 3, light=True),
 }  # fmt: skip
 
 
-def _backbone(net: Picture, size: int) -> list[Shape]:
+def _backbone(net: Picture, made: Size) -> list[Shape]:
     """Append EfficientNet without its last convolution; return what is left of its stages at an eighth and less."""
-    width, depth = SCALES[size]
-    net.conv("stem", divisible(32 * width), 3, 2, "same", act="silu")
+    width, depth = SCALES[made.backbone]
+    net.conv("stem", divisible(32 * width), 3, 2, "same", act=made.act)
     after: list[Shape] = []
     for stage, (kernel, expansion, out, repeats, first_stride) in enumerate(STAGES, start=1):
-        for repeat in range(1, math.ceil(repeats * depth) + 1):
+        fixed = made.light and stage in (1, len(STAGES))
+        for repeat in range(1, (repeats if fixed else math.ceil(repeats * depth)) + 1):
             label, before, into = f"block {stage}.{repeat}", net.shape, net.channels
             if expansion > 1:
-                net.conv(f"{label} expand", expansion * into, 1, act="silu")
+                net.conv(f"{label} expand", expansion * into, 1, act=made.act)
             stride = first_stride if repeat == 1 else 1
-            net.conv(f"{label} depthwise", net.channels, kernel, stride, "same", groups=net.channels, act="silu")
-            net.excite(label, max(1, into // 4), "silu", "sigmoid")
+            net.conv(f"{label} depthwise", net.channels, kernel, stride, "same", groups=net.channels, act=made.act)
+            if not made.light:
+                net.excite(label, max(1, into // 4), "silu", "sigmoid")
             net.conv(f"{label} project", divisible(out * width), 1, act=None)
             if net.shape == before:
                 net.shortcut(label)
@@ -76,18 +88,22 @@ def _separable(net: Picture, name: str, out: int, *, norm: bool = True, act: str
     net.conv(name, out, 1, bias=True, norm=norm, act=act)
 
 
-def _node(net: Picture, name: str, shape: Shape, inputs: int) -> None:
-    """Append a node of the pyramid: a weighted sum of its inputs, and a separable convolution."""
+def _node(net: Picture, name: str, shape: Shape, inputs: int, made: Size) -> None:
+    """Append a node of the pyramid: a sum of its inputs, weighted save in a light one, and a separable convolution."""
     net.shape = shape
-    net.ride_along(f"{name} sum", net.elements, 2 * inputs, inputs, parameters=inputs)
-    net.activation(f"{name} silu", net.elements, "silu")
+    operations, weights = (inputs - 1, 0) if made.light else (2 * inputs, inputs)
+    net.ride_along(f"{name} sum", net.elements, operations, inputs, parameters=weights)
+    net.activation(f"{name} {made.act}", net.elements, made.act)
     _separable(net, name, shape[0])
 
 
 def efficientdet(net: Picture, size: str) -> None:
-    """Tan et al., CVPR 2020: google/automl, efficientdet; 90 classes, nine anchors a place."""
+    """Tan et al., CVPR 2020: google/automl, efficientdet; 90 classes, nine anchors a place.
+
+    The light ones as rwightman/efficientdet-pytorch has them, ``effdet/config/model_config.py``.
+    """
     made = SIZES[size]
-    third, fourth, fifth = _backbone(net, made.backbone)
+    third, fourth, fifth = _backbone(net, made)
     levels = []
     for level, shape in enumerate((third, fourth, fifth), start=3):
         for copy in range(1 if level == 3 else 2):  # two nodes read the fourth and the fifth, each by its own
@@ -101,15 +117,16 @@ def efficientdet(net: Picture, size: str) -> None:
         levels.append(net.shape)
     for time in range(made.times):
         for level in reversed(range(made.levels - 1)):
-            _node(net, f"pyramid {time} up {level + 3}", levels[level], 2)
+            _node(net, f"pyramid {time} up {level + 3}", levels[level], 2, made)
         for level in range(1, made.levels):
-            _node(net, f"pyramid {time} down {level + 3}", levels[level], 2 if level == made.levels - 1 else 3)
+            inputs = 2 if level == made.levels - 1 else 3
+            _node(net, f"pyramid {time} down {level + 3}", levels[level], inputs, made)
     for level, shape in enumerate(levels):
         first = len(net.operators)
         for head, outputs in (("classes", ANCHORS * CLASSES), ("boxes", ANCHORS * 4)):
             net.shape = shape
             for index in range(made.deep):
-                _separable(net, f"{head} {level + 3}.{index}", made.width, act="silu")
+                _separable(net, f"{head} {level + 3}.{index}", made.width, act=made.act)
             _separable(net, f"{head} {level + 3}", outputs, norm=False)
         if level > 0:  # the levels share the weights of the first, and normalise each by its own
             shared = net.operators[first:]

@@ -166,6 +166,12 @@ class Picture(Tape):
         self.shape = (self.channels, 1, 1)
         self._reduce("global pool", before, before + self.elements)
 
+    def average_to(self, side: int, name: str = "average") -> None:
+        """Average each channel over ``side`` × ``side`` parts of the picture."""
+        before = self.elements
+        self.shape = (self.channels, side, side)
+        self._reduce(name, before, before + self.elements)
+
     def _reduce(self, name: str, before: int, operations: int) -> None:
         if not self.fused:
             moved = (before + self.elements) * self.size
