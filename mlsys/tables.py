@@ -140,12 +140,15 @@ class Table:
 
 
 def _is_number(text: str) -> bool:
-    """Tell whether a cell holds a number, or one before and one behind an arrow."""
+    """Tell whether a cell holds a number, or one before and one behind an arrow, or one and another in brackets."""
     before, arrow, behind = text.partition(" → ")
     if arrow:
         return all(part == "—" or _is_number(part) for part in (before, behind))
+    if text.endswith(")"):
+        before, _, behind = text[:-1].partition(" (")
+        return _is_number(before) and _is_number(behind)
     try:
-        float(text.replace(",", "").replace("−", "-").rstrip("%× "))
+        float(text.replace(",", "").replace("−", "-").removeprefix(">").rstrip("%× "))
     except ValueError:
         return False
     return True

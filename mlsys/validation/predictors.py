@@ -148,9 +148,15 @@ def single_operators() -> tuple[Single, ...]:
     return tuple(singles)
 
 
+def _percent(error: float) -> str:
+    """Return an error in %, without its sign: what is off by a factor needs no tenths."""
+    return f"{100 * error:,.1f}" if error < 1 else f"{100 * error:,.0f}"
+
+
 def _cells(each: Comparison) -> tuple[str, ...]:
     return tuple(
-        "—" if np.isnan(each.mean[name]) else f"{each.mean[name]:.1%} ({each.median[name]:.1%})" for name in _SHOWN
+        "—" if np.isnan(each.mean[name]) else f"{_percent(each.mean[name])} ({_percent(each.median[name])})"
+        for name in _SHOWN
     )
 
 
@@ -162,13 +168,13 @@ def _table(caption: str, first: str, works: tuple[str, ...]) -> Table:
 @tabled
 def predictor_table() -> Table:
     """Return the errors on whole networks as a table."""
-    return _table("Whole networks of NeuSight's open data: mean error (median)", "work", _NETWORKS)
+    return _table("Whole networks of NeuSight's open data: mean error (median), in %", "work", _NETWORKS)
 
 
 @tabled
 def operators_in_networks_table() -> Table:
     """Return the errors on the operators of each kind in whole networks as a table."""
-    return _table("Operators of each kind, summed over a forward pass: mean error (median)", "operators", OPERATORS)
+    return _table("Operators of each kind, summed over a forward pass: mean error (median), in %", "operators", OPERATORS)
 
 
 @tabled
