@@ -21,25 +21,26 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     right = [_is_numeric(column) for column in columns]
     mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
     sides = [whole or most for whole, most in zip(right, mostly, strict=True)]
-    head = "".join(_cell(text, to_right, "th scope='col'") for text, to_right in zip(heads, sides, strict=True))
+    head = "".join(_cell(text, to_right, tag="th scope='col'") for text, to_right in zip(heads, sides, strict=True))
+    long = [any(len(text) > LONG for text in column) for column in columns]
     body = ""
     for row in texts:
         sides = [whole or (most and _is_number(cell)) for cell, whole, most in zip(row, right, mostly, strict=True)]
-        body += f"<tr>{''.join(map(_cell, row, sides))}</tr>"
+        body += f"<tr>{''.join(map(_cell, row, sides, long))}</tr>"
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     classes = f"mlsys-table {kind}".strip()
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-LONG = 21  # characters of a cell that may take several lines
+LONG = 21  # characters of a cell whose column may take several lines
 
 
 def _text(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 
-def _cell(text: str, to_right: bool, tag: str = "td") -> str:
-    kind = " class='number'" if to_right else " class='long'" if len(text) > LONG else ""
+def _cell(text: str, to_right: bool, long: bool = False, tag: str = "td") -> str:
+    kind = " class='number'" if to_right else " class='long'" if long else ""
     # Long names may break after a slash or an underscore, and nowhere else: not within a unit.
     shown = re.sub(r"(/(?=\w{3})|_)", r"\1<wbr>", html.escape(text)) if tag == "td" else html.escape(text)
     return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"

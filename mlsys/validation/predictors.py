@@ -24,6 +24,8 @@ from mlsys.validation.rows import Row
 _SOURCE = "sitar-lab/NeuSight"
 ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
 OURS = "ours"
+# The same in the narrow column of a table.
+_WHICH = {ALL: "all", NEW: "new to it", NEW_GPU: "new GPU"}
 _NETWORKS = ("network, forward", "network, forward, compiled", "training step", "training step on four GPUs")
 # Columns of the tables: who is compared first, in sight where a page is narrow.
 _SHOWN = {OURS: "ours", "neusight": "NeuSight", "roofline": "roofline", "li": "Li et al.", "habitat": "Habitat"}
@@ -161,7 +163,7 @@ def _cells(each: Comparison) -> tuple[str, ...]:
 
 
 def _table(caption: str, first: str, works: tuple[str, ...]) -> Table:
-    rows = [(each.work, each.group, each.rows, *_cells(each)) for each in comparisons() if each.work in works]
+    rows = [(each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons() if each.work in works]
     return Table(caption, (first, "which", "rows", *_SHOWN.values()), rows)
 
 
