@@ -23,6 +23,8 @@ __all__ = ["Printed", "setup"]
 BACK_MATTER = "book/bibliography"
 """The chapter before which the solutions and the claims are set."""
 CLAIMS = "what-this-page-claims"
+BOX_ROOM = "\\needspace{9\\baselineskip}"
+BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
 LONG_TABLE = 25
 """Rows that fit on a page with their caption; a longer table may break."""
 
@@ -108,8 +110,8 @@ class Printed(SphinxPostTransform):
         """Take the solutions out of the chapters; each exercise says on which page its own is."""
         appendix = _section("Solutions of the exercises", "printed-solutions")
         exercises = {exercise["label"]: exercise for exercise in self.document.findall(exercise_enumerable_node)}
-        for exercise in exercises.values():  # no box begins with its title alone at the foot of a page
-            exercise.parent.insert(exercise.parent.index(exercise), _raw("\\needspace{9\\baselineskip}"))
+        for exercise in exercises.values():
+            self.keep_box(exercise)
         for file, title in list(self.chapters()):
             solutions = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
             if not solutions:
@@ -118,13 +120,25 @@ class Printed(SphinxPostTransform):
             for solution in solutions:
                 solution.parent.remove(solution)
                 label = f"solution:{nodes.make_id(solution['label'])}"
-                chapter += [_raw(f"\\phantomsection\\label{{{label}}}"), solution]
+                closer = BOX_SKIP if len(chapter) > 1 else ""  # not to the heading
+                chapter += [_raw(f"{closer}{BOX_ROOM}\\phantomsection\\label{{{label}}}"), solution]
                 exercise = exercises.get(solution["target_label"])
                 if exercise is not None:
                     exercise += _raw(f"\\par\\nopagebreak{{\\small\\itshape Solution on page~\\pageref{{{label}}}.}}")
             # References inside a solution are to its own chapter.
             appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
         return appendix
+
+    def keep_box(self, box: nodes.Element) -> None:
+        """Let no box begin with its title alone at the foot of a page, nor the heading over the first stay behind.
+
+        Boxes that follow each other are set closer: each brings its own space above and below.
+        """
+        section, at = box.parent, box.parent.index(box)
+        if at == 1 and isinstance(section[0], nodes.title):
+            section.parent.insert(section.parent.index(section), _raw("\\needspace{13\\baselineskip}"))
+        else:
+            section.insert(at, _raw(f"{BOX_SKIP}{BOX_ROOM}"))
 
     def no_solutions(self) -> list[nodes.Node]:
         """Take the solutions out: the option of sphinx-exercise would leave those that hold cells in the text."""

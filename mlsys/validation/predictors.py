@@ -176,7 +176,9 @@ def predictor_table() -> Table:
 @tabled
 def operators_in_networks_table() -> Table:
     """Return the errors on the operators of each kind in whole networks as a table."""
-    return _table("Operators of each kind, summed over a forward pass: mean error (median), in %", "operators", OPERATORS)
+    return _table(
+        "Operators of each kind, summed over a forward pass: mean error (median), in %", "operators", OPERATORS
+    )
 
 
 @tabled
