@@ -18,7 +18,7 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
     texts = [[_text(cell) for cell in row] for row in rows]
     columns = list(zip(*texts, strict=True)) or [()] * len(heads)
-    right = [_is_numeric(column) for column in columns]
+    right = [is_numeric(column) for column in columns]
     mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
     sides = [whole or most for whole, most in zip(right, mostly, strict=True)]
     head = "".join(_cell(text, to_right, tag="th scope='col'") for text, to_right in zip(heads, sides, strict=True))
@@ -116,7 +116,7 @@ class Table:
         texts = [[_text(cell) for cell in row] for row in self.rows]
         columns = list(zip(self.heads, *texts, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        right = [_is_numeric(column[1:]) for column in columns]
+        right = [is_numeric(column[1:]) for column in columns]
 
         def line(cells: Sequence[str]) -> str:
             placed = (
@@ -155,6 +155,13 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_numeric(column: Sequence[str]) -> bool:
+def is_numeric(column: Sequence[str]) -> bool:
+    """Tell whether each cell of a column holds a number or a dash, so that they are set at the right.
+
+    Examples
+    --------
+    >>> is_numeric(["3.2 (2.8)", "15%", "—"]), is_numeric(["15%", "refused"])
+    (True, False)
+    """
     known = [cell for cell in column if cell != "—"]
     return bool(known) and all(map(_is_number, known))

@@ -15,6 +15,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node  # type: ignore[import-untyped]
 
 from claimsinprint import claims_of_a_page, facts_and_sources
+from mlsys.tables import is_numeric
 from pageparse import parse
 from unsolved import without_solutions
 
@@ -27,6 +28,8 @@ BOX_ROOM = "\\needspace{9\\baselineskip}"
 BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
 LONG_TABLE = 25
 """Rows that fit on a page with their caption; a longer table may break."""
+SPHINX_LONG = 30
+"""Rows beyond which Sphinx sets a table in an environment that breaks, and has other names for its columns."""
 
 
 class Printed(SphinxPostTransform):
@@ -84,7 +87,7 @@ class Printed(SphinxPostTransform):
                                 picture.parent.remove(picture)
 
     def keep_captions(self) -> None:
-        """Hold the title that stands over a table of a cell together with it."""
+        """Hold the title that stands over a table of a cell together with it, and set its numbers at the right."""
         for table in list(self.document.findall(nodes.table)):
             title = table.parent[max(0, table.parent.index(table) - 1)]
             said = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
@@ -96,8 +99,7 @@ class Printed(SphinxPostTransform):
             else:
                 opening, closing = "\\needspace{12\\baselineskip}{\\small", "}"
             parent, at = title.parent, title.parent.index(title)
-            parent.insert(at, _raw(opening))
-            parent.insert(at + 3, _raw(closing))
+            parent[at : at + 2] = [_raw(opening), title, *_sides(table, rows), table, _raw(closing)]
 
     def chapters(self) -> Iterator[tuple[nodes.Element, str]]:
         """Yield every chapter with its title."""
@@ -186,6 +188,17 @@ class Printed(SphinxPostTransform):
             chapter += _raw(text)
             appendix += chapter
         return appendix
+
+
+def _sides(table: nodes.table, rows: int) -> list[nodes.Node]:
+    """Return what tells TeX which columns of a table stand at the right; nothing where none holds numbers."""
+    body = table.next_node(nodes.tbody)
+    lines = [[entry.astext().replace("\N{NO-BREAK SPACE}", " ").strip() for entry in row] for row in body]
+    right = [is_numeric(column) for column in zip(*lines, strict=True)]
+    if not any(right) or abs(rows - SPHINX_LONG) < 3:
+        return []
+    left, numbers = "lr" if rows > SPHINX_LONG else "TR"
+    return [addnodes.tabular_col_spec(spec="".join(numbers if side else left for side in right))]
 
 
 def _section(title: str, name: str) -> nodes.section:

@@ -142,3 +142,14 @@ def test_the_heading_over_the_exercises_goes_to_the_page_of_the_first(transform)
     assert "needspace" in chapter[chapter.index(section) - 1].astext()
     assert [type(child).__name__ for child in section] == ["title", "container", "raw", "container"]
     assert "needspace" in section[2].astext()
+
+
+def test_numbers_of_a_table_stand_at_the_right(transform):
+    cells = [("A100", "153", "4.5 (4.1)"), ("H100", "—", "yes")]
+    body = [nodes.row("", *(nodes.entry("", nodes.paragraph("", text)) for text in row)) for row in cells]
+    head = nodes.thead("", nodes.row("", *(nodes.entry() for _ in cells[0])))
+    table = nodes.table("", nodes.tgroup("", head, nodes.tbody("", *body)))
+    transform.document += [nodes.paragraph("", "", nodes.strong("", "Ridges")), table]
+    transform.keep_captions()
+    assert [type(child).__name__ for child in transform.document][2:4] == ["tabular_col_spec", "table"]
+    assert transform.document[2]["spec"] == "TRT"
