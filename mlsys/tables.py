@@ -18,28 +18,29 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
     texts = [[_text(cell) for cell in row] for row in rows]
     columns = list(zip(*texts, strict=True)) or [()] * len(heads)
-    right = [_is_numeric(column) for column in columns]
+    right = [is_numeric(column) for column in columns]
     mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
     sides = [whole or most for whole, most in zip(right, mostly, strict=True)]
-    head = "".join(_cell(text, to_right, "th scope='col'") for text, to_right in zip(heads, sides, strict=True))
+    head = "".join(_cell(text, to_right, tag="th scope='col'") for text, to_right in zip(heads, sides, strict=True))
+    long = [any(len(text) > LONG for text in column) for column in columns]
     body = ""
     for row in texts:
         sides = [whole or (most and _is_number(cell)) for cell, whole, most in zip(row, right, mostly, strict=True)]
-        body += f"<tr>{''.join(map(_cell, row, sides))}</tr>"
+        body += f"<tr>{''.join(map(_cell, row, sides, long))}</tr>"
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     classes = f"mlsys-table {kind}".strip()
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-LONG = 21  # characters of a cell that may take several lines
+LONG = 21  # characters of a cell whose column may take several lines
 
 
 def _text(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 
-def _cell(text: str, to_right: bool, tag: str = "td") -> str:
-    kind = " class='number'" if to_right else " class='long'" if len(text) > LONG else ""
+def _cell(text: str, to_right: bool, long: bool = False, tag: str = "td") -> str:
+    kind = " class='number'" if to_right else " class='long'" if long else ""
     # Long names may break after a slash or an underscore, and nowhere else: not within a unit.
     shown = re.sub(r"(/(?=\w{3})|_)", r"\1<wbr>", html.escape(text)) if tag == "td" else html.escape(text)
     return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"
@@ -115,7 +116,7 @@ class Table:
         texts = [[_text(cell) for cell in row] for row in self.rows]
         columns = list(zip(self.heads, *texts, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        right = [_is_numeric(column[1:]) for column in columns]
+        right = [is_numeric(column[1:]) for column in columns]
 
         def line(cells: Sequence[str]) -> str:
             placed = (
@@ -140,17 +141,27 @@ class Table:
 
 
 def _is_number(text: str) -> bool:
-    """Tell whether a cell holds a number, or one before and one behind an arrow."""
+    """Tell whether a cell holds a number, or one before and one behind an arrow, or one and another in brackets."""
     before, arrow, behind = text.partition(" → ")
     if arrow:
         return all(part == "—" or _is_number(part) for part in (before, behind))
+    if text.endswith(")"):
+        before, _, behind = text[:-1].partition(" (")
+        return _is_number(before) and _is_number(behind)
     try:
-        float(text.replace(",", "").replace("−", "-").rstrip("%× "))
+        float(text.replace(",", "").replace("−", "-").removeprefix(">").rstrip("%× "))
     except ValueError:
         return False
     return True
 
 
-def _is_numeric(column: Sequence[str]) -> bool:
+def is_numeric(column: Sequence[str]) -> bool:
+    """Tell whether each cell of a column holds a number or a dash, so that they are set at the right.
+
+    Examples
+    --------
+    >>> is_numeric(["3.2 (2.8)", "15%", "—"]), is_numeric(["15%", "refused"])
+    (True, False)
+    """
     known = [cell for cell in column if cell != "—"]
     return bool(known) and all(map(_is_number, known))

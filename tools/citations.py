@@ -44,11 +44,20 @@ class AuthorYearLabels(BaseLabelStyle):
             seen[label] += 1
 
 
+class AuthorYearSorting(SortingStyle):
+    """By author and year; an institution, which the file keeps in braces, stands among people by its name."""
+
+    def person_key(self, person: Person) -> str:
+        """Return what an author is sorted by."""
+        key: str = super().person_key(person)
+        return key.replace("{", "").replace("}", "")
+
+
 class AuthorYearStyle(PlainStyle):
     """The plain style, sorted by author and labelled as the text cites."""
 
     default_label_style = AuthorYearLabels
-    default_sorting_style = SortingStyle
+    default_sorting_style = AuthorYearSorting
 
 
 def _family_name(person: Person) -> str:

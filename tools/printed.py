@@ -15,6 +15,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node  # type: ignore[import-untyped]
 
 from claimsinprint import claims_of_a_page, facts_and_sources
+from mlsys.tables import is_numeric
 from pageparse import parse
 from unsolved import without_solutions
 
@@ -23,8 +24,12 @@ __all__ = ["Printed", "setup"]
 BACK_MATTER = "book/bibliography"
 """The chapter before which the solutions and the claims are set."""
 CLAIMS = "what-this-page-claims"
+BOX_ROOM = "\\needspace{9\\baselineskip}"
+BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
 LONG_TABLE = 25
 """Rows that fit on a page with their caption; a longer table may break."""
+SPHINX_LONG = 30
+"""Rows beyond which Sphinx sets a table in an environment that breaks, and has other names for its columns."""
 
 
 class Printed(SphinxPostTransform):
@@ -82,7 +87,7 @@ class Printed(SphinxPostTransform):
                                 picture.parent.remove(picture)
 
     def keep_captions(self) -> None:
-        """Hold the title that stands over a table of a cell together with it."""
+        """Hold the title that stands over a table of a cell together with it, and set its numbers at the right."""
         for table in list(self.document.findall(nodes.table)):
             title = table.parent[max(0, table.parent.index(table) - 1)]
             said = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
@@ -94,8 +99,7 @@ class Printed(SphinxPostTransform):
             else:
                 opening, closing = "\\needspace{12\\baselineskip}{\\small", "}"
             parent, at = title.parent, title.parent.index(title)
-            parent.insert(at, _raw(opening))
-            parent.insert(at + 3, _raw(closing))
+            parent[at : at + 2] = [_raw(opening), title, *_sides(table, rows), table, _raw(closing)]
 
     def chapters(self) -> Iterator[tuple[nodes.Element, str]]:
         """Yield every chapter with its title."""
@@ -108,8 +112,8 @@ class Printed(SphinxPostTransform):
         """Take the solutions out of the chapters; each exercise says on which page its own is."""
         appendix = _section("Solutions of the exercises", "printed-solutions")
         exercises = {exercise["label"]: exercise for exercise in self.document.findall(exercise_enumerable_node)}
-        for exercise in exercises.values():  # no box begins with its title alone at the foot of a page
-            exercise.parent.insert(exercise.parent.index(exercise), _raw("\\needspace{9\\baselineskip}"))
+        for exercise in exercises.values():
+            self.keep_box(exercise)
         for file, title in list(self.chapters()):
             solutions = [solution for solution in file.findall(solution_node) if not solution["hidden"]]
             if not solutions:
@@ -118,13 +122,25 @@ class Printed(SphinxPostTransform):
             for solution in solutions:
                 solution.parent.remove(solution)
                 label = f"solution:{nodes.make_id(solution['label'])}"
-                chapter += [_raw(f"\\phantomsection\\label{{{label}}}"), solution]
+                closer = BOX_SKIP if len(chapter) > 1 else ""  # not to the heading
+                chapter += [_raw(f"{closer}{BOX_ROOM}\\phantomsection\\label{{{label}}}"), solution]
                 exercise = exercises.get(solution["target_label"])
                 if exercise is not None:
                     exercise += _raw(f"\\par\\nopagebreak{{\\small\\itshape Solution on page~\\pageref{{{label}}}.}}")
             # References inside a solution are to its own chapter.
             appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
         return appendix
+
+    def keep_box(self, box: nodes.Element) -> None:
+        """Let no box begin with its title alone at the foot of a page, nor the heading over the first stay behind.
+
+        Boxes that follow each other are set closer: each brings its own space above and below.
+        """
+        section, at = box.parent, box.parent.index(box)
+        if at == 1 and isinstance(section[0], nodes.title):
+            section.parent.insert(section.parent.index(section), _raw("\\needspace{13\\baselineskip}"))
+        else:
+            section.insert(at, _raw(f"{BOX_SKIP}{BOX_ROOM}"))
 
     def no_solutions(self) -> list[nodes.Node]:
         """Take the solutions out: the option of sphinx-exercise would leave those that hold cells in the text."""
@@ -172,6 +188,17 @@ class Printed(SphinxPostTransform):
             chapter += _raw(text)
             appendix += chapter
         return appendix
+
+
+def _sides(table: nodes.table, rows: int) -> list[nodes.Node]:
+    """Return what tells TeX which columns of a table stand at the right; nothing where none holds numbers."""
+    body = table.next_node(nodes.tbody)
+    lines = [[entry.astext().replace("\N{NO-BREAK SPACE}", " ").strip() for entry in row] for row in body]
+    right = [is_numeric(column) for column in zip(*lines, strict=True)]
+    if not any(right) or abs(rows - SPHINX_LONG) < 3:
+        return []
+    left, numbers = "lr" if rows > SPHINX_LONG else "TR"
+    return [addnodes.tabular_col_spec(spec="".join(numbers if side else left for side in right))]
 
 
 def _section(title: str, name: str) -> nodes.section:

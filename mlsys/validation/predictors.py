@@ -24,6 +24,8 @@ from mlsys.validation.rows import Row
 _SOURCE = "sitar-lab/NeuSight"
 ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
 OURS = "ours"
+# The same in the narrow column of a table.
+_WHICH = {ALL: "all", NEW: "new to it", NEW_GPU: "new GPU"}
 _NETWORKS = ("network, forward", "network, forward, compiled", "training step", "training step on four GPUs")
 # Columns of the tables: who is compared first, in sight where a page is narrow.
 _SHOWN = {OURS: "ours", "neusight": "NeuSight", "roofline": "roofline", "li": "Li et al.", "habitat": "Habitat"}
@@ -148,27 +150,35 @@ def single_operators() -> tuple[Single, ...]:
     return tuple(singles)
 
 
+def _percent(error: float) -> str:
+    """Return an error in %, without its sign: what is off by a factor needs no tenths."""
+    return f"{100 * error:,.1f}" if error < 1 else f"{100 * error:,.0f}"
+
+
 def _cells(each: Comparison) -> tuple[str, ...]:
     return tuple(
-        "—" if np.isnan(each.mean[name]) else f"{each.mean[name]:.1%} ({each.median[name]:.1%})" for name in _SHOWN
+        "—" if np.isnan(each.mean[name]) else f"{_percent(each.mean[name])} ({_percent(each.median[name])})"
+        for name in _SHOWN
     )
 
 
 def _table(caption: str, first: str, works: tuple[str, ...]) -> Table:
-    rows = [(each.work, each.group, each.rows, *_cells(each)) for each in comparisons() if each.work in works]
+    rows = [(each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons() if each.work in works]
     return Table(caption, (first, "which", "rows", *_SHOWN.values()), rows)
 
 
 @tabled
 def predictor_table() -> Table:
     """Return the errors on whole networks as a table."""
-    return _table("Whole networks of NeuSight's open data: mean error (median)", "work", _NETWORKS)
+    return _table("Whole networks of NeuSight's open data: mean error (median), in %", "work", _NETWORKS)
 
 
 @tabled
 def operators_in_networks_table() -> Table:
     """Return the errors on the operators of each kind in whole networks as a table."""
-    return _table("Operators of each kind, summed over a forward pass: mean error (median)", "operators", OPERATORS)
+    return _table(
+        "Operators of each kind, summed over a forward pass: mean error (median), in %", "operators", OPERATORS
+    )
 
 
 @tabled

@@ -265,9 +265,11 @@ def ten_table(fewest: int = 0) -> Table:
     """Return what ten rows do, as a table of groups with so many rows or more.
 
     ``at random`` is for ten that nobody chose, ``ten rows`` for those that are advised; ``p90`` is the 90th percentile
-    after these, ``inside`` the share within the 80 % range, ``left`` what is left to learn.
+    after these, ``inside`` the share within the 80 % range, ``left`` what is left to learn, where anything is.
     """
-    heads = ("group", "rows", "unseen", "a scale", "at random", "ten rows", "p90", "inside", "width", "left")
+    shown = [row for row in ten_back() if row.rows >= fewest]
+    heads = ("group", "rows", "unseen", "a scale", "at random", "ten rows", "p90", "inside", "width")
+    left = any(row.why for row in shown)
     rows = [
         (
             row.group,
@@ -279,9 +281,9 @@ def ten_table(fewest: int = 0) -> Table:
             f"{row.p90:.0%}",
             f"{row.covered:.0%}",
             f"{row.width:.2g}×",
-            row.why or "—",
+            *((row.why or "—",) if left else ()),
         )
-        for row in ten_back()
-        if row.rows >= fewest
+        for row in shown
     ]
-    return Table("Median error of machines left out of the fit, and with ten of their rows handed back", heads, rows)
+    caption = "Median error of machines left out of the fit, and with ten of their rows handed back"
+    return Table(caption, (*heads, "left") if left else heads, rows)

@@ -156,7 +156,8 @@
       const given = read();
       if (typeof given === "string") return say(told, "told", `${given} A guess is enough.`);
       const found = judge(data.prediction, given);
-      const link = found.right ? ", and so it is" : `; it is “${data.prediction.right}”`;
+      const so = data.prediction.choices ? `“${data.prediction.right}”` : data.prediction.right;
+      const link = found.right ? ", and so it is" : `; it is ${so}`;
       say(told, "told", `You predicted ${found.given}${link}. ${data.prediction.solution}`);
       lock.disabled = true;
       predict.querySelectorAll("input").forEach((input) => (input.disabled = true));

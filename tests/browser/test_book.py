@@ -22,6 +22,8 @@ LOOK = """() => ({
     formulas: document.querySelectorAll('mjx-container').length,
     source: document.querySelectorAll('.math').length,
     faulty: [...document.querySelectorAll('mjx-merror, .problematic, .system-message')].map(it => it.textContent),
+    cut: [...document.querySelectorAll('.text_html > table')]
+        .filter(it => it.parentElement.scrollWidth > it.parentElement.clientWidth + 1).map(it => it.caption?.innerText),
 })"""
 
 
@@ -35,6 +37,7 @@ class Seen:
     formulas: int = 0
     source: int = 0
     faulty: list[str] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)  # tables wider than their place on a laptop
     complaints: list[str] = field(default_factory=list)
     width: int = 0  # on a telephone
 
@@ -102,6 +105,11 @@ def test_no_page_complains(book: dict[str, Seen]) -> None:
 
 def test_no_page_shows_an_error(book: dict[str, Seen]) -> None:
     assert {address: seen.faulty for address, seen in book.items() if seen.faulty} == {}
+
+
+def test_no_table_is_cut_on_a_laptop(book: dict[str, Seen]) -> None:
+    """On a telephone it moves sideways; on a laptop the last columns would be overlooked."""
+    assert {address: seen.cut for address, seen in book.items() if seen.cut} == {}
 
 
 def test_nothing_is_fetched_from_elsewhere(book: dict[str, Seen], outside: list[str]) -> None:

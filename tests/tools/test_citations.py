@@ -6,7 +6,7 @@ import pytest
 from pybtex.database import Entry, Person, parse_file
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
-from citations import AuthorYearLabels, label_of
+from citations import AuthorYearLabels, AuthorYearStyle, label_of
 from pages import ROOT
 
 LITERATURE = parse_file(str(ROOT / "book" / "references.bib")).entries
@@ -27,3 +27,9 @@ def test_a_label_reads_as_the_citation_in_the_text(key):
 def test_two_that_would_read_the_same_are_told_apart():
     twice = [entry("2017", "Jouppi, Norman"), entry("2014", "Horowitz, Mark"), entry("2017", "Jouppi, Norman")]
     assert list(AuthorYearLabels().format_labels(twice)) == ["Jouppi, 2017a", "Horowitz, 2014", "Jouppi, 2017b"]
+
+
+def test_institutions_stand_among_people_in_the_order_of_the_labels():
+    listed = AuthorYearStyle().sort(LITERATURE.values())
+    first = [label_of(entry).partition(",")[0].casefold() for entry in listed]
+    assert first == sorted(first, key=lambda label: label.split(" ")[0])

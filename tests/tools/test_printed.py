@@ -130,3 +130,26 @@ def test_each_fact_and_each_source_is_printed_once():
 def test_names_with_underscores_and_raised_digits_are_set_not_lost():
     text = claims_of_a_page({"claims": [{**CLAIM, "value": "2×10⁻⁵"}]})
     assert r"peak\_" in text and r"\textsuperscript{−5}" in text and "⁵" not in text
+
+
+def test_the_heading_over_the_exercises_goes_to_the_page_of_the_first(transform):
+    boxes = [nodes.container("", nodes.paragraph("", "What share?")) for _ in range(2)]
+    section = nodes.section("", nodes.title("", "Your turn"), *boxes)
+    transform.document += nodes.section("", nodes.title("", "Amdahl"), section)
+    for box in boxes:
+        transform.keep_box(box)
+    chapter = section.parent
+    assert "needspace" in chapter[chapter.index(section) - 1].astext()
+    assert [type(child).__name__ for child in section] == ["title", "container", "raw", "container"]
+    assert "needspace" in section[2].astext()
+
+
+def test_numbers_of_a_table_stand_at_the_right(transform):
+    cells = [("A100", "153", "4.5 (4.1)"), ("H100", "—", "yes")]
+    body = [nodes.row("", *(nodes.entry("", nodes.paragraph("", text)) for text in row)) for row in cells]
+    head = nodes.thead("", nodes.row("", *(nodes.entry() for _ in cells[0])))
+    table = nodes.table("", nodes.tgroup("", head, nodes.tbody("", *body)))
+    transform.document += [nodes.paragraph("", "", nodes.strong("", "Ridges")), table]
+    transform.keep_captions()
+    assert [type(child).__name__ for child in transform.document][2:4] == ["tabular_col_spec", "table"]
+    assert transform.document[2]["spec"] == "TRT"

@@ -35,3 +35,9 @@ def test_a_number_that_knows_its_origin_is_grouped_and_an_empty_cell_keeps_its_h
     shown = Table("Tiles", ("level", "edge", "note"), [("L2", Counted(2643), ""), ("L1", 167, "yes")])
     assert "2,643" in repr(shown)
     assert "| L2 | 2,643 | &nbsp; |" in shown._repr_mimebundle_()["text/markdown"]
+
+
+def test_numbers_in_brackets_and_beyond_a_limit_stand_below_each_other() -> None:
+    assert right_of(["3.2 (2.8)", "1,279 (413)", "—"]) == [True, True, True]
+    assert right_of(["15%", ">1000%"]) == [True, True]
+    assert right_of(["two (2)", "three (3)"]) == [False, False]
