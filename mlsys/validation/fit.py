@@ -95,8 +95,8 @@ ENERGY_IN_FP32 = {
     "energy": Prior(1.45e-12, 1.1, 1e-13, 1e-11, "an A100 of 250 W is held to 0.84 of its FP32 peak by its power")
 }
 
-# The peak of a NeuronCore's vector units, 2.3 TFLOP/s, counts more than a pass of one of its engines does: 128 lanes take
-# a number each a cycle, at 1.12 GHz in one engine and 1.4 in the other (aws-neuron-sdk@0b2735a3, general/nki/
+# The peak of a NeuronCore's vector units, 2.3 TFLOP/s, counts more than a pass of one of its engines does: 128 lanes
+# take a number each a cycle, at 1.12 GHz in one engine and 1.4 in another (aws-neuron-sdk@0b2735a3, general/nki/
 # trainium_inferentia2_arch.rst, "Data-path Width").
 LANES = {"vector": Prior(0.07, 1.2, 0.005, 1.05, "128 lanes at 1.12 to 1.4 GHz are 1/16 to 1/13 of the peak")}
 

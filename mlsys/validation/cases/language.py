@@ -124,10 +124,10 @@ def _ways(row: Row) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int) -> Work:
+def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, causal: bool = True) -> Work:
     """Return the kernels of one pass, kept."""
     if tokens > 1:
-        network = model.prefill(batch, tokens, "fp16", causal=True, last_logits=True)
+        network = model.prefill(batch, tokens, "fp16", causal=causal, last_logits=True)
     else:
         network = model.decode(batch, context, "fp16")
     return expert_by_expert(kernels_of(network, fmt), fmt.weight)
@@ -135,10 +135,10 @@ def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: i
 
 def _pass(
     model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float,
-    pattern: int = ALL_REDUCE,
+    pattern: int = ALL_REDUCE, causal: bool = True,
 ) -> Work:  # fmt: skip
     """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
-    columns = _step(model, fmt, tokens, batch, context).columns.copy()
+    columns = _step(model, fmt, tokens, batch, context, causal).columns.copy()
     columns[Work.FIELDS.index("count")] *= runs
     size = batch * tokens * model.hidden * fmt.value
     return joined(Work(columns), messages(size, tensor, 2 * model.layers * runs, pattern))
@@ -157,8 +157,10 @@ def _on_neuron(row: Row, kind: str, fmt: Format, batch: int, tokens: int, contex
     cores = round(tensor * _engine(row, fmt)[2].units)
     graph = on_cores(model, cores)
     positions = positions_of(row, context)
-    work = widened_weights(_pass(graph, fmt, tokens, batch, positions, tensor, 1), fmt, model.vocabulary)
-    work = joined(work, beside_products(graph, batch, tokens, positions, cores, fmt))
+    queries = positions if tokens > 1 else 1
+    products = _pass(graph, fmt, queries, batch, positions, tensor, 1, causal=False)
+    work = widened_weights(products, fmt, model.vocabulary)
+    work = joined(work, beside_products(graph, batch, queries, positions, cores, fmt))
     seconds, inverse = seconds_each(row, batch * tokens)
     case = _case(row, kind, [work], seconds, inverse, fmt, tensor)
     needed = _pass(model, fmt, tokens, batch, context, tensor, 1)

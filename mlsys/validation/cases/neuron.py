@@ -5,7 +5,7 @@ April 2024, which is 0.10; paths below ``src/transformers_neuronx``):
 
 - ``bucket.py`` (``token_sizes``, ``find``): a step is compiled for 128, 256, 512, ... positions, up to the most that
   were asked for, and runs in the smallest of them that holds the tokens so far; keys and values of all its positions
-  are read, and those beyond the tokens are masked (``layers/attention.py``, ``mask``).
+  are read, and those beyond the tokens are masked (``layers/attention.py``, ``mask``). Prompts are padded alike.
 - ``decoder.py`` (``DecoderLayer.to_neuron``): heads of queries are padded to as many on each core. Heads of keys and
   values stay apart where the cores divide them; else each is repeated until every head of queries has its own
   (``check_gqa_fallback``: "identical to an MHA model"), and padded with them.
@@ -63,7 +63,7 @@ def bucket_of(tokens: int, most: int) -> int:
     >>> [bucket_of(tokens, most=1152) for tokens in (100, 129, 640, 1100)]
     [128, 256, 1024, 1152]
     """
-    return min(max(most, tokens), max(SMALLEST_BUCKET, 2 ** math.ceil(math.log2(tokens))))
+    return min(max(most, tokens), max(SMALLEST_BUCKET, 1 << (tokens - 1).bit_length()))
 
 
 def positions_of(row: Row, tokens: int) -> int:
