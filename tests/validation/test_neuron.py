@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlsys.models.analysis.assumed import whole_buckets
 from mlsys.models.calibrated import MATMUL, VECTOR, Parameters
 from mlsys.validation import cited_rows
 from mlsys.validation.cases import Case, interpret
@@ -57,6 +58,11 @@ def test_what_was_compiled_for_fewer_positions_ends_with_a_bucket_of_its_own() -
     assert _seconds(_token(1024, 1024, 1664)) < _seconds(_token(1024, 1024, 16384))
 
 
+def test_an_analysis_says_that_whole_buckets_are_read() -> None:
+    assert "128, 256, 512" in whole_buckets("NeuronX llm decode on NPU")[0]
+    assert whole_buckets("NeuronX llm prefill on NPU") == whole_buckets("HPU graphs llm decode on NPU") == ()
+
+
 @pytest.mark.parametrize(("few", "many"), [("Mistral-7B-Instruct-v0.2", "Llama-2-7b"), ("llama-3-8b", "llama-2-7b")])
 def test_few_heads_of_keys_read_as_much_as_one_for_each_query(few: str, many: str) -> None:
     """8 and 32 heads of 128 in 32 layers: on 24 cores both have 48, and each reads keys and values of all positions."""
@@ -96,3 +102,16 @@ def test_every_core_adds_and_normalises_the_whole_width() -> None:
         return float((work["flops"] * work["count"])[wide].sum()) / (2 * chips)
 
     assert passes(4) == passes(8) == 2 * 40 * 7 * 2048 * 5120
+
+
+def test_a_release_of_july_2024_repeats_less_and_keeps_the_scores_of_a_long_prompt_on_the_chip() -> None:
+    """On 32 cores the 8 heads of Llama 3 70B, for 64 of queries, are repeated to 64 before, and to one a core since."""
+    token = _token(4000, 2, 4096, model="llama-3-70b", n_devices=16, batch="4")
+    before, since = (replace(token, software=f"Transformers NeuronX Neuron 2.{release}.0") for release in (18, 19))
+    assert _bytes_of_keys(interpret(since)) == pytest.approx(_bytes_of_keys(interpret(before)) / 2, rel=0.02)
+    for length, gains in ((2048, False), (4096, True)):
+        shape = f"input {length}, output 2, seq 16384"
+        old, new = (_row("prefill", shape, software=row.software) for row in (before, since))
+        assert (_seconds(new) < _seconds(old)) is gains
+    two = _row("prefill", "input 4096, output 2, seq 16384", software=since.software, batch="2")
+    assert _seconds(two) == _seconds(replace(two, software=before.software)), "padded on the left: written out"

@@ -45,8 +45,10 @@ from mlsys.validation.cases.networks import attention_of
 from mlsys.validation.cases.neuron import (
     beside_products,
     compiled_for_neuron,
+    in_one_kernel,
     on_cores,
     positions_of,
+    since_july_2024,
     widened_weights,
 )
 from mlsys.validation.cases.reading import (
@@ -155,12 +157,13 @@ def _on_neuron(row: Row, kind: str, fmt: Format, batch: int, tokens: int, contex
     """Return the case of one pass that was compiled for NeuronCores, over so many new tokens of each sequence."""
     model, (tensor, _) = language_model_of(row), _ways(row)
     cores = round(tensor * _engine(row, fmt)[2].units)
-    graph = on_cores(model, cores)
+    graph = on_cores(model, cores, since_july_2024(row))
     positions = positions_of(row, context)
     queries = positions if tokens > 1 else 1
-    products = _pass(graph, fmt, queries, batch, positions, tensor, 1, causal=False)
+    one_kernel = in_one_kernel(row, batch, queries)
+    products = _pass(graph, fmt, queries, batch, positions, tensor, 1, causal=one_kernel)
     work = widened_weights(products, fmt, model.vocabulary)
-    work = joined(work, beside_products(graph, batch, queries, positions, cores, fmt))
+    work = joined(work, beside_products(graph, batch, queries, positions, cores, fmt, one_kernel))
     seconds, inverse = seconds_each(row, batch * tokens)
     case = _case(row, kind, [work], seconds, inverse, fmt, tensor)
     needed = _pass(model, fmt, tokens, batch, context, tensor, 1)

@@ -17,6 +17,13 @@ April 2024, which is 0.10; paths below ``src/transformers_neuronx``):
 - ``llama/hlo.py`` (``layer``), ``hlo.py`` (``rms_norm``, ``all_reduce_sum``): behind each sum over all cores every one
   of them adds and normalises the whole width of the model, in FP32 between two conversions.
 
+From release 2.19 on (aws-neuron/transformers-neuronx@c8d6bdc0, of July 2024, which is 0.11):
+
+- ``utils.py`` (``get_qkv_padding``): where all queries of a core share one head of keys, this is repeated until every
+  core has its own, and no further.
+- ``layers/attention.py`` (``flash_attention``), ``llama/hlo.py``: a single prompt of 4,096 tokens or more attends in
+  one kernel, which leaves out what a causal mask hides and keeps its scores on the chip.
+
 An engine takes one number in each of 128 lanes a cycle ("Data-path Width", general/nki/trainium_inferentia2_arch.rst
 of aws-neuron-sdk@0b2735a3): the scores of a token are one row for each sequence and head of a core, which leaves most
 lanes idle, and those of a prompt fill them.
@@ -35,6 +42,7 @@ from mlsys.validation.rows import Row
 from mlsys.workloads.zoo.language import LanguageModel
 
 SMALLEST_BUCKET = 128
+OF_JULY_2024, SHORTEST_OF_KERNEL = (2, 19), 4096
 LANES = 128
 # Passes of an engine, and how often what it passes over crosses the memory where that does not stay on the chip. Over
 # scores: written by a product, read and written by the passes, read by a product. Over the width, for each half of a
@@ -46,6 +54,17 @@ OVER_SCORES, OVER_WIDTH = (7.0, 4.0), (7.0, 7.0)
 def compiled_for_neuron(row: Row) -> bool:
     """Return whether a row is of a language model that Transformers NeuronX compiled."""
     return "Transformers NeuronX" in row.software
+
+
+def since_july_2024(row: Row) -> bool:
+    """Return whether a row's release is of July 2024 or later, or not named."""
+    named = re.search(r"Neuron (\d+)\.(\d+)", row.software)
+    return named is None or (int(named[1]), int(named[2])) >= OF_JULY_2024
+
+
+def in_one_kernel(row: Row, batch: int, queries: int) -> bool:
+    """Return whether a prompt attends in one kernel, whose scores stay on the chip."""
+    return since_july_2024(row) and batch == 1 and queries >= SHORTEST_OF_KERNEL
 
 
 def bucket_of(tokens: int, most: int) -> int:
@@ -72,7 +91,7 @@ def positions_of(row: Row, tokens: int) -> int:
     return bucket_of(tokens, int(asked[1]) if asked else tokens)
 
 
-def on_cores(model: LanguageModel, cores: int) -> LanguageModel:
+def on_cores(model: LanguageModel, cores: int, sparing: bool = False) -> LanguageModel:
     """Return a model as it is shared out: as many heads on each core, keys and values repeated where they are too few.
 
     Parameters
@@ -81,20 +100,30 @@ def on_cores(model: LanguageModel, cores: int) -> LanguageModel:
         As it was trained.
     cores
         That share each layer.
+    sparing
+        Whether heads of keys are repeated until each core has its own, where that is enough, not each head of queries.
 
     Examples
     --------
     >>> from mlsys.workloads.zoo import language_model
-    >>> [(each.heads, each.kv_heads) for cores in (8, 24) for each in [on_cores(language_model("llama-3-8b"), cores)]]
-    [(32, 8), (48, 48)]
+    >>> llama = language_model("llama-3-8b")
+    >>> [(each.heads, each.kv_heads) for cores in (8, 24, 32) for each in [on_cores(llama, cores)]]
+    [(32, 8), (48, 48), (32, 32)]
+    >>> large = language_model("llama-3-70b")
+    >>> [on_cores(large, 32, sparing).kv_heads for sparing in (False, True)]
+    [64, 32]
     """
     heads = cores * math.ceil(model.heads / cores)
     kv_heads = model.kv_heads if model.kv_heads % cores == 0 else heads
+    if sparing and model.kv_heads < cores and cores % model.kv_heads == 0 and heads % model.kv_heads == 0:
+        kv_heads = cores
     ffn = cores * math.ceil(model.ffn / cores)
     return replace(model, heads=heads, kv_heads=kv_heads, ffn=ffn, window=0)
 
 
-def beside_products(model: LanguageModel, batch: int, queries: int, keys: int, cores: int, fmt: Format) -> Work:
+def beside_products(
+    model: LanguageModel, batch: int, queries: int, keys: int, cores: int, fmt: Format, one_kernel: bool = False
+) -> Work:
     """Return the passes of engines over what lies between the products: over scores, and over the width of the model.
 
     Parameters
@@ -107,11 +136,14 @@ def beside_products(model: LanguageModel, batch: int, queries: int, keys: int, c
         That share the heads, and each normalise and add the whole width of every token.
     fmt
         Number formats.
+    one_kernel
+        Whether prompts attend in one kernel, to half of the scores, none of which crosses the memory.
     """
     rows = batch * queries * model.heads / cores
-    lanes = LANES * math.ceil(rows / LANES)
-    scores = _passes(*OVER_SCORES, cores * lanes * keys, cores * rows * keys * fmt.value, model.layers)
+    lanes = LANES * math.ceil(rows / LANES) / (2 if one_kernel else 1)
+    size = 0.0 if one_kernel else cores * rows * keys * fmt.value
     values = cores * batch * queries * model.hidden
+    scores = _passes(*OVER_SCORES, cores * lanes * keys, size, model.layers)
     return Work.of([scores, _passes(*OVER_WIDTH, values, values * fmt.value, 2 * model.layers)])
 
 
