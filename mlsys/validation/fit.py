@@ -97,6 +97,10 @@ ENERGY_IN_FP32 = {
 
 # Its operands stay in registers: a chain of multiply-adds has nothing to wait for.
 MULTIPLY_ADDS = {"vector": Prior(0.8, 1.3, 0.005, 1.05, "multiply-adds of registers issue nearly every cycle")}
+# The peak of a NeuronCore's vector units, 2.3 TFLOP/s, counts more than a pass of one of its engines does: 128 lanes
+# take a number each a cycle, at 1.12 GHz in one engine and 1.4 in another (aws-neuron-sdk@0b2735a3, general/nki/
+# trainium_inferentia2_arch.rst, "Data-path Width").
+LANES = {"vector": Prior(0.07, 1.2, 0.005, 1.05, "128 lanes at 1.12 to 1.4 GHz are 1/16 to 1/13 of the peak")}
 
 UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of SmoothQuant gives no sum to two blocks")}
 
@@ -110,6 +114,7 @@ def _priors(setting: str) -> list[Prior]:
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= ALONE if setting.startswith("eager small units") else {}
     own |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}
+    own |= LANES if setting.startswith("NeuronX") else {}
     own |= UNSPLIT if "w8a8" in setting else {}
     own |= MULTIPLY_ADDS if setting.startswith("multiply-adds") else {}
     own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}

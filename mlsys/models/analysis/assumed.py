@@ -71,6 +71,14 @@ def kept_on_chip(held: Held | None) -> tuple[str, ...]:
     return (sent, "it holds all layers at once: the time is that of a sample in a stream") if held.streams else (sent,)
 
 
+def whole_buckets(setting: str) -> tuple[str, ...]:
+    """Return what a compiler of fixed shapes reads beyond the network; nothing of others."""
+    if not setting.startswith("NeuronX llm decode"):
+        return ()
+    return ("Transformers NeuronX reads keys and values of 128, 256, 512, … positions, masked beyond the context: "
+            "for its time ask for the next of these contexts",)  # fmt: skip
+
+
 def ground_rules(
     result: Result, recurrent: bool, precision: str | None, setting: str, calibration: str, stays: bool
 ) -> tuple[str, ...]:

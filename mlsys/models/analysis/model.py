@@ -19,6 +19,7 @@ from mlsys.models.analysis.assumed import (
     kept_on_chip,
     left_in_fp32,
     waiting_threads,
+    whole_buckets,
 )
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
 from mlsys.models.analysis.memory import memory_need
@@ -165,6 +166,7 @@ def analyse(
         + left_in_fp32(network, device, chosen)
         + waiting_threads(timing.engine)
         + kept_on_chip(held)
+        + whole_buckets(whose)
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=_interval(whose, device, network, source, estimate, result),
         twin=device,

@@ -26,6 +26,7 @@ _MAKERS = (
     (r"RKNN", "NPU", {NETWORK: "RKNN", PREFILL: "RKNN", DECODE: "npu runtime"}),
     (r"Apple Neural Engine", "NPU", {NETWORK: "npu runtime"}),
     (r"Habana", "NPU", {DECODE: "HPU graphs"}),
+    (r"NeuronCore", "NPU", {PREFILL: "NeuronX", DECODE: "NeuronX"}),
     (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
     (r"CDNA", "GPU", {DECODE: "compiled ROCm"}),
     # Phones and boards: TensorFlow Lite, MNN and their like, not servers' runtimes.

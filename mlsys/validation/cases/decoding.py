@@ -33,10 +33,11 @@ from mlsys.validation.cases.stacks import as_ampere
 from mlsys.validation.rows import Row
 
 _PROGRAMS = (
+    ("Transformers NeuronX", "NeuronX"),
     ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
     (r"torch\.compile(?!.*Hugging Face)", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
     ("PyTorch.*ROCm", "eager ROCm"), ("MLC", "MLC"), ("Oct 2023", "early"),
-    (r"PyTorch.*(eager|TorchScript|Hugging Face)|(?<!for )Transformers(?! NeuronX)", "eager"),
+    (r"PyTorch.*(eager|TorchScript|Hugging Face)|(?<!for )Transformers", "eager"),
     ("LitGPT|AutoAWQ|Colossal|vLLM.*eager", "eager"),
 )  # fmt: skip
 LLAMA_BENCH_TOKENS = 128

@@ -51,6 +51,15 @@ from mlsys.validation.cases.llamacpp import (
     repeated,
 )
 from mlsys.validation.cases.networks import attention_of
+from mlsys.validation.cases.neuron import (
+    beside_products,
+    compiled_for_neuron,
+    in_one_kernel,
+    on_cores,
+    positions_of,
+    since_july_2024,
+    widened_weights,
+)
 from mlsys.validation.cases.reading import (
     Format,
     batch_of,
@@ -126,10 +135,10 @@ def _ways(row: Row) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int) -> Work:
+def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, causal: bool = True) -> Work:
     """Return the kernels of one pass, kept."""
     if tokens > 1:
-        network = model.prefill(batch, tokens, "fp16", causal=True, last_logits=True)
+        network = model.prefill(batch, tokens, "fp16", causal=causal, last_logits=True)
     else:
         network = model.decode(batch, context, "fp16")
     return expert_by_expert(kernels_of(network, fmt), fmt.weight)
@@ -137,10 +146,10 @@ def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: i
 
 def _pass(
     model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float,
-    pattern: int = ALL_REDUCE,
+    pattern: int = ALL_REDUCE, causal: bool = True,
 ) -> Work:  # fmt: skip
     """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
-    columns = _step(model, fmt, tokens, batch, context).columns.copy()
+    columns = _step(model, fmt, tokens, batch, context, causal).columns.copy()
     columns[Work.FIELDS.index("count")] *= runs
     size = batch * tokens * model.hidden * fmt.value
     return joined(Work(columns), messages(size, tensor, 2 * model.layers * runs, pattern))
@@ -153,6 +162,27 @@ def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool,
     return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
 
 
+def _on_neuron(row: Row, kind: str, fmt: Format, batch: int, tokens: int, context: int) -> Case:
+    """Return the case of one pass that was compiled for NeuronCores, over so many new tokens of each sequence."""
+    model, (tensor, _) = language_model_of(row), _ways(row)
+    cores = round(tensor * _engine(row, fmt)[2].units)
+    graph = on_cores(model, cores, since_july_2024(row))
+    positions = positions_of(row, context)
+    queries = positions if tokens > 1 else 1
+    one_kernel = in_one_kernel(row, batch, queries)
+    products = _pass(graph, fmt, queries, batch, positions, tensor, 1, causal=one_kernel)
+    work = widened_weights(products, fmt, model.vocabulary)
+    work = joined(work, beside_products(graph, batch, queries, positions, cores, fmt, one_kernel))
+    seconds, inverse = seconds_each(row, batch * tokens)
+    case = _case(row, kind, [work], seconds, inverse, fmt, tensor)
+    needed = _pass(model, fmt, tokens, batch, context, tensor, 1)
+    return replace(case, compulsory=min(1.0, _moved(needed) / _moved(work)))
+
+
+def _moved(work: Work) -> float:
+    return float((work["moved"] * work["count"])[work["kind"] != COLLECTIVE].sum())
+
+
 def prefill(row: Row) -> Case:
     """Return the case of one pass over a prompt."""
     fmt = stored_format(row, number_format(row.precision))
@@ -160,6 +190,8 @@ def prefill(row: Row) -> Case:
         r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
     )
     batch = 1 if "prompt" in row.batch else batch_of(row, 1)
+    if compiled_for_neuron(row):
+        return _on_neuron(row, "llm prefill", fmt, batch, prompt, prompt)
     seconds, inverse = seconds_each(row, prompt * batch)
     if row.model.startswith("Switch"):
         work = eager_kernels(both_halves(row.model, batch, prompt, fused=False), fmt)
@@ -216,6 +248,8 @@ def decode(row: Row) -> Case:
     else:
         context = max(1, whole_number(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
     batch = batch_of(row, 1)
+    if compiled_for_neuron(row):
+        return _on_neuron(row, "llm decode", fmt, batch, 1, context)
     seconds, inverse = seconds_each(row, batch)
     step = _pass(model, fmt, 1, batch, context, 1 if by_rows(row) else tensor, 1)
     _agrees_with_itself(row, step, seconds)
@@ -241,8 +275,7 @@ def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
     if not reported:
         return
     moved = float(reported.group(1)) * 1e9 * max(1, row.n_devices) * seconds
-    named = float((step["moved"] * step["count"])[step["kind"] != COLLECTIVE].sum())
-    if not 0.5 < moved / named < 2:
+    if not 0.5 < moved / _moved(step) < 2:
         raise Inexpressible("mislabelled model: bytes a second over tokens a second are not its size")
 
 
