@@ -5,7 +5,7 @@ import pytest
 from mlsys import Hardware
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.lowering import kernels_of
-from mlsys.models.calibrated.resident import CACHED_BY_EDGE_TPU, Held, held_on, resident
+from mlsys.models.calibrated.resident import CACHED_BY_EDGE_TPU, Residence, held_on, resident
 from mlsys.models.calibrated.work import VECTOR, Kernel, Work
 from mlsys.validation.cases.reading import number_format
 from mlsys.workloads.zoo import network
@@ -82,7 +82,7 @@ def test_a_network_that_a_dataflow_chip_holds_runs_at_one_rate(device: str, name
 def test_attention_streams_nothing() -> None:
     """A small transformer of 5.7 million parameters waits for its keys: 134 frames/s alone, 455 in eights."""
     work = kernels_of(network("vit_tiny_patch16_224", precision="int8"), number_format("int8"))
-    assert held_on(Hardware["Hailo10H"], work) == Held(1.0)
+    assert held_on(Hardware["Hailo10H"], work) == Residence(1.0)
 
 
 def test_a_chip_with_a_memory_moves_all() -> None:

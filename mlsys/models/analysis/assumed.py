@@ -9,7 +9,7 @@ from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.layouts import BLOCKS, PLANES
 from mlsys.models.calibrated.library import calibrated
 from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.resident import Held
+from mlsys.models.calibrated.resident import Residence
 from mlsys.models.calibrated.running import Running
 from mlsys.models.result import Result
 from mlsys.precision import precision_name
@@ -63,7 +63,7 @@ def waiting_threads(engine: Snapshot) -> tuple[str, ...]:
     return (f"estimate: a thread on each core; {engine.team:.0f} share a sample and wait for each other",)
 
 
-def kept_on_chip(held: Held | None) -> tuple[str, ...]:
+def kept_on_chip(held: Residence | None) -> tuple[str, ...]:
     """Return what a chip without a memory of its own is sent."""
     if held is None:
         return ()

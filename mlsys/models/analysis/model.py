@@ -31,7 +31,7 @@ from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.processors import widened
 from mlsys.models.calibrated.ranges import Range, range_of
-from mlsys.models.calibrated.resident import Held, held_on, resident, sent_bytes
+from mlsys.models.calibrated.resident import Residence, held_on, resident, sent_bytes
 from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.usual import setting_of
@@ -253,7 +253,7 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
     return replace(operator, precision=precision, data=operator.data * ratio, weights=operator.weights * ratio)
 
 
-def _resident(network: Network, held: Held) -> Network:
+def _resident(network: Network, held: Residence) -> Network:
     """Return the network as a chip without a memory of its own sees it: only what its host sends is moved."""
     arrays = network.arrays
     sent, changed = sent_bytes(held.times, arrays.weights), {}

@@ -25,7 +25,7 @@ _EDGE_TPU, _DATAFLOW = re.compile("Edge TPU"), re.compile(r"Hailo-\d+ dataflow")
 
 
 @dataclass(frozen=True)
-class Held:
+class Residence:
     """What of a network stays on a chip without a memory of its own.
 
     Attributes
@@ -41,7 +41,7 @@ class Held:
     streams: bool = False
 
 
-def held_on(device: Device, work: Work, samples: float = 1.0) -> Held | None:
+def held_on(device: Device, work: Work, samples: float = 1.0) -> Residence | None:
     """Return what of a network stays on a chip without a memory; None of a device with one.
 
     What passes between layers stays on such a chip. A dataflow chip that holds no whole network is loaded once for all
@@ -64,20 +64,20 @@ def held_on(device: Device, work: Work, samples: float = 1.0) -> Held | None:
     >>> [held_on(Hardware.Edge.Coral, large, samples).times for samples in (1, 8)]
     [0.5, 4.0]
     >>> held_on(Hardware.Edge.Hailo8L, large), held_on(Hardware.Edge.Hailo8, large)
-    (Held(times=1.0, streams=False), Held(times=0.0, streams=True))
+    (Residence(times=1.0, streams=False), Residence(times=0.0, streams=True))
     >>> held_on(Hardware.Cloud.A100, large) is None
     True
     """
     if device.kind != "NPU":
         return None
     if _EDGE_TPU.match(device.architecture):
-        return Held(max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(work.weights, 1.0)) * samples)
+        return Residence(max(0.0, 1.0 - CACHED_BY_EDGE_TPU / max(work.weights, 1.0)) * samples)
     if _DATAFLOW.match(device.architecture):
         with as_recorded(), comparing():
             tops = device.peak(device.headline).m_as("FLOP/s") / 1e12
         attends = bool(((work["kind"] == ATTENTION) | ((work["kind"] == MATMUL) & (work["weights"] == 0))).any())
         used = work.weights / BYTES_OF_A_TOP + work.launches / LAYERS_OF_A_TOP
-        return Held(0.0, True) if used <= tops and not attends else Held(1.0)
+        return Residence(0.0, True) if used <= tops and not attends else Residence(1.0)
     return None
 
 

@@ -45,10 +45,10 @@ from mlsys.validation.cases.decoding import (
 from mlsys.validation.cases.encoders import down_a_pipeline
 from mlsys.validation.cases.llamacpp import (
     BLOCK,
-    beside_products,
     in_blocks_of_tokens,
     overlapped,
     repeated,
+    whole_block,
 )
 from mlsys.validation.cases.networks import attention_of
 from mlsys.validation.cases.neuron import (
@@ -225,7 +225,7 @@ def _in_blocks(row: Row, model: LanguageModel, fmt: Format, prompt: int, batch: 
     if not multiplies_integers(row, fmt) and fmt.weight < fmt.value:
         work = dequantised(row, work, fmt)
     blocks = max(1.0, prompt / BLOCK)
-    work = repeated(beside_products(row, model, work, fmt, batch, prompt), blocks * overlapped(blocks, stages))
+    work = repeated(whole_block(row, model, work, fmt, batch, prompt), blocks * overlapped(blocks, stages))
     case = _case(row, "llm prefill", [work], *seconds_each(row, prompt * batch), fmt, 1)
     return replace(case, compulsory=narrow / work.weights)
 

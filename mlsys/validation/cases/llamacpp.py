@@ -48,7 +48,7 @@ def overlapped(blocks: float, stages: int) -> float:
     return (blocks + stages - 1) / (blocks * stages)
 
 
-def beside_products(row: Row, model: LanguageModel, work: Work, fmt: Format, batch: int, tokens: int) -> Work:
+def whole_block(row: Row, model: LanguageModel, work: Work, fmt: Format, batch: int, tokens: int) -> Work:
     """Return what runs between the products of a block, and converts for them, in the place of attention in one kernel.
 
     Parameters
