@@ -256,7 +256,8 @@ def product_seconds(
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return seconds of products at the best tile, without their traffic to the main memory, and what holds them.
 
-    Steps of a recurrence follow one another, each on the whole machine. The second array says which wait for their operands, the third which for the chain of instructions of a sum.
+    Steps of a recurrence follow one another, each on the whole machine.
+    The second array says which wait for their operands, the third which for the chain of instructions of a sum.
     Machines whose units share operands run kernels that stay on their units and take the next part of any
     block's reduction, so that no wave ends half empty; each unit then hands over one block half done.
     """
@@ -287,16 +288,36 @@ def product_seconds(
         "block_columns": kernels["block_columns"][here],
         "alone": np.where((engines["bits"] == 16) & ~_on_matrix_units(engines), ALONE_IN_HALF, 1.0)[here],
     }  # fmt: skip
-    rows = np.array([columns[name] for name in _OF_PRODUCTS])
-    pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, len(m), AT_ONCE)]
-    times, waits, chained = zip(*pieces, strict=True) if pieces else ([m], [m > 0], [m > 0])
-    return steps * np.concatenate(times), np.concatenate(waits), np.concatenate(chained)
+    times, waits, chained = _tiled(columns)
+    # Lanes that take the sums of one vector take those of a few as well, one after the other.
+    few = np.minimum(m, n)
+    several = (few > 1) & (few <= LANES) & in_vectors & (columns["block_rows"] == 0)
+    if several.any():
+        alone = {name: values[several] for name, values in columns.items()}
+        alone |= {
+            "m": np.where(m <= n, 1.0, m)[several], "n": np.where(m <= n, n, 1.0)[several],
+            "batch": (few * batch)[several], "chain": alone["chain"] / LANES,
+        }  # fmt: skip
+        by_lanes = _tiled(alone)
+        quicker = by_lanes[0] < times[several]
+        for whole, part in zip((times, waits, chained), by_lanes, strict=True):
+            whole[several] = np.where(quicker, part, whole[several])
+    return steps * times, waits, chained
 
 
 _OF_PRODUCTS = (
     "m", "n", "k", "batch", "units", "array", "shared", "feed", "rate", "supply", "width", "tall", "chain", "splits",
     "ramp", "team", "threads", "block_rows", "block_columns", "alone",
 )  # fmt: skip
+
+
+def _tiled(columns: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return what :func:`_at_best_tile` does of products however many, by the names of ``_OF_PRODUCTS``."""
+    rows = np.array([columns[name] for name in _OF_PRODUCTS])
+    pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, rows.shape[1], AT_ONCE)]
+    none = np.zeros(0, dtype=bool)
+    times, waits, chained = zip(*pieces, strict=True) if pieces else ([np.zeros(0)], [none], [none])
+    return np.concatenate(times), np.concatenate(waits), np.concatenate(chained)
 
 
 @lru_cache(maxsize=64)  # a fit moves one parameter at a time, and half of them leave products as they are

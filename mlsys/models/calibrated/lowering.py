@@ -101,7 +101,7 @@ def _products(arrays: NetworkArrays) -> NDArray[np.bool_]:
 
 
 def _steps(network: Network) -> NDArray[np.float64]:
-    """Return how many products of each row of the network's arrays follow one another: steps of a recurrence; else 1."""
+    """Return how many products of each row of a network's arrays follow one another: steps of a recurrence, or 1."""
     steps = np.ones(len(network.arrays))
     for row, operator in zip(network.arrays.order, network.operators, strict=True):
         steps[row] = operator.shape.get("steps", 1)
