@@ -298,9 +298,9 @@ def product_seconds(
             "m": np.where(m <= n, 1.0, m)[several], "n": np.where(m <= n, n, 1.0)[several],
             "batch": (few * batch)[several], "chain": alone["chain"] / LANES,
         }  # fmt: skip
-        by_lanes = _tiled(alone)
-        quicker = by_lanes[0] < times[several]
-        for whole, part in zip((times, waits, chained), by_lanes, strict=True):
+        sums = _tiled(alone)
+        quicker = sums[0] < times[several]
+        for whole, part in zip((times, waits, chained), sums, strict=True):
             whole[several] = np.where(quicker, part, whole[several])
     return steps * times, waits, chained
 
