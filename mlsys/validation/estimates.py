@@ -13,6 +13,7 @@ from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.own import shape_if_calibrated
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases import Case
+from mlsys.validation.padding import is_one_product, least_when_filled_up
 from mlsys.validation.times import case_times, stack_of
 
 Array = NDArray[np.float64]
@@ -21,18 +22,31 @@ Array = NDArray[np.float64]
 def curved(cases: Sequence[Case]) -> Array:
     """Return the factor of time of each case's shape; 1 where its setting has no curves.
 
+    A product of more rows is never faster: where a curve says so, one of fewer is filled up
+    (:mod:`mlsys.validation.padding`).
+
     Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
     move along it, or less of a rate could shorten a time.
     """
     factors = np.ones(len(cases))
     here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
     if here:
-        own = [cases[index] for index in here]
-        plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
-        with as_recorded():
-            stack = stack_of(own)
-        factors[here] = curve_factors(stack, kernel_times(stack, plain), [case.setting for case in own])
+        factors[here], seconds = _on_curves([cases[index] for index in here])
+        products = [at for at, index in enumerate(here) if is_one_product(cases[index])]
+        own = [cases[here[at]] for at in products]
+        least = least_when_filled_up(own, seconds[products], lambda filled: _on_curves(filled)[1])
+        factors[[here[at] for at in products]] *= least / seconds[products]
     return factors
+
+
+def _on_curves(cases: Sequence[Case]) -> tuple[Array, Array]:
+    """Return the factor of each case's shape as its setting's curves have it, and its time by that, seconds."""
+    plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in cases])
+    with as_recorded():
+        stack = stack_of(cases)
+    times = kernel_times(stack, plain)
+    factors = curve_factors(stack, times, [case.setting for case in cases])
+    return factors, factors * stack.total(times.seconds)
 
 
 def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = None) -> Array:

@@ -50,8 +50,9 @@ def _times(engine: Snapshot, work: Work) -> KernelTimes:
     return kernel_times(Stack.of([(engine, work, True)]), QUIET.vectorised())
 
 
-def _product(m: int, n: int, k: int) -> Work:
-    return Work.of([Kernel(MATMUL, 2.0 * m * n * k, 2.0 * (m * k + k * n + m * n), m=m, n=n, k=k)])
+def _product(m: int, n: int, k: int, block: float = 0.0) -> Work:
+    moved = 2.0 * (m * k + k * n + m * n)
+    return Work.of([Kernel(MATMUL, 2.0 * m * n * k, moved, m=m, n=n, k=k, block_rows=block, block_columns=block)])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def _product(m: int, n: int, k: int) -> Work:
 def test_a_long_sum_of_one_block_waits_for_its_instructions(device: str, precision: str, cycles: float) -> None:
     steps = 1 << 16
     unit = _unit(device, precision)
-    times = _times(unit, _product(8, 8, steps))
+    times = _times(unit, _product(8, 8, steps, block=8.0))  # whose block sums all of it itself, not its lanes
     assert float(times.seconds[0]) == pytest.approx(steps * cycles / unit.clock, rel=0.05)
     assert times.chained.all() and not times.fed.any()
 

@@ -140,23 +140,9 @@ def _chain(engines: dict[str, Array]) -> Array:
     return seconds
 
 
-# No weight is stored in less than a bit: where there are fewer bits than values, and no more bytes than one product's,
-# the products share them, as steps of a recurrence do.
-FEWEST_BITS = 1.0
-
-
-def _weights_of(kernels: Work, bits: Array) -> Array:
-    """Return how many weights the products of a kernel read: those that all share count once."""
-    product = kernels["k"] * kernels["n"]
-    stored = 8 * kernels["weights"]
-    shared = (stored < FEWEST_BITS * product * kernels["batch"]) & (stored <= np.maximum(bits, 8.0) * product)
-    values: Array = np.where(shared, product, product * kernels["batch"])
-    return values
-
-
 def _unpacked(kernels: Work, engines: dict[str, Array]) -> NDArray[np.bool_]:
     """Return which products find weights that are stored narrower than the matrix units beside them multiply."""
-    values = _weights_of(kernels, engines["bits"])
+    values = kernels["k"] * kernels["n"] * kernels["batch"]
     stored = kernels["weights"]
     each = engines["each_cycle"]
     multiprocessor = (engines["array"] <= 1) & (each >= SMALLEST_MULTIPROCESSOR) & (each <= LARGEST_UNIT)
@@ -175,7 +161,7 @@ def unpacking_seconds(
     units multiply as well, which take narrow operands as they are, in systolic arrays, or where no vector units are
     known: a neural processor widens weights on their way into its multipliers.
     """
-    values = _weights_of(kernels, engines["bits"])[here]
+    values = (kernels["k"] * kernels["n"] * kernels["batch"])[here]
     saved = engines["bits"][here] / 8 * values - kernels["weights"][here]
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
     unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
@@ -190,7 +176,7 @@ def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Ar
 
     The same vectors do it that multiply, while others are loaded: it counts where it takes longer than both.
     """
-    values = _weights_of(kernels, engines["bits"])[here]
+    values = (kernels["k"] * kernels["n"] * kernels["batch"])[here]
     stored = kernels["weights"][here]
     narrow = (stored > 0) & (engines["bits"][here] / 8 * values > stored) & (engines["controller"][here] == 0)
     narrow &= (engines["each_cycle"][here] < SMALLEST_MULTIPROCESSOR) & np.isfinite(engines["over_vector"][here])
@@ -213,7 +199,7 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     pairs = np.where(kernels["m"] > 1, BLOCK_OF_PAIRS, ROW_OF_PAIRS)
     each = np.where(at_once > PAIR, 0.0, np.where(at_once > ONE, pairs, ONE_BY_ONE))
     moved = (kernels["moved"] - kernels["weights"]) * 8 / engines["bits"]
-    results = np.where(product, kernels["m"] * kernels["n"] * kernels["batch"], moved / 2)
+    results = np.where(product, kernels["m"] * kernels["n"] * kernels["batch"] * (1 + kernels["further"]), moved / 2)
     issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results / engines["requantised"]
     rate = own["compute"] * engines["controller"] * engines["units"] * engines["clock"]
     seconds: Array = np.where(engines["controller"] > 0, issued / np.maximum(rate, 1.0), 0.0)
@@ -270,11 +256,14 @@ def product_seconds(
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return seconds of products at the best tile, without their traffic to the main memory, and what holds them.
 
+    Steps of a recurrence follow one another, each on the whole machine.
     The second array says which wait for their operands, the third which for the chain of instructions of a sum.
     Machines whose units share operands run kernels that stay on their units and take the next part of any
     block's reduction, so that no wave ends half empty; each unit then hands over one block half done.
     """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
+    steps = 1 + kernels["further"][here]
+    operands = kernels["moved"][here] / steps + (1 - 1 / steps) * kernels["weights"][here]  # of one step
     units, array = engines["units"][here], engines["array"][here]
     shared, fed = sharing(engines)[here], feed[here]
     # A product by a vector gives each sum to a group of lanes, which add up what they have at the end. So do kernels
@@ -288,26 +277,47 @@ def product_seconds(
         "m": m, "n": n, "k": k, "batch": batch, "units": units, "array": array, "shared": shared, "feed": fed,
         "rate": sustained(engines, own, here) / units,
         "supply": fed / units * shared,
-        "width": np.maximum(kernels["moved"][here] / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5),
+        "width": np.maximum(operands / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5),
         "tall": np.where(array > 1, np.ceil(k / array) * array, k),  # a systolic array pads the reduction
         "chain": own["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
         "splits": own["splits"][here],
         "ramp": np.where(engines["controller"] > 0, 0.0, own["ramp"])[here],  # see issuing_seconds
         "team": engines["team"][here],
+        "threads": np.where(engines["joining"] > 1, engines["units"], 1.0)[here],
         "block_rows": kernels["block_rows"][here],
         "block_columns": kernels["block_columns"][here],
         "alone": np.where((engines["bits"] == 16) & ~_on_matrix_units(engines), ALONE_IN_HALF, 1.0)[here],
     }  # fmt: skip
-    rows = np.array([columns[name] for name in _OF_PRODUCTS])
-    pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, len(m), AT_ONCE)]
-    times, waits, chained = zip(*pieces, strict=True) if pieces else ([m], [m > 0], [m > 0])
-    return np.concatenate(times), np.concatenate(waits), np.concatenate(chained)
+    times, waits, chained = _tiled(columns)
+    # Lanes that take the sums of one vector take those of a few as well, one after the other.
+    few = np.minimum(m, n)
+    several = (few > 1) & (few <= LANES) & in_vectors & (columns["block_rows"] == 0)
+    if several.any():
+        alone = {name: values[several] for name, values in columns.items()}
+        alone |= {
+            "m": np.where(m <= n, 1.0, m)[several], "n": np.where(m <= n, n, 1.0)[several],
+            "batch": (few * batch)[several], "chain": alone["chain"] / LANES,
+        }  # fmt: skip
+        sums = _tiled(alone)
+        quicker = sums[0] < times[several]
+        for whole, part in zip((times, waits, chained), sums, strict=True):
+            whole[several] = np.where(quicker, part, whole[several])
+    return steps * times, waits, chained
 
 
 _OF_PRODUCTS = (
     "m", "n", "k", "batch", "units", "array", "shared", "feed", "rate", "supply", "width", "tall", "chain", "splits",
-    "ramp", "team", "block_rows", "block_columns", "alone",
+    "ramp", "team", "threads", "block_rows", "block_columns", "alone",
 )  # fmt: skip
+
+
+def _tiled(columns: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return what :func:`_at_best_tile` does of products however many, by the names of ``_OF_PRODUCTS``."""
+    rows = np.array([columns[name] for name in _OF_PRODUCTS])
+    pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, rows.shape[1], AT_ONCE)]
+    none = np.zeros(0, dtype=bool)
+    times, waits, chained = zip(*pieces, strict=True) if pieces else ([np.zeros(0)], [none], [none])
+    return np.concatenate(times), np.concatenate(waits), np.concatenate(chained)
 
 
 @lru_cache(maxsize=64)  # a fit moves one parameter at a time, and half of them leave products as they are
@@ -331,7 +341,10 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     own_blocks = products["block_rows"] > 0
     allowed &= (tile_m >= products["block_rows"]) & (tile_n >= products["block_columns"])
     allowed &= own_blocks | ~NARROW[offered]
-    blocks = np.ceil(m / rows) * np.ceil(n / columns) * products["batch"]
+    apart = np.ceil(m / rows) * products["batch"]
+    blocks = apart * np.ceil(n / columns)
+    # Samples that are rows of one block have no threads of their own: all share that block's rows.
+    team = np.maximum(products["team"], products["threads"] / apart)
     # Along the reduction a block is split as often as fills the units, or not at all.
     most = np.where(own_blocks, 1.0, products["splits"])
     fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, most)
@@ -346,7 +359,7 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
         inner = np.maximum(busy, linked)
         waves = np.ceil(blocks * split / units)
         # Of the threads that share a sample those without a block have nobody wait for them.
-        time = waves * inner * waiting(products["team"] * blocks * split / (waves * units))
+        time = waves * inner * waiting(team * blocks * split / (waves * units))
         if split is fill:
             extra = 2 * split * m * n * products["batch"] * 4 / feed + np.where(fixed, 0.0, SECOND_KERNEL)
             time = time + np.where(split > 1, extra, 0.0)

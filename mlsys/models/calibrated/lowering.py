@@ -66,7 +66,7 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
         places = _places_of_tiles(network, tile)
         depth = a.k * np.where(places > 0, places / winograd, 1.0)
         stored = np.where((places > 0) & large, ((tile + 2) / 3) ** 2, 1.0)
-    product = _products(a)
+    product, steps = _products(a), _steps(network)
     weights = stored * a.weights * (fmt.weight / 2 if fmt else 1.0)
     other = (a.data - a.weights) * (fmt.value / 2 if fmt else 1.0)
     return Work(
@@ -79,11 +79,12 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
                 np.where(product, a.m, 1),
                 np.where(product, a.n, 1),
                 np.where(product, depth, 1),
-                np.where(product, a.copies, 1),
+                np.where(product, a.copies / steps, 1),
                 a.repeats * runs,
                 np.ones(len(a)),
                 np.zeros(len(a)),
                 np.zeros(len(a)),
+                np.where(product, steps - 1, 0),
             ],
             dtype=float,
         )
@@ -97,6 +98,14 @@ def _products(arrays: NetworkArrays) -> NDArray[np.bool_]:
     """
     products: NDArray[np.bool_] = (arrays.m > 0) & ((arrays.n >= NARROWEST_PRODUCT) | (arrays.copies == 1))
     return products
+
+
+def _steps(network: Network) -> NDArray[np.float64]:
+    """Return how many products of each row of a network's arrays follow one another: steps of a recurrence, or 1."""
+    steps = np.ones(len(network.arrays))
+    for row, operator in zip(network.arrays.order, network.operators, strict=True):
+        steps[row] = operator.shape.get("steps", 1)
+    return steps
 
 
 def _of_convolutions(network: Network) -> NDArray[np.bool_]:

@@ -20,6 +20,8 @@ For each kernel, with peak rate P over U units, bandwidth B and cache bandwidth 
   or one shot where a program has its own;
 - threads of a processor that share a layer wait for each other, and each launch starts and joins them
   (:mod:`mlsys.models.calibrated.teams`);
+- steps of a recurrence follow one another, a queued kernel's start apart; each reads the weights of its layer again,
+  from the cache where they stay there;
 - the longest of these, plus ``launch``, is the kernel's time; kernels follow one another; of a call that is timed
   alone the second half of ``launch`` passes beside the kernel.
 
@@ -167,7 +169,8 @@ def kernel_times(stack: Stack, parameters: Array) -> KernelTimes:
     starting = (
         engines["joining"] * own["launch"] * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
     )
-    launch = np.where(alone == QUEUED, np.minimum(starting, START), starting)
+    queued = np.minimum(starting, START)
+    launch = np.where(alone == QUEUED, queued, starting) + kernels["further"] * queued
     launch = np.where(alone == OVERLAPPED, LEFT_OF_A_START * launch, launch)
     launch = np.where(alone == STREAMED, 0.0, launch)
     called = alone == CALLED

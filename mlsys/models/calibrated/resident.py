@@ -89,6 +89,8 @@ def sent_bytes(times: float, weights: NDArray[np.float64]) -> NDArray[np.float64
 def resident(work: Work, device: Device, samples: float = 1.0) -> Work:
     """Return the kernels with the bytes that cross the link of a chip without a memory; of others as they are.
 
+    Steps of a recurrence find the weights of their layer on the chip, and have none sent again.
+
     Examples
     --------
     >>> from mlsys import Hardware
@@ -103,7 +105,7 @@ def resident(work: Work, device: Device, samples: float = 1.0) -> Work:
     columns = work.columns.copy()
     column = Work.FIELDS.index
     columns[column("moved")] = sent_bytes(held.times, work["weights"])
-    columns[column("weights")] = held.times * work["weights"]
+    columns[column("weights")] = np.where(work["further"] > 0, 0.0, held.times * work["weights"])
     if held.streams:
         columns[column("peers")] = STREAMED
     return Work(columns)

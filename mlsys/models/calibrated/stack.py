@@ -94,7 +94,11 @@ class Stack:
         weights_near = stays & (copies * totals + other <= room)
         other_near = stays & (other <= room)
         near = np.where(weights_near, weights, 0.0) + np.where(other_near, other, 0.0)
-        return cls(case, kernels, engines, kernels["moved"] - near, near, len(pairs))
+        # Each further step of a recurrence reads the weights again, from the cache where all of them stay there.
+        again = kernels["further"] * weights
+        again_near = np.where(weights <= room, again, 0.0)
+        main = kernels["moved"] - near + again - again_near
+        return cls(case, kernels, engines, main, near + again_near, len(pairs))
 
     def total(self, seconds: Array) -> Array:
         """Return, for each case, the sum over its kernels of count times ``seconds``."""
@@ -111,7 +115,7 @@ def _needed(work: Work, stays: float) -> frozenset[str]:
     kinds = set(work["kind"].tolist())
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
     needed |= {"requantised", "team", "joining", "reading", "issuing"}
-    needed |= {"cache"} if stays else set()
+    needed |= {"cache"} if stays or work["further"].any() else set()
     needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
     needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
     peers = work["peers"][work["kind"] == COLLECTIVE]

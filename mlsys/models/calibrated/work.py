@@ -45,6 +45,9 @@ class Kernel:
     block_rows, block_columns
         Of the smallest block of the output that the kernel's library has, where its blocks sum all of it themselves;
         0 where tiles of any size are taken, and sums are split.
+    further
+        Steps of a recurrence after the first, each of which waits for the one before: ``flops`` and ``moved`` are those
+        of all steps, ``batch`` and the shape those of one, and ``weights`` are counted once.
     """
 
     kind: int
@@ -59,6 +62,7 @@ class Kernel:
     peers: float = 1.0
     block_rows: float = 0.0
     block_columns: float = 0.0
+    further: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class Work:
 
     FIELDS = (
         "kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "peers", "block_rows", "block_columns",
+        "further",
     )  # fmt: skip
 
     @classmethod
@@ -95,6 +100,7 @@ class Work:
                 kernel.peers,
                 kernel.block_rows,
                 kernel.block_columns,
+                kernel.further,
             )
             merged[key] = merged.get(key, 0.0) + kernel.count
         rows = [(*key[:8], count, *key[8:]) for key, count in merged.items()]

@@ -67,6 +67,10 @@ from mlsys.workloads import Network
 
 # Where a source gives throughput and no batch, the machine is taken as well filled by this one.
 FILLED = {"image": 64, "BERT": 64, "3D": 1, "SSD-ResNet34": 8, "RetinaNet": 8, "SDXL": 8}
+# Utterances that NVIDIA's submissions of RNN-T recognise at once, offline; fewer on an L4 and on Jetsons: their steps
+# follow one another, so that many fill a machine (mlcommons/inference_results_v1.0, closed/NVIDIA/configs/rnnt/Offline/
+# config.json@cd4f7a9, gpu_batch_size; inference_results_v3.0, the same folder, __init__.py@dad59af).
+UTTERANCES, FEWER_UTTERANCES, ON_SMALL = 2048, 512, r"NVIDIA (L4|Jetson)\b"
 # Compilers that sum FP16 in FP16: TensorRT in convolutions, whose kernels end their list of formats with that of the
 # sums (``implicit_gemm_f16f16_f16f16_f16``), and OneFlow's as OneDiff sets it up (``conv_allow_half_precision
 # _accumulation`` and the same of ``matmul``): an RTX 4090 and a 3090 do 1.2 times their peak into FP32.
@@ -144,6 +148,8 @@ def filled_batch(row: Row, kind: str) -> int:
     fits = [size for word, size in FILLED.items() if word in row.model or word in row.seq_or_shape]
     if "Stream" in row.workload or row.metric.startswith("latency"):
         return batch_of(row, 1)
+    if "RNN-T" in row.model:
+        return batch_of(row, FEWER_UTTERANCES if re.match(ON_SMALL, row.device) else UTTERANCES)
     # A dataflow machine streams one input after the other instead of filling a batch.
     return batch_of(row, 1 if kind == "NPU" else min(fits, default=32))
 

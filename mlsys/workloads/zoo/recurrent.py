@@ -11,8 +11,8 @@ CELLS = {"vanilla": 1, "gru": 3, "lstm": 4}
 def write_layer(tape: Tape, name: str, cell: str, batch: int, steps: int, inputs: int, hidden: int) -> None:
     """Append a recurrent layer: all steps' inputs in one product, then a product for each step's state.
 
-    The second is one operator with a copy for each step, because the steps cannot run together;
-    its weights are counted once, as if they stayed on the chip.
+    The second is one operator with a copy for each step, because the steps cannot run together; ``steps`` in its
+    shape says so. Its weights are counted once, as if they stayed on the chip: a bound can ask for no more.
     """
     width = CELLS[cell] * hidden
     tape.dense(f"{name} input", batch * steps, inputs, width)
@@ -24,7 +24,7 @@ def write_layer(tape: Tape, name: str, cell: str, batch: int, steps: int, inputs
         weights + batch * steps * (hidden + width) * tape.size,
         weights,
         hidden * width + width,
-        {"m": batch, "n": width, "k": hidden, "copies": steps},
+        {"m": batch, "n": width, "k": hidden, "copies": steps, "steps": steps},
     )
     tape.activation(f"{name} gates", batch * steps * width, "sigmoid")
 
