@@ -27,6 +27,7 @@ from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
 from mlsys.validation.cases.built import batched, built, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.fed import OF_LOGITS, batch_of_each, fed
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
 from mlsys.validation.cases.layouts import copies
@@ -63,14 +64,15 @@ USUAL_LENGTH = 2048
 
 def training(row: Row) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    if re.search("GNMT|Transformer-XL|SSD300|packed", row.model):
+    if re.search("packed", row.model):
         raise Inexpressible(f"training of {row.model}: its layers, or the lengths it is fed, are not described")
+    told = fed(row)
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
     plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
-    language = "tokens" in row.unit or row.unit == "TFLOP/s"
+    language = told is None and ("tokens" in row.unit or row.unit == "TFLOP/s")
     if not language:
-        network = partial(built, plain.model, batch=1, **shape_of(row))
+        network = partial(built, told.network if told else plain.model, batch=1, **shape_of(row))
         fmt = multiplied_in(row, fmt, twin, lambda: part_in_convolutions(network()))
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
@@ -80,8 +82,10 @@ def training(row: Row) -> Case:
     if language:
         return _language(plain, fmt, twin, engine, forward, passes)
     setting = f"{_program(row, engine)} training on {twin.kind}"
-    batch = batch_of(row, 64)
-    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices))
+    batch = batch_of_each(row, batch_of(row, 64))
+    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices) * (told.counted if told else 1))
+    if told:
+        return Case(row, "training", setting, twin.id, engine, told.step(fmt, batch), seconds, inverse)
     if setting == "eager training on GPU":
         casts = "amp" in row.precision
         how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
@@ -101,9 +105,6 @@ def training(row: Row) -> Case:
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
 
 
-# Tensors as large as the logits that the loss and its gradient move: it reads them and writes logarithms, whose
-# gradient is written, and reads both for theirs.
-OF_LOGITS = 6.0
 # Words that huggingface/transformers' BertForPreTraining weighs for every token, masked or not.
 BERT_WORDS = 30522
 

@@ -19,6 +19,7 @@ from mlsys.workloads.zoo import (
     searched,
     segmentation,
     sequences,
+    transformer_xl,
     yolo,
     yolo_later,
     yolo_plain,
@@ -155,6 +156,9 @@ _picture("ssd_resnet34", "SSD-ResNet34 at 1200", "Reddi et al. 2020, ISCA, table
          detection.ssd_resnet34, side=1200, family="detector",
          note="work as in table 1; the parameters there are those of another implementation")  # fmt: skip
 _SSD = "Huang et al. 2017, CVPR (TensorFlow object detection), 300 × 300, 91 outputs a box"
+_picture("ssd300_resnet50", "SSD300 v1.1, ResNet-50", "Liu et al. 2016, ECCV; NVIDIA/DeepLearningExamples, "
+         "PyTorch/Detection/SSD",
+         detection.ssd300_resnet50, "SSD300", "SSD300 v1.1", side=300, family="detector")  # fmt: skip
 _picture("ssd_mobilenet_v1", "SSD-MobileNet v1", _SSD, partial(detection.ssd_mobilenet, version=1), side=300,
          family="detector")  # fmt: skip
 _picture("ssd_mobilenet_v1_0.75", "SSD-MobileNet v1 0.75", _SSD,
@@ -258,6 +262,14 @@ CATALOGUE["gnmt"] = Entry(
     ("GNMT",), sequence=32, write=recurrent.gnmt,
     note="a sentence and a translation as long, known as in training; a search decodes word by word, once for a beam",
 )  # fmt: skip
+for _size, _shape in (("base", transformer_xl.BASE), ("large", transformer_xl.LARGE)):
+    CATALOGUE[f"transformer_xl_{_size}"] = Entry(
+        f"transformer_xl_{_size}", f"Transformer-XL {_size}, WikiText-103", "text",
+        "Dai et al. 2019, ACL; NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/Transformer-XL",
+        sequence=_shape.tokens,
+        write=partial(transformer_xl.transformer_xl, shape=_shape),
+        note="a memory as long as the segment; every token is compared with all words",
+    )  # fmt: skip
 CATALOGUE["switch_xl_4"] = Entry(
     "switch_xl_4", "Switch Transformer XL, 4 experts", "text",
     "Fedus et al. 2022, JMLR 23:120; sitar-lab/NeuSight, DLmodel_configs/switchxl4.json",

@@ -1,0 +1,101 @@
+"""What a step of training was fed, where its row does not say: the code that ran, its options and its data do."""
+
+import re
+from dataclasses import dataclass, replace
+
+from mlsys.models.calibrated import VECTOR, Kernel, Work
+from mlsys.models.calibrated.lowering import Format, joined
+from mlsys.models.calibrated.steps import ONCE, step_kernels
+from mlsys.validation.cases.built import built
+from mlsys.validation.cases.case import Inexpressible
+from mlsys.validation.rows import Row
+
+_EXAMPLES = "DeepLearningExamples"
+# Its table of batches has those of all cards together: 1,520 of GNMT on one A100, 12,160 on eight
+# (lambdal/deeplearning-benchmark at aa5addb6, pytorch/pytorch-train-bs-fp16.json).
+_LAMBDA = "lambdal/deeplearning-benchmark"
+
+# Tensors as large as the logits that a loss and its gradient move, of PyTorch's logarithm of softmax: read, written;
+# its gradient set to nought, read, with the logarithms, and written.
+OF_LOGITS = 6.0
+# The same of one with smoothed labels, which is in FP32 where the logits are in FP16 (seq2seq/train/smoothing.py of
+# GNMT): 2 bytes read and 4 written, 4 read for the mean; for the gradient 4 each of the mean and of the word, 12 to add
+# the two, 8 read and 2 written.
+OF_SMOOTHED_LOGITS = 40 / 2
+
+# Sentences of WMT16, English to German, up to 50 subwords long: a pair has 48.6 subwords, those of both languages, and
+# each side of its batch is 31 long. The log of a step of GNMT states its seconds and its subwords a second, whose
+# product over the batch is 48.4 to 48.9 in those of eight runs of one card over all pairs; those of single batches
+# fall in the five groups, by their longer side, that the sampler makes, which are 9, 19, 29, 39 and 50 long, and
+# of which 0.79 is no padding (lambdal/deeplearning-benchmark at aa5addb6, pytorch/results/*_v1/PyTorch_gnmt_*;
+# NVIDIA/DeepLearningExamples at 729963dd, PyTorch/Translation/GNMT, seq2seq/data/sampler.py).
+GNMT_COUNTED, GNMT_PADDED = 48.6, 31
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A network, its sample and its loss.
+
+    Attributes
+    ----------
+    network
+        Its name in the catalogue.
+    length
+        Tokens of a sample, padding included.
+    counted
+        Tokens of a sample that a rate counts.
+    of_logits
+        Tensors as large as the logits that the loss and its gradient move.
+    """
+
+    network: str
+    length: int
+    counted: float
+    of_logits: float = OF_LOGITS
+
+    def step(self, fmt: Format, batch: int) -> Work:
+        """Return the kernels of one step of a program that runs operators one by one, all of them in ``fmt``.
+
+        Apex's level O2 keeps a network in FP16 whole: there are no casts between its operators.
+        """
+        network = built(self.network, batch=batch, sequence=self.length, fused=False)
+        words = network.operators[-1].shape
+        loss = Kernel(VECTOR, flops=0.0, moved=self.of_logits * words["m"] * words["n"] * fmt.value)
+        return joined(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
+
+
+def fed(row: Row) -> Fed | None:
+    """Return what a row was fed by its code, or None where the row says so itself.
+
+    Raises
+    ------
+    Inexpressible
+        If neither says.
+    """
+    if "GNMT" in row.model and _EXAMPLES in f"{row.source} {row.software}":
+        return Fed("gnmt", GNMT_PADDED, GNMT_COUNTED, OF_SMOOTHED_LOGITS)
+    if "Transformer-XL" in row.model:
+        return _transformer_xl(row)
+    if "GNMT" in row.model:
+        raise Inexpressible(f"training of {row.model}: the lengths it is fed are not described")
+    return None
+
+
+def _transformer_xl(row: Row) -> Fed:
+    """Return Lambda's Transformer-XL, whose options leave the adaptive softmax out.
+
+    All of their logs have ``adaptive=False``, and segments of 192 tokens, of 256 where the network is the large one,
+    with a memory as long (lambdal/deeplearning-benchmark at aa5addb6, pytorch/scripts/config_v1).
+    """
+    size = re.search("base|large", f"{row.workload} {row.model}")
+    if size is None:
+        raise Inexpressible(f"training of {row.model}: which of its sizes is not stated")
+    if _LAMBDA not in row.source:
+        raise Inexpressible(f"training of {row.model}: how many of its words are rare, which it compares apart, is not stated")
+    length = 192 if size.group() == "base" else 256
+    return Fed(f"transformer_xl_{size.group()}", length, length)
+
+
+def batch_of_each(row: Row, batch: int) -> int:
+    """Return the batch of one machine where a source states that of all."""
+    return max(1, batch // max(1, row.n_devices)) if _LAMBDA in row.source else batch
