@@ -91,9 +91,56 @@ def _transformer_xl(row: Row) -> Fed:
     if size is None:
         raise Inexpressible(f"training of {row.model}: which of its sizes is not stated")
     if _LAMBDA not in row.source:
-        raise Inexpressible(f"training of {row.model}: how many of its words are rare, which it compares apart, is not stated")
+        raise Inexpressible(
+            f"training of {row.model}: how many of its words are rare, and compared apart, is not stated"
+        )
     length = 192 if size.group() == "base" else 256
     return Fed(f"transformer_xl_{size.group()}", length, length)
+
+
+# Tokens of a sample of BERT's second phase, up to 512, in NVIDIA's PyTorch. Since January 2022 a batch is of one bin of
+# 64 lengths, drawn as often as its texts are, and as long as its longest text, rounded up to eight; the first phase is
+# all in one bin (NVIDIA/DeepLearningExamples at 729963dd, PyTorch/LanguageModeling/BERT, README.md and
+# scripts/run_pretraining.sh; NVIDIA/LDDL at e4006d2b, README.md and lddl/torch/bert.py). That is 278 of 16 texts, 279
+# of 32, by the lengths of Wikipedia's 16 million samples, 256 on average (Krell et al. 2021, arXiv:2107.02027,
+# figure 1; graphcore/examples at 2d8b5653, tutorials/blogs_code/packedBERT/histograms.py).
+BINNED_TOKENS = 278
+_BINNED = r"PyTorch.*LAMB"
+# What lies between its products TorchScript's compiler makes, from the same release on.
+_COMPILED = "TorchScript with nvFuser"
+
+# Sequences that Graphcore packs into one of so many tokens, and counts: as many as make its updates of 54,784 and of
+# 9,600 packs those of 65,536 and 16,384 sequences, in as many steps (graphcore/examples at 09b7c672, nlp/bert/popart,
+# utils/iteration.py, configs/pretrain_large_128.json and _512.json, and those of the same names in configs/packed).
+PACKED = {128: 65536 / 54784, 512: 16384 / 9600}
+
+
+def as_run(row: Row) -> Row:
+    """Return a row with what its code shows of how it ran: the compiler, and the length of what it was fed.
+
+    Examples
+    --------
+    >>> from mlsys.validation.rows import shipped_rows
+    >>> row = replace(shipped_rows()[0], workload="BERT pre-training", software="PyTorch NGC (LAMB)",
+    ...               source="NVIDIA/DeepLearningExamples", seq_or_shape="seq 512")
+    >>> as_run(row).seq_or_shape, as_run(replace(row, seq_or_shape="seq 128")).seq_or_shape
+    ('seq 278', 'seq 128')
+    """
+    if _EXAMPLES not in row.source or "BERT pre-training" not in row.workload or not re.search(_BINNED, row.software):
+        return row
+    shape = re.sub(r"\bseq 512\b", f"seq {BINNED_TOKENS}", row.seq_or_shape)
+    return replace(row, seq_or_shape=shape, software=f"{row.software}, {_COMPILED}")
+
+
+def sequences_of_each(row: Row) -> float:
+    """Return how many sequences that a rate counts one sample has: more than one where short ones are packed."""
+    if "packed" not in row.model:
+        return 1.0
+    length = re.search(r"seq (\d+)", row.seq_or_shape)
+    packed = PACKED.get(int(length.group(1))) if length and "BERT" in row.model else None
+    if packed is None:
+        raise Inexpressible(f"training of {row.model}: how many sequences a pack has is not stated")
+    return packed
 
 
 def batch_of_each(row: Row, batch: int) -> int:

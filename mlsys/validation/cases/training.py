@@ -27,7 +27,7 @@ from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
 from mlsys.validation.cases.built import batched, built, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.fed import OF_LOGITS, batch_of_each, fed
+from mlsys.validation.cases.fed import OF_LOGITS, as_run, batch_of_each, fed, sequences_of_each
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
 from mlsys.validation.cases.layouts import copies
@@ -64,15 +64,13 @@ USUAL_LENGTH = 2048
 
 def training(row: Row) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    if re.search("packed", row.model):
-        raise Inexpressible(f"training of {row.model}: its layers, or the lengths it is fed, are not described")
-    told = fed(row)
+    told, each = fed(row), sequences_of_each(row)
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
-    plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
+    plain = replace(as_run(row), model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
     language = told is None and ("tokens" in row.unit or row.unit == "TFLOP/s")
     if not language:
-        network = partial(built, told.network if told else plain.model, batch=1, **shape_of(row))
+        network = partial(built, told.network if told else plain.model, batch=1, **shape_of(plain))
         fmt = multiplied_in(row, fmt, twin, lambda: part_in_convolutions(network()))
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
@@ -81,16 +79,16 @@ def training(row: Row) -> Case:
     passes = forward + (BACKWARD if not re.search(_FROZEN, row.workload) else 1)
     if language:
         return _language(plain, fmt, twin, engine, forward, passes)
-    setting = f"{_program(row, engine)} training on {twin.kind}"
+    setting = f"{_program(plain, engine)} training on {twin.kind}"
     batch = batch_of_each(row, batch_of(row, 64))
-    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices) * (told.counted if told else 1))
+    seconds, inverse = seconds_each(row, batch * max(1, row.n_devices) * (told.counted if told else each))
     if told:
         return Case(row, "training", setting, twin.id, engine, told.step(fmt, batch), seconds, inverse)
     if setting == "eager training on GPU":
         casts = "amp" in row.precision
-        how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
-        single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(row), how)
-        turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(row)), fmt, engine, batch).columns
+        how = f"trained, scores {attention_of(plain)}{', casts' if casts else ''}"
+        single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(plain), how)
+        turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(plain)), fmt, engine, batch).columns
         turned[Work.FIELDS.index("count")] *= passes
         return Case(row, "training", setting, twin.id, engine, joined(single, Work(turned)), seconds, inverse)
     if one_by_one(setting):
@@ -99,7 +97,7 @@ def training(row: Row) -> Case:
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
     how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
-    columns = batched(plain.model, fmt, batch, winograd, shape_of(row), how).columns.copy()
+    columns = batched(plain.model, fmt, batch, winograd, shape_of(plain), how).columns.copy()
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
