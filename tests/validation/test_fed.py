@@ -7,7 +7,7 @@ import pytest
 
 from mlsys.models.calibrated import MATMUL
 from mlsys.validation.cases import Inexpressible, interpret
-from mlsys.validation.cases.fed import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, as_run
+from mlsys.validation.cases.fed import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, as_fed
 from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
 
@@ -106,7 +106,7 @@ def test_bert_of_the_second_phase_is_fed_bins_and_of_the_first_all_it_has_room_f
                source=_NVIDIA, software="PyTorch NGC (LAMB)", precision="tf32")  # fmt: skip
     assert interpret(row).work["m"].max() == 16 * BINNED_TOKENS
     assert interpret(replace(row, seq_or_shape="seq 128")).work["m"].max() == 16 * 128
-    assert as_run(replace(row, software="TensorFlow 1.15")).seq_or_shape == "seq 512"
+    assert as_fed(replace(row, software="TensorFlow 1.15")).seq_or_shape == "seq 512"
 
 
 def test_a_pack_counts_the_sequences_that_it_holds() -> None:

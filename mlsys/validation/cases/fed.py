@@ -115,7 +115,7 @@ _COMPILED = "TorchScript with nvFuser"
 PACKED = {128: 65536 / 54784, 512: 16384 / 9600}
 
 
-def as_run(row: Row) -> Row:
+def as_fed(row: Row) -> Row:
     """Return a row with what its code shows of how it ran: the compiler, and the length of what it was fed.
 
     Examples
@@ -123,7 +123,7 @@ def as_run(row: Row) -> Row:
     >>> from mlsys.validation.rows import shipped_rows
     >>> row = replace(shipped_rows()[0], workload="BERT pre-training", software="PyTorch NGC (LAMB)",
     ...               source="NVIDIA/DeepLearningExamples", seq_or_shape="seq 512")
-    >>> as_run(row).seq_or_shape, as_run(replace(row, seq_or_shape="seq 128")).seq_or_shape
+    >>> as_fed(row).seq_or_shape, as_fed(replace(row, seq_or_shape="seq 128")).seq_or_shape
     ('seq 278', 'seq 128')
     """
     if _EXAMPLES not in row.source or "BERT pre-training" not in row.workload or not re.search(_BINNED, row.software):

@@ -27,7 +27,7 @@ from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
 from mlsys.validation.cases.built import batched, built, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
-from mlsys.validation.cases.fed import OF_LOGITS, as_run, batch_of_each, fed, sequences_of_each
+from mlsys.validation.cases.fed import OF_LOGITS, as_fed, batch_of_each, fed, sequences_of_each
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
 from mlsys.validation.cases.layouts import copies
@@ -67,7 +67,7 @@ def training(row: Row) -> Case:
     told, each = fed(row), sequences_of_each(row)
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
-    plain = replace(as_run(row), model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
+    plain = replace(as_fed(row), model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
     language = told is None and ("tokens" in row.unit or row.unit == "TFLOP/s")
     if not language:
         network = partial(built, told.network if told else plain.model, batch=1, **shape_of(plain))
