@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mlsys.hardware import Hardware
-from mlsys.validation.cases import interpret
+from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.reading import engine_for
 from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
@@ -60,3 +60,17 @@ def test_little_in_flight_is_bound_by_the_latency_of_an_h200() -> None:
     case = interpret(row)
     bytes_a_second = 16 * 0.03 * 132 * 2048 / (1.5 * 373.4e-9)
     assert case.at_least == pytest.approx(2 * 2.1e9 / bytes_a_second)
+
+
+def test_two_sockets_stream_each_from_its_own_memory() -> None:
+    """A triad in twice the time of one socket's bandwidth would be over in; no faster than both memories give."""
+    row = _row(
+        device="Intel Xeon Broadwell 2S (BabelStream)", workload="STREAM Triad", precision="fp64", batch="",
+        seq_or_shape="33554432 (elements)", metric="memory bandwidth", value=124.8, unit="GB/s", software="",
+    )  # fmt: skip
+    case = interpret(row)
+    moved = float((case.work["moved"] * case.work["count"]).sum())
+    assert moved / case.seconds == pytest.approx(124.8e9 / 2)
+    assert case.seconds > moved / 76.8e9
+    with pytest.raises(Inexpressible, match="what its sockets exchange"):
+        interpret(replace(row, workload="beyond cache"))

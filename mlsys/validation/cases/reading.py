@@ -230,7 +230,7 @@ def _known() -> FrozenDict[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
+def twin_of(name: str, *, cpu: bool = False, several: bool = False) -> tuple[Device, float]:
     """Return the twin that a source's name of a device means, and the share of it that worked.
 
     Parameters
@@ -239,15 +239,19 @@ def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
         As the source writes it.
     cpu
         True for work on the CPU cluster of a system on chip.
+    several
+        True for work that several sockets share evenly, whose number is then the share.
 
     Raises
     ------
     Inexpressible
-        If the catalogue has no such twin.
+        If the catalogue has no such twin, or the name means several where one is asked for.
     """
     entry = _names().get(name, FrozenDict({}))
     wanted = entry.get("cpu" if cpu else "twin")
     share = float(entry.get("share", 1.0))  # type: ignore[arg-type]
+    if share > 1 and not several:
+        raise Inexpressible(f"{name}: what its sockets exchange is not told")
     if wanted == "none":
         raise Inexpressible(f"no twin of {name} in the catalogue")
     if wanted:
