@@ -68,9 +68,11 @@ def test_a_rate_of_gnmt_counts_the_subwords_of_both_languages_and_no_padding() -
 
 
 def test_smoothed_labels_move_forty_bytes_a_logit() -> None:
-    """Of a row of logits; read off what the loss adds to the step: 2 + 4 + 4 forward, 30 backward."""
+    """In FP16 2 + 4 + 4 forward and 30 for the gradient; logits of four bytes, which it reads and writes once, add 4."""
     case = interpret(_row("GNMT", "64", 100_000.0))
     assert np.isclose(case.work["moved"], 40 * 64 * GNMT_PADDED * 32_320).any()
+    single = interpret(_row("GNMT", "64", 100_000.0, precision="tf32"))
+    assert np.isclose(single.work["moved"], 44 * 64 * GNMT_PADDED * 32_320).any()
 
 
 def test_batches_of_all_cards_are_shared_among_them() -> None:
@@ -106,6 +108,9 @@ def test_bert_of_the_second_phase_is_fed_bins_and_of_the_first_all_it_has_room_f
                source=_NVIDIA, software="PyTorch NGC (LAMB)", precision="tf32")  # fmt: skip
     assert interpret(row).work["m"].max() == 16 * BINNED_TOKENS
     assert interpret(replace(row, seq_or_shape="seq 128")).work["m"].max() == 16 * 128
+    both = replace(row, batch="16 and 32")
+    for precision, batch in (("tf32", 16), ("amp fp16", 32)):
+        assert interpret(replace(both, precision=precision)).work["m"].max() == batch * BINNED_TOKENS
     assert as_fed(replace(row, software="TensorFlow 1.15")).seq_or_shape == "seq 512"
 
 

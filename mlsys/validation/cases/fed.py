@@ -18,10 +18,10 @@ _LAMBDA = "lambdal/deeplearning-benchmark"
 # Tensors as large as the logits that a loss and its gradient move, of PyTorch's logarithm of softmax: read, written;
 # its gradient set to nought, read, with the logarithms, and written.
 OF_LOGITS = 6.0
-# The same of one with smoothed labels, which is in FP32 where the logits are in FP16 (seq2seq/train/smoothing.py of
-# GNMT): 2 bytes read and 4 written, 4 read for the mean; for the gradient 4 each of the mean and of the word, 12 to add
-# the two, 8 read and 2 written.
-OF_SMOOTHED_LOGITS = 40 / 2
+# Bytes that one with smoothed labels moves for a logit beside reading it and writing its gradient, all in FP32
+# (seq2seq/train/smoothing.py of GNMT): 4 written, and read for the mean; for the gradient 4 each of the mean and of the
+# word, 12 to add the two, and 8 read.
+OF_A_SMOOTHED_LOGIT = 36.0
 
 # Sentences of WMT16, English to German, up to 50 subwords long: a pair has 48.6 subwords, those of both languages, and
 # each side of its batch is 31 long. The log of a step of GNMT states its seconds and its subwords a second, whose
@@ -44,14 +44,14 @@ class Fed:
         Tokens of a sample, padding included.
     counted
         Tokens of a sample that a rate counts.
-    of_logits
-        Tensors as large as the logits that the loss and its gradient move.
+    smoothed
+        Whether its loss has smoothed labels.
     """
 
     network: str
     length: int
     counted: float
-    of_logits: float = OF_LOGITS
+    smoothed: bool = False
 
     def step(self, fmt: Format, batch: int) -> Work:
         """Return the kernels of one step of a program that runs operators one by one, all of them in ``fmt``.
@@ -60,7 +60,8 @@ class Fed:
         """
         network = built(self.network, batch=batch, sequence=self.length, fused=False)
         words = network.operators[-1].shape
-        loss = Kernel(VECTOR, flops=0.0, moved=self.of_logits * words["m"] * words["n"] * fmt.value)
+        of_each = 2 * fmt.value + OF_A_SMOOTHED_LOGIT if self.smoothed else OF_LOGITS * fmt.value
+        loss = Kernel(VECTOR, flops=0.0, moved=of_each * words["m"] * words["n"])
         return joined(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
 
 
@@ -73,7 +74,7 @@ def fed(row: Row) -> Fed | None:
         If neither says.
     """
     if "GNMT" in row.model and _EXAMPLES in f"{row.source} {row.software}":
-        return Fed("gnmt", GNMT_PADDED, GNMT_COUNTED, OF_SMOOTHED_LOGITS)
+        return Fed("gnmt", GNMT_PADDED, GNMT_COUNTED, smoothed=True)
     if "Transformer-XL" in row.model:
         return _transformer_xl(row)
     if "GNMT" in row.model:
@@ -116,7 +117,7 @@ PACKED = {128: 65536 / 54784, 512: 16384 / 9600}
 
 
 def as_fed(row: Row) -> Row:
-    """Return a row with what its code shows of how it ran: the compiler, and the length of what it was fed.
+    """Return a row with what its source shows of how it ran: compiler, batch, and the length of what it was fed.
 
     Examples
     --------
@@ -128,8 +129,10 @@ def as_fed(row: Row) -> Row:
     """
     if _EXAMPLES not in row.source or "BERT pre-training" not in row.workload or not re.search(_BINNED, row.software):
         return row
+    both = re.match(r"\d+ +and +(\d+)$", row.batch)  # of TF32 or FP32, and of FP16
+    batch = both.group(1) if both and "amp" in row.precision else row.batch
     shape = re.sub(r"\bseq 512\b", f"seq {BINNED_TOKENS}", row.seq_or_shape)
-    return replace(row, seq_or_shape=shape, software=f"{row.software}, {_COMPILED}")
+    return replace(row, batch=batch, seq_or_shape=shape, software=f"{row.software}, {_COMPILED}")
 
 
 def sequences_of_each(row: Row) -> float:

@@ -80,7 +80,7 @@ def training(row: Row) -> Case:
     if language:
         return _language(plain, fmt, twin, engine, forward, passes)
     setting = f"{_program(plain, engine)} training on {twin.kind}"
-    batch = batch_of_each(row, batch_of(row, 64))
+    batch = batch_of_each(row, batch_of(plain, 64))
     seconds, inverse = seconds_each(row, batch * max(1, row.n_devices) * (told.counted if told else each))
     if told:
         return Case(row, "training", setting, twin.id, engine, told.step(fmt, batch), seconds, inverse)

@@ -45,8 +45,8 @@ def _moving(twin: Device) -> Snapshot:
 def stream(row: Row) -> Case:
     """Return the case of a copy, scale, triad or stencil over arrays far larger than the caches.
 
-    Sockets move even shares of them, each from and to its own memory. At part occupancy the bytes in flight fall short of bandwidth times latency; the rate is
-    then in proportion, by Little's law.
+    Sockets move even shares of them, each from and to its own memory. At part occupancy the bytes in flight fall short
+    of bandwidth times latency; the rate is then in proportion, by Little's law.
     """
     twin, share = twin_of(row.device, several=True)
     engine, sockets = _moving(twin), max(1.0, share)

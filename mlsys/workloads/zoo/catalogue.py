@@ -13,6 +13,7 @@ from mlsys.workloads.zoo import (
     encoders,
     mobile,
     other,
+    perceiver,
     plates,
     recurrent,
     residual,
@@ -146,6 +147,11 @@ for _size in encoders.SWINS:
 for _size in encoders.CONVNEXTS:
     _picture(f"convnext_{_size}", f"ConvNeXt-{_size[0].upper()}", "Liu et al. 2022, CVPR, section 3",
              partial(encoders.convnext, size=_size))  # fmt: skip
+for _kind in ("fourier", "learned"):
+    _picture(f"perceiver_{_kind}", f"Perceiver IO, {_kind} places",
+             "Jaegle et al. 2022, ICLR; huggingface/transformers, models/perceiver",
+             partial(perceiver.perceiver, learned=_kind == "learned"), f"vision-perceiver-{_kind}", normalised=False,
+             note="a classifier of pixels, one by one")  # fmt: skip
 _MIXER = "Tolstikhin et al. 2021, NeurIPS, table 1"
 _picture("mixer_b16_224", "Mixer-B/16", _MIXER,
          partial(encoders.mixer, patch=16, layers=12, width=768, inner=(384, 3072)), "mixer_b16")  # fmt: skip
