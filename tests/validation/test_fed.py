@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL
 from mlsys.validation.cases import Inexpressible, interpret
 from mlsys.validation.cases.fed import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, as_fed
@@ -56,6 +57,8 @@ def test_a_transformer_xl_compares_every_token_with_all_words() -> None:
     assert widest.max() == 267_735
     assert case.work["m"][widest.argmax()] == 24 * 192
     assert case.seconds == pytest.approx(24 * 192 / 20000)
+    assert Hardware["A100_80GB"].memory["L2"].capacity.m_as("byte") < 108 * 267_735 * 2  # a row a unit at a time
+    assert np.isclose(case.work["moved"], (3 + 1 + 1 + 3 + 1 + 1) * 24 * 192 * 267_735 * 2).any()
     large = interpret(_row("Transformer-XL", "8", 8000.0, workload="Transformer-XL large training"))
     assert large.seconds == pytest.approx(8 * 256 / 8000)
 
@@ -68,7 +71,7 @@ def test_a_rate_of_gnmt_counts_the_subwords_of_both_languages_and_no_padding() -
 
 
 def test_smoothed_labels_move_forty_bytes_a_logit() -> None:
-    """In FP16 2 + 4 + 4 forward and 30 for the gradient; logits of four bytes, which it reads and writes once, add 4."""
+    """In FP16, 2 + 4 + 4 forward and 30 for the gradient; logits of four bytes are read and written once: 4 more."""
     case = interpret(_row("GNMT", "64", 100_000.0))
     assert np.isclose(case.work["moved"], 40 * 64 * GNMT_PADDED * 32_320).any()
     single = interpret(_row("GNMT", "64", 100_000.0, precision="tf32"))

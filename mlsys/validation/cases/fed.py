@@ -18,6 +18,11 @@ _LAMBDA = "lambdal/deeplearning-benchmark"
 # Tensors as large as the logits that a loss and its gradient move, of PyTorch's logarithm of softmax: read, written;
 # its gradient set to nought, read, with the logarithms, and written.
 OF_LOGITS = 6.0
+# The same of rows so long that no cache keeps those at work, one a unit at least: 267,735 words of FP16 are half a
+# megabyte, 58 MB on an A100. They are read for the maximum, for the sum and for the result, and the gradient for its
+# sum and once more (pytorch/pytorch at 000cace5, aten/src/ATen/native/cuda/SoftMax.cu, cunn_SoftMaxForward and
+# -Backward); what that writes is read again for the gradient of the words' biases.
+OF_LONG_LOGITS = 10.0
 # Bytes that one with smoothed labels moves for a logit beside reading it and writing its gradient, all in FP32
 # (seq2seq/train/smoothing.py of GNMT): 4 written, and read for the mean; for the gradient 4 each of the mean and of the
 # word, 12 to add the two, and 8 read.
@@ -44,13 +49,16 @@ class Fed:
         Tokens of a sample, padding included.
     counted
         Tokens of a sample that a rate counts.
+    of_logits
+        Tensors as large as the logits that the loss and its gradient move.
     smoothed
-        Whether its loss has smoothed labels.
+        Whether its loss has smoothed labels, and moves more.
     """
 
     network: str
     length: int
     counted: float
+    of_logits: float = OF_LOGITS
     smoothed: bool = False
 
     def step(self, fmt: Format, batch: int) -> Work:
@@ -60,7 +68,7 @@ class Fed:
         """
         network = built(self.network, batch=batch, sequence=self.length, fused=False)
         words = network.operators[-1].shape
-        of_each = 2 * fmt.value + OF_A_SMOOTHED_LOGIT if self.smoothed else OF_LOGITS * fmt.value
+        of_each = 2 * fmt.value + OF_A_SMOOTHED_LOGIT if self.smoothed else self.of_logits * fmt.value
         loss = Kernel(VECTOR, flops=0.0, moved=of_each * words["m"] * words["n"])
         return joined(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
 
@@ -96,7 +104,7 @@ def _transformer_xl(row: Row) -> Fed:
             f"training of {row.model}: how many of its words are rare, and compared apart, is not stated"
         )
     length = 192 if size.group() == "base" else 256
-    return Fed(f"transformer_xl_{size.group()}", length, length)
+    return Fed(f"transformer_xl_{size.group()}", length, length, OF_LONG_LOGITS)
 
 
 # Tokens of a sample of BERT's second phase, up to 512, in NVIDIA's PyTorch. Since January 2022 a batch is of one bin of
