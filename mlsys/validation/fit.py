@@ -66,7 +66,8 @@ TRAINING_ENERGY = Prior(1.5e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 250 T
 # torch.compile makes, too, kernel by kernel, unless it is asked for CUDA graphs (pytorch.org/docs, torch.compile: mode
 # "reduce-overhead"), and so it starts attention that is written out.
 HOST_LAUNCH = Prior(2.5e-5, 2.0, 1e-8, 5e-3, "one call of PyTorch takes 26 to 38 microseconds on A100, T4 and V100")
-_FROM_PYTHON = r"(eager attention|torch\.compile network) on GPU"
+_FROM_PYTHON = r"(eager attention|torch\.compile network|torchgpipe training) on GPU"
+_TRAINED_ONE_BY_ONE = r"(eager|torchgpipe) training on GPU"
 
 # One token at a time is read from the main memory and little else, whichever program reads it; what differs among
 # programs is how long each kernel, and each step over PCIe, takes to start.
@@ -110,7 +111,7 @@ def _priors(setting: str) -> list[Prior]:
     trains = {"launch": TRAINING_LAUNCH, "energy": TRAINING_ENERGY}
     own = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
     own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
-    own |= {"vector": DEPTHWISE, "energy": TRAINING_ENERGY} if setting == "eager training on GPU" else {}
+    own |= {"vector": DEPTHWISE, "energy": TRAINING_ENERGY} if re.match(_TRAINED_ONE_BY_ONE, setting) else {}
     own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
     own |= ALONE if setting.startswith("eager small units") else {}
     own |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}

@@ -134,6 +134,22 @@ def test_gnmt_is_the_layers_that_its_code_lists() -> None:
     assert ours.macs == Q_(20 * matrices + 20 * 20 * width, "MAC")
 
 
+@pytest.mark.parametrize("kind", ["Fourier", "Learned"])
+def test_a_perceiver_is_ours(kind: str) -> None:
+    """Its parameters to the last one, as transformers builds it."""
+    import torch
+
+    config = transformers.PerceiverConfig(
+        num_latents=512, d_latents=1024, d_model=261 if kind == "Fourier" else 512, num_blocks=8,
+        num_self_attends_per_block=6, num_self_attention_heads=8, num_cross_attention_heads=1, image_size=224,
+        num_labels=1000,
+    )  # fmt: skip
+    with torch.device("meta"):
+        theirs = getattr(transformers, f"PerceiverForImageClassification{kind}")(config)
+    ours = zoo.network(f"perceiver_{kind.lower()}")
+    assert ours.parameters == Q_(sum(weight.numel() for weight in theirs.parameters()), "param")
+
+
 def test_a_file_a_dict_and_an_object_are_one_model(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(SMALL))

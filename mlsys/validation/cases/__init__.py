@@ -92,7 +92,7 @@ _WORKLOADS: tuple[tuple[str, str, Reader], ...] = (
         diffusion.denoising,
     ),
     (r"diffusion", "diffusion", diffusion.look),
-    (r"MLPerf|inference", "network inference", networks.inference),
+    (r"MLPerf|inference|^CNN conv layers$", "network inference", networks.inference),
 )
 KINDS = tuple(dict.fromkeys(kind for _, kind, _ in (*_METRICS, *_WORKLOADS) if kind))
 

@@ -17,6 +17,7 @@ from mlsys.validation.cases.reading import (
     engine_for,
     number_format,
     numbers_in,
+    operations_a_second,
     seconds_each,
     summing_in_half,
     twin_of,
@@ -122,10 +123,10 @@ def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_o
     if share < 1:
         engine = engine.share(share, share)
     if row.metric == "achieved throughput":
-        scale = {"TFLOP/s": 1e12, "GFLOP/s": 1e9, "TOP/s": 1e12}.get(row.unit)
-        if scale is None:
+        rate = operations_a_second(row)
+        if not rate:
             raise Inexpressible(f"{row.metric} in {row.unit} is not a rate of arithmetic")
-        seconds, inverse = work.flops / (row.value * scale), True
+        seconds, inverse = work.flops / rate, True
     elif row.unit == "Gelements/s":
         seconds, inverse = units_of_output / (row.value * 1e9), True
     else:

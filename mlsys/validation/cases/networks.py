@@ -43,6 +43,7 @@ from mlsys.validation.cases.reading import (
     batch_of,
     engine_for,
     number_format,
+    operations_a_second,
     seconds_each,
     summing_in_half,
     twin_of,
@@ -235,7 +236,11 @@ def inference(row: Row) -> Case:
     if "CUDA graph" in row.software:
         work = queued_up(work)
     machines = max(1, row.n_devices)
-    if re.match("latency", row.metric) or row.unit in ("ms", "us"):
+    rate = operations_a_second(row)
+    if rate:
+        products = work["kind"] == MATMUL
+        seconds, inverse = machines * float((work["flops"] * work["count"])[products].sum()) / rate, True
+    elif re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
     else:
         seconds, inverse = seconds_each(row, batch * machines / windows(row))

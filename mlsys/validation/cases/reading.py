@@ -20,6 +20,7 @@ __all__ = [
     "engine_for",
     "number_format",
     "numbers_in",
+    "operations_a_second",
     "seconds_each",
     "summing_in_half",
     "twin_of",
@@ -32,6 +33,8 @@ _RATES = (
     "samples/s", "images/s", "queries/s", "sequences/s", "sentences/s", "inferences/s", "frames/s", "tokens/s",
     "iterations/s", "tokens/s/GPU", "tokens/s/chip",
 )  # fmt: skip
+# Rates of arithmetic: operations of integers are counted like FLOP, two a multiply-add.
+_ARITHMETIC = {f"{prefix}{kind}/s": scale for kind in ("FLOP", "OP") for prefix, scale in (("G", 1e9), ("T", 1e12))}
 
 
 # The first pattern that is found decides. Weights of llama.cpp's quantised files count their scales:
@@ -145,6 +148,20 @@ def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
     raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work, such as ms or samples/s")
 
 
+def operations_a_second(row: Row) -> float:
+    """Return the operations a second that a row states, or 0 where it states something else.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from mlsys.validation.rows import shipped_rows
+    >>> row = replace(shipped_rows()[0], value=86.0, unit="TOP/s")
+    >>> operations_a_second(row) / 1e12, operations_a_second(replace(row, unit="ms"))
+    (86.0, 0.0)
+    """
+    return row.value * _ARITHMETIC.get(row.unit, 0.0)
+
+
 @remembered
 def _snapshot(name: str, precision: str, vector_unit: bool) -> Snapshot:
     return snapshot(view(Hardware[name], precision, unit="vector" if vector_unit else None))
@@ -152,8 +169,9 @@ def _snapshot(name: str, precision: str, vector_unit: bool) -> Snapshot:
 
 def engine_for(twin: Device, precision: str, *, vector_unit: bool = False) -> Snapshot:
     """Return what the calibrated model reads of a twin of the catalogue, kept by its name and the what-ifs."""
-    # hipBLAS and its kin run FP32 on the matrix cores of CDNA, which keep all of its bits.
-    products_in_fp32 = twin.vendor == "AMD" and twin.has_peak("fp32", unit="matrix")
+    # Matrix units that keep all bits of FP32 multiply it: CDNA's, by hipBLAS and its kin, and the tensor engines of
+    # Trainium (AWS Neuron, NeuronCore-v2 architecture: FP32 among the types of its tensor engine).
+    products_in_fp32 = twin.vendor in ("AMD", "AWS") and twin.has_peak("fp32", unit="matrix")
     if twin.architecture == "Da Vinci" and precision == "fp32":
         # The cubes of an Ascend have no FP32, and its compiler narrows products for them where it trains
         # (CANN, ``precision_mode``: ``allow_fp32_to_fp16``).
@@ -212,7 +230,7 @@ def _known() -> FrozenDict[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
+def twin_of(name: str, *, cpu: bool = False, several: bool = False) -> tuple[Device, float]:
     """Return the twin that a source's name of a device means, and the share of it that worked.
 
     Parameters
@@ -221,15 +239,19 @@ def twin_of(name: str, *, cpu: bool = False) -> tuple[Device, float]:
         As the source writes it.
     cpu
         True for work on the CPU cluster of a system on chip.
+    several
+        True for work that several sockets share evenly, whose number is then the share.
 
     Raises
     ------
     Inexpressible
-        If the catalogue has no such twin.
+        If the catalogue has no such twin, or the name means several where one is asked for.
     """
     entry = _names().get(name, FrozenDict({}))
     wanted = entry.get("cpu" if cpu else "twin")
     share = float(entry.get("share", 1.0))  # type: ignore[arg-type]
+    if share > 1 and not several:
+        raise Inexpressible(f"{name}: what its sockets exchange is not told")
     if wanted == "none":
         raise Inexpressible(f"no twin of {name} in the catalogue")
     if wanted:

@@ -27,6 +27,7 @@ from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
 from mlsys.validation.cases.built import batched, built, unfused
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.fed import OF_LOGITS, as_fed, batch_of_each, fed, sequences_of_each
 from mlsys.validation.cases.kernels import product
 from mlsys.validation.cases.language import USABLE_MEMORY, language_model_of
 from mlsys.validation.cases.layouts import copies
@@ -64,14 +65,13 @@ USUAL_LENGTH = 2048
 
 def training(row: Row) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    if re.search("GNMT|Transformer-XL|SSD300|packed", row.model):
-        raise Inexpressible(f"training of {row.model}: its layers, or the lengths it is fed, are not described")
+    told, each = fed(row), sequences_of_each(row)
     fmt = number_format(row.precision)
     twin, share = twin_of(row.device)
-    plain = replace(row, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
-    language = "tokens" in row.unit or row.unit == "TFLOP/s"
+    plain = replace(as_fed(row), model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
+    language = told is None and ("tokens" in row.unit or row.unit == "TFLOP/s")
     if not language:
-        network = partial(built, plain.model, batch=1, **shape_of(row))
+        network = partial(built, told.network if told else plain.model, batch=1, **shape_of(plain))
         fmt = multiplied_in(row, fmt, twin, lambda: part_in_convolutions(network()))
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
@@ -80,18 +80,21 @@ def training(row: Row) -> Case:
     passes = forward + (BACKWARD if not re.search(_FROZEN, row.workload) else 1)
     if language:
         return _language(plain, fmt, twin, engine, forward, passes)
-    setting = f"{_program(row, engine)} training on {twin.kind}"
+    setting = f"{_program(plain, engine)} training on {twin.kind}"
     pipeline = Stages.of(row)
-    batch = max(1, batch_of(row, 64) // pipeline.pieces)
+    batch = max(1, batch_of_each(row, batch_of(plain, 64)) // pipeline.pieces)
     samples = batch_of(row, 64) if pipeline.stages else batch * max(1, row.n_devices)
-    seconds, inverse = seconds_each(row, samples)
+    seconds, inverse = seconds_each(row, samples * (told.counted if told else each))
+    if told:
+        return Case(row, "training", setting, twin.id, engine, told.step(fmt, batch), seconds, inverse)
     if setting == "eager training on GPU":
         casts = "amp" in row.precision
-        how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
-        single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(row), how)
-        turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(row)), fmt, engine, batch).columns
+        how = f"trained, scores {attention_of(plain)}{', casts' if casts else ''}"
+        single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(plain), how)
+        turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(plain)), fmt, engine, batch).columns
         turned[Work.FIELDS.index("count")] *= passes
         work = _through(pipeline, joined(single, Work(turned)), _again(plain, fmt, batch, engine, pipeline))
+        setting = setting.replace("eager", "torchgpipe") if pipeline.stages else setting
         return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     if one_by_one(setting):
         work = _stepped(_encoder(plain, batch, fmt), fmt, twin, forward)
@@ -99,7 +102,7 @@ def training(row: Row) -> Case:
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
     how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
-    columns = batched(plain.model, fmt, batch, winograd, shape_of(row), how).columns.copy()
+    columns = batched(plain.model, fmt, batch, winograd, shape_of(plain), how).columns.copy()
     columns[Work.FIELDS.index("count")] *= passes
     work = Work(columns)
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
@@ -122,9 +125,6 @@ def _through(pipeline: Stages, *works: Work) -> Work:
     return Work(columns)
 
 
-# Tensors as large as the logits that the loss and its gradient move: it reads them and writes logarithms, whose
-# gradient is written, and reads both for theirs.
-OF_LOGITS = 6.0
 # Words that huggingface/transformers' BertForPreTraining weighs for every token, masked or not.
 BERT_WORDS = 30522
 

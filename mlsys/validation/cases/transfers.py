@@ -45,11 +45,11 @@ def _moving(twin: Device) -> Snapshot:
 def stream(row: Row) -> Case:
     """Return the case of a copy, scale, triad or stencil over arrays far larger than the caches.
 
-    At part occupancy the bytes in flight fall short of bandwidth times latency; the rate is
-    then in proportion, by Little's law.
+    Sockets move even shares of them, each from and to its own memory. At part occupancy the bytes in flight fall short
+    of bandwidth times latency; the rate is then in proportion, by Little's law.
     """
-    twin, share = twin_of(row.device)
-    engine = _moving(twin)
+    twin, share = twin_of(row.device, several=True)
+    engine, sockets = _moving(twin), max(1.0, share)
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
@@ -61,14 +61,14 @@ def stream(row: Row) -> Case:
     arrays = 4 if "3 loads" in row.workload else 3 if re.search("Triad|Add", row.workload) else 2
     if re.search("init|read", row.workload):
         arrays = 1
-    moved *= arrays
+    moved *= arrays / sockets
     work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
     occupied = re.search(r"occupancy=([\d.]+)%", row.seq_or_shape)
     waiting = 0.0
     if occupied and "Little" in row.workload:
         waiting = moved / _in_flight_rate(engine, twin, float(occupied.group(1)) / 100)
     setting = f"stream on {twin.kind}"
-    seconds = moved / _rate(row)
+    seconds = moved * sockets / _rate(row)
     return Case(row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting)
 
 

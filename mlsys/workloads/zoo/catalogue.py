@@ -14,6 +14,7 @@ from mlsys.workloads.zoo import (
     maxvit,
     mobile,
     other,
+    perceiver,
     plates,
     recurrent,
     residual,
@@ -21,6 +22,7 @@ from mlsys.workloads.zoo import (
     searched,
     segmentation,
     sequences,
+    transformer_xl,
     yolo,
     yolo_later,
     yolo_plain,
@@ -150,6 +152,11 @@ for _size in encoders.CONVNEXTS:
 for _size in maxvit.MAXVITS:
     _picture(f"maxvit_{_size}", f"MaxViT-{_size[0].upper()}", "Tu et al. 2022, ECCV; huggingface/pytorch-image-models",
              partial(maxvit.maxvit, size=_size), f"maxvit_{_size}_tf_224")  # fmt: skip
+for _kind in ("fourier", "learned"):
+    _picture(f"perceiver_{_kind}", f"Perceiver IO, {_kind} places",
+             "Jaegle et al. 2022, ICLR; huggingface/transformers, models/perceiver",
+             partial(perceiver.perceiver, learned=_kind == "learned"), f"vision-perceiver-{_kind}", normalised=False,
+             note="a classifier of pixels, one by one")  # fmt: skip
 _MIXER = "Tolstikhin et al. 2021, NeurIPS, table 1"
 _picture("mixer_b16_224", "Mixer-B/16", _MIXER,
          partial(encoders.mixer, patch=16, layers=12, width=768, inner=(384, 3072)), "mixer_b16")  # fmt: skip
@@ -160,6 +167,9 @@ _picture("ssd_resnet34", "SSD-ResNet34 at 1200", "Reddi et al. 2020, ISCA, table
          detection.ssd_resnet34, side=1200, family="detector",
          note="work as in table 1; the parameters there are those of another implementation")  # fmt: skip
 _SSD = "Huang et al. 2017, CVPR (TensorFlow object detection), 300 × 300, 91 outputs a box"
+_picture("ssd300_resnet50", "SSD300 v1.1, ResNet-50", "Liu et al. 2016, ECCV; NVIDIA/DeepLearningExamples, "
+         "PyTorch/Detection/SSD",
+         detection.ssd300_resnet50, "SSD300", "SSD300 v1.1", side=300, family="detector")  # fmt: skip
 _picture("ssd_mobilenet_v1", "SSD-MobileNet v1", _SSD, partial(detection.ssd_mobilenet, version=1), side=300,
          family="detector")  # fmt: skip
 _picture("ssd_mobilenet_v1_0.75", "SSD-MobileNet v1 0.75", _SSD,
@@ -273,6 +283,14 @@ CATALOGUE["gnmt"] = Entry(
     ("GNMT",), sequence=32, write=recurrent.gnmt,
     note="a sentence and a translation as long, known as in training; a search decodes word by word, once for a beam",
 )  # fmt: skip
+for _size, _shape in (("base", transformer_xl.BASE), ("large", transformer_xl.LARGE)):
+    CATALOGUE[f"transformer_xl_{_size}"] = Entry(
+        f"transformer_xl_{_size}", f"Transformer-XL {_size}, WikiText-103", "text",
+        "Dai et al. 2019, ACL; NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/Transformer-XL",
+        sequence=_shape.tokens,
+        write=partial(transformer_xl.transformer_xl, shape=_shape),
+        note="a memory as long as the segment; every token is compared with all words",
+    )  # fmt: skip
 CATALOGUE["switch_xl_4"] = Entry(
     "switch_xl_4", "Switch Transformer XL, 4 experts", "text",
     "Fedus et al. 2022, JMLR 23:120; sitar-lab/NeuSight, DLmodel_configs/switchxl4.json",

@@ -40,6 +40,23 @@ def ssd_resnet34(net: Picture) -> None:
     _heads(net, features, (4, 6, 6, 6, 4, 4), 81, 3, stride=3)
 
 
+def ssd300_resnet50(net: Picture) -> None:
+    """NVIDIA's SSD300 v1.1: NVIDIA/DeepLearningExamples, PyTorch/Detection/SSD, ssd/model.py at 729963dd.
+
+    ResNet-50 up to its third stage, which does not halve the picture; five more pairs of convolutions, normalised;
+    8,732 boxes for a picture of 300 × 300 and 81 classes.
+    """
+    resnet_stages(net, 50, stages=3, last_stride=1)
+    features = [net.shape]
+    for index, (narrow, out, stride, padding) in enumerate(
+        ((256, 512, 2, 1), (256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0)), start=1
+    ):
+        net.conv(f"extra {index}a", narrow, 1)
+        net.conv(f"extra {index}b", out, 3, stride, padding)
+        features.append(net.shape)
+    _heads(net, features, (4, 6, 6, 6, 4, 4), 81, 3)
+
+
 def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int = 91) -> None:
     """TensorFlow's object detection models on 300 × 300 pictures (Huang et al. 2017; Liu et al. 2016)."""
     if version == 1:

@@ -11,7 +11,7 @@ _NOISE = frozenset((
     "instruct", "chat", "hf", "it", "uncased", "cased", "training", "inference", "encoder", "decoder", "pre", "qa",
     "fine", "tune", "tuning", "finetune", "quant", "quantized", "int8", "uint8", "fp16", "fp32", "bf16", "float",
     "w8a8", "torch", "pytorch", "tf", "tflite", "onnx", "keras", "ncnn", "params", "model", "maxtext", "imagenet",
-    "99", "99.9", "vision_transformer", "detection", "packed", "phase", "dense",
+    "99", "99.9", "huggingface", "vision_transformer", "detection", "packed", "phase", "dense",
 ))  # fmt: skip
 _WORD = re.compile(r"[a-z]+|\d+(?:\.\d+)?[bm]?(?![a-z0-9])|\d+(?:\.\d+)?")
 

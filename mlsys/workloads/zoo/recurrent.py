@@ -114,12 +114,24 @@ def gnmt(tape: Tape, batch: int, tokens: int) -> None:
     layer("decoder 1", width)
     tape.dense("attention query", rows, width, width, False)
     tape.dense("attention key", rows, width, width, False)
-    # Each pair is a sum, a tanh, and a product with one learned vector, scaled; then the sum over the encoder's rows.
-    tape.write(
-        "attention scores", "elementwise", 8 * batch * tokens * tokens * width, 3 * rows * width * tape.size,
-        parameters=2 * width + 1, shape={"elements": batch * tokens * tokens * width},
-    )  # fmt: skip
+    _pairs(tape, batch * tokens * tokens * width, 3 * rows * width * tape.size, 2 * width + 1)
     tape.batched("attention context", tokens, width, tokens, batch)
     for index in (2, 3, 4):
         layer(f"decoder {index}", 2 * width)
     tape.dense("classifier", rows, width, GNMT_VOCABULARY)
+
+
+def _pairs(tape: Tape, elements: int, moved: float, parameters: int) -> None:
+    """Append the scores of pairs of tokens: sums, their tanh, and a product of each with one learned vector, scaled.
+
+    Fused, as many rows of both languages as ``moved`` has cross the memory; as PyTorch's code has it, sums are written,
+    read and written with a bias, read and written as their tanh, and read for the product, before its results are
+    summed over the encoder's rows.
+    """
+    shape = {"elements": elements}
+    if tape.fused:
+        tape.write("attention scores", "elementwise", 8 * elements, moved, parameters=parameters, shape=shape)
+        return
+    for name, flops, times in (("sums", 1, 1), ("bias", 1, 2), ("tanh", 5, 2), ("scores", 1, 1)):
+        held = parameters if name == "scores" else 0
+        tape.write(f"attention {name}", "elementwise", flops * elements, times * elements * tape.size, 0, held, shape)

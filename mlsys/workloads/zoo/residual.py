@@ -25,9 +25,13 @@ def resnet(net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_
 
 
 def resnet_stages(
-    net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False, stages: int = 4
-) -> list[tuple[int, int, int]]:
-    """Append the stem and the first ``stages`` stages; return the shape after each."""
+    net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False, stages: int = 4,
+    last_stride: int = 2,
+) -> list[tuple[int, int, int]]:  # fmt: skip
+    """Append the stem and the first ``stages`` stages, of which the last halves the picture; return the shapes.
+
+    A detector that looks at finer pictures has ``last_stride`` 1.
+    """
     net.conv("conv1", 64, 7, 2)
     net.pool(3, 2, 1)
     after = []
@@ -38,7 +42,7 @@ def resnet_stages(
         out = 4 * base if bottleneck else base
         for block in range(1, count + 1):
             label, start, before = f"conv{stage}_{block}", net.here, net.shape
-            stride = 2 if block == 1 and stage > 2 else 1
+            stride = (last_stride if stage == stages + 1 else 2) if block == 1 and stage > 2 else 1
             if bottleneck:
                 net.conv(f"{label}a", inner, 1, stride if early_stride else 1)
                 net.conv(f"{label}b", inner, 3, 1 if early_stride else stride, groups=groups)
