@@ -30,7 +30,7 @@ OF_A_SMOOTHED_LOGIT = 36.0
 
 # Sentences of WMT16, English to German, up to 50 subwords long: a pair has 48.6 subwords, those of both languages, and
 # each side of its batch is 31 long. The log of a step of GNMT states its seconds and its subwords a second, whose
-# product over the batch is 48.4 to 48.9 in those of eight runs of one card over all pairs; those of single batches
+# product over the batch is 48.4 to 49.0 on average in those of eighteen runs of one card; those of single batches
 # fall in the five groups, by their longer side, that the sampler makes, which are 9, 19, 29, 39 and 50 long, and
 # of which 0.79 is no padding (lambdal/deeplearning-benchmark at aa5addb6, pytorch/results/*_v1/PyTorch_gnmt_*;
 # NVIDIA/DeepLearningExamples at 729963dd, PyTorch/Translation/GNMT, seq2seq/data/sampler.py).
