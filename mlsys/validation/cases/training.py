@@ -94,7 +94,7 @@ def training(row: Row) -> Case:
         turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(plain)), fmt, engine, batch).columns
         turned[Work.FIELDS.index("count")] *= passes
         work = _through(pipeline, joined(single, Work(turned)), _again(plain, fmt, batch, engine, pipeline))
-        setting = setting.replace("eager", "torchgpipe") if pipeline.stages else setting
+        setting = setting.replace("eager", "torchgpipe") if "torchgpipe" in row.source else setting
         return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     if one_by_one(setting):
         work = _stepped(_encoder(plain, batch, fmt), fmt, twin, forward)
