@@ -145,13 +145,14 @@ def test_cards_of_llm_perf_bench_talk_over_pcie() -> None:
 
 def test_rows_split_among_cards_share_the_weights_and_wait_for_each_other() -> None:
     """Measured: llama.cpp of 2023 on two cards is no faster than on one, and on eight slower than on four."""
-    by_count: dict[int, list[Case]] = {}
+    by_count: dict[int, dict[str, Case]] = {}
     for row, case in _decoded("llama.cpp CUDA Oct 2023"):
         if row.model == "Llama-2-70B" and "A100" in row.device:
-            by_count.setdefault(row.n_devices, []).append(case)
+            by_count.setdefault(row.n_devices, {})[row.precision] = case
     assert sorted(by_count) == [2, 4, 8]
     for fewer, more in ((2, 4), (4, 8)):
-        for small, large in zip(by_count[fewer], by_count[more], strict=True):
+        for precision in by_count[fewer].keys() & by_count[more].keys():
+            small, large = (by_count[count][precision] for count in (fewer, more))
             assert large.engine.bandwidth == pytest.approx(small.engine.bandwidth * more / fewer)
             assert large.work.launches > small.work.launches
 

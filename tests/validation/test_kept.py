@@ -92,4 +92,4 @@ def test_another_calibration_is_another_answer(tmp_path: Path, monkeypatch: pyte
     )
     monkeypatch.setenv(CALIBRATION, str(file))
     (after,) = validate([row]).predictions
-    assert after.seconds > 100 * before.seconds
+    assert after.seconds > 1.0 > 10 * before.seconds  # its launch alone takes a second

@@ -22,9 +22,9 @@ def test_sums_in_half_precision_are_twice_as_fast_on_geforce_cards_alone(program
     """NVIDIA's Ada whitepaper, appendix A: 330.3 TFLOP/s with sums in FP16, 165.2 in FP32, on the RTX 4090."""
     tiny = _row(program)
     assert interpret(tiny).engine.matmul == pytest.approx(330.3e12, rel=2e-3)
-    assert interpret(replace(tiny, software="llama.cpp")).engine.matmul == pytest.approx(165.2e12, rel=2e-3)
+    assert interpret(replace(tiny, software="MLC LLM")).engine.matmul == pytest.approx(165.2e12, rel=2e-3)
     for device in ("NVIDIA A100 80GB PCIe", "NVIDIA RTX A6000"):
-        there, usual = (interpret(replace(tiny, device=device, software=name)) for name in (tiny.software, "llama.cpp"))
+        there, usual = (interpret(replace(tiny, device=device, software=name)) for name in (tiny.software, "MLC LLM"))
         # One rate, but for the last digit of the datasheet: the RTX A6000's has 309.7 TOP/s and 154.8 TFLOP/s.
         assert there.engine.matmul == pytest.approx(usual.engine.matmul, rel=1e-3)
 
@@ -65,7 +65,7 @@ def test_a_short_prompt_takes_the_calls_of_its_operators_and_a_long_one_its_prod
 
 def test_exllama_writes_each_matrix_out() -> None:
     """Its products of a prompt read 4 bits a weight, write 16 and read them: 2 bytes each way of 6.6 billion."""
-    plain, written = (interpret(_row(name)).work for name in ("llama.cpp", "ExLlama"))
+    plain, written = (interpret(_row(name)).work for name in ("MLC LLM", "ExLlama"))
     apart = (written["moved"] * written["count"]).sum() - (plain["moved"] * plain["count"]).sum()
     layers, width, inner, vocabulary = 32, 4096, 11008, 32000
     weights = layers * (4 * width**2 + 3 * width * inner) + width * vocabulary

@@ -160,9 +160,10 @@ def multiplying(row: Row, twin: Device, fmt: Format, engine: Snapshot) -> Snapsh
     own kernels of integers are the same on all cards; after Ampere slower where TensorRT-LLM multiplies weights of
     4 bits, by kernels of Ampere's (see ``stacks.as_ampere``).
     """
-    if "llama.cpp" in row.software and twin.vendor == "NVIDIA" and multiplies_integers(row, fmt):
+    of_a_prompt = "llama.cpp" in row.software and "prefill" in row.workload
+    if of_a_prompt and twin.vendor == "NVIDIA" and multiplies_integers(row, fmt):
         return engine.changed(matmul=lambda: min(engine.matmul, INTEGERS_EACH_CYCLE * engine.units * engine.clock))
-    if re.search(r"TinyChat|ExLlama|llama\.cpp", row.software):
+    if of_a_prompt or re.search("TinyChat|ExLlama", row.software):
         return summing_in_half(engine, twin)
     return as_ampere(engine) if "TensorRT-LLM" in row.software and fmt.weight < 1 else engine
 

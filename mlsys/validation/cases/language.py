@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from mlsys.hardware import Hardware, view
+from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.eager import eager_kernels
@@ -120,6 +120,8 @@ def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
     threads = threads_of(row)
     if threads:  # the memory holds them all up, none waits for another
         engine = on_threads(engine, twin, threads, samples=threads)
+    if "decode" in row.workload:
+        engine = read_by_warps(row, twin, fmt, engine)
     engine = multiplying(row, twin, fmt, linked(row, twin, engine))
     return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, engine
 
@@ -264,7 +266,6 @@ def decode(row: Row) -> Case:
     )
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
-    case = replace(case, engine=read_by_warps(row, Hardware[case.twin], fmt, case.engine))
     waits = calling + cut_graphs(row, model.layers) + in_steps_of_a_server(row, step, case.engine)
     return replace(case, at_least=waits, compulsory=narrow / step.weights)
 

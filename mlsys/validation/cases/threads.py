@@ -22,6 +22,8 @@ BESIDE_GPU = {"NVIDIA Jetson Nano": 4, "NVIDIA Jetson Orin Nano": 6, "Apple M1":
 # SetNumThreads), and cTuning's new one sets none: its FP32 runs at up to nine tenths of what one core can, and time
 # falls with the FLOP down to the smallest networks. Versions that rows of MLPerf name have the threads of their system.
 ALONE = r"TFLite CPU|TensorFlow ?Lite(?! for)"
+# Where nobody knows what a program set, all cores may be at work.
+_OPEN = "threads not stated"
 # Programs that set four: ``interpreter->SetNumThreads(4)`` in the source of each (MobileNetV1.cpp and its kin).
 SETS_FOUR = r"^Qengineering/TensorFlow_Lite"
 # Part of a peak in FP32 that one fast core has at the clock of all of them: 5.4 GHz × 32 FLOP of 2,483 GFLOP/s.
@@ -52,7 +54,7 @@ def threads_of(row: Row, cores: float = 0.0) -> int:
         return 4
     if network_software(row.software) in ON_ALL_CORES:
         return max(1, round(cores)) if cores else 0
-    return int(bool(re.search(ALONE, row.software)))
+    return int(_OPEN not in row.note and bool(re.search(ALONE, row.software)))
 
 
 def instances_of(row: Row) -> tuple[int, int]:
