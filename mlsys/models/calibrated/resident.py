@@ -63,6 +63,7 @@ def held_on(device: Device, work: Work, samples: float = 1.0) -> Residence | Non
     >>> large = Work.of([Kernel(VECTOR, flops=1e9, moved=2e7, weights=2 * CACHED_BY_EDGE_TPU)])
     >>> [held_on(Hardware.Edge.Coral, large, samples).times for samples in (1, 8)]
     [0.5, 4.0]
+    >>> large = Work.of([Kernel(VECTOR, flops=1e9, moved=2.5e7, weights=2.2e7)])
     >>> held_on(Hardware.Edge.Hailo8L, large), held_on(Hardware.Edge.Hailo8, large)
     (Residence(times=1.0, streams=False), Residence(times=0.0, streams=True))
     >>> held_on(Hardware.Cloud.A100, large) is None
