@@ -62,8 +62,9 @@ def program(row: Row) -> str:
 EASILY_FED = 700.0
 
 
-# llama.cpp's own kernels of integers scale the sums of every 32 products by vector units (ggml-cuda/mmq.cuh), and feed
-# every card's matrix units as a GeForce card's, which sum 1,024 operations a cycle in FP16.
+# llama.cpp's own kernels of integers do about as much in a cycle of a multiprocessor on an H100 as on an RTX 4090 and a
+# 5090, 450 to 600 operations, however many more its matrix units could (ggml-org/llama.cpp, discussion 15013): they are
+# taken as a GeForce card's in FP16, which the fit has a part of. What holds them back is not known.
 INTEGERS_EACH_CYCLE = 1024.0
 _BEFORE_MMQ = r"2023|(Jan|Feb|Mar|Apr|May) 2024"
 
@@ -115,9 +116,9 @@ def _on_bus(row: Row) -> bool:
 
 
 # Bytes that a multiprocessor reads a cycle under llama.cpp's kernel of a vector by a matrix of FP16 until 2025, which
-# has one warp for a row and two values a lane in flight (ggml-cuda/dmmv.cu): 54.6 tokens/s of 16.1 GB on an A100
-# (XiongjieDai/GPU-Benchmarks-on-LLM-Inference), over the part of a rate that decoding attains anywhere. Cards with
-# GDDR have fewer to read.
+# has one warp for a row, whose lanes take two values at a time (``dequantize_mul_mat_vec``): 54.6 tokens/s of 16.1 GB
+# on an A100 (XiongjieDai/GPU-Benchmarks-on-LLM-Inference), over the part of a rate that decoding attains anywhere.
+# Cards with GDDR have fewer to read.
 ROWS_OF_HALVES = 54.56 * 16.06e9 / (108 * 1.41e9) / 0.91
 
 

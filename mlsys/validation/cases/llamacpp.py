@@ -5,10 +5,10 @@
   are converted from FP32, and results to FP32.
 - The same, pull request 8075 (2024-06-23): narrower weights are multiplied as integers by kernels of its own ("MMQ")
   from then on.
-- The same, common/common.h: a prompt goes in blocks of 512 tokens (``n_ubatch``); pull request 6017 (2024-03): where
-  layers are shared out among cards, a card takes the next block while the one behind it works on the last.
+- The same, pull request 6017 (2024-03-12): a prompt goes in blocks of 512 tokens (``n_ubatch``), and where layers are
+  shared out among cards, a card takes the next block while the one behind it works on the last.
 - Without ``-fa``, which was off unless asked for until 2025, scores are written out in FP32, read and written by
-  softmax, and converted to FP16 for the product with the values (llama.cpp, ``llm_build_kqv``).
+  softmax, and converted to FP16 for the product with the values (``llm_build_kqv``; the formats are recalled).
 """
 
 from __future__ import annotations

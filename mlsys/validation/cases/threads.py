@@ -18,11 +18,12 @@ ONE_CORE = 12.8e9
 BESIDE_GPU = {"NVIDIA Jetson Nano": 4, "NVIDIA Jetson Orin Nano": 6, "Apple M1": 8, "Apple M3": 8}
 
 
-# TensorFlow Lite takes one thread where a program sets none (tensorflow/tensorflow, lite/core/interpreter.h,
-# SetNumThreads), and cTuning's new one sets none: its FP32 runs at up to nine tenths of what one core can, and time
-# falls with the FLOP down to the smallest networks. Versions that rows of MLPerf name have the threads of their system.
+# TensorFlow Lite takes one thread where a program sets none (recalled), and cTuning's new one sets none: its FP32 runs
+# at up to nine tenths of what one core can, and time falls with the FLOP down to the smallest networks. Versions that
+# rows of MLPerf name have the threads of their system.
 ALONE = r"TFLite CPU|TensorFlow ?Lite(?! for)"
-# Where nobody knows what a program set, all cores may be at work.
+# Where nobody knows what a program set, all cores may be at work: rows of the second examination, so noted, are beyond
+# the peak of one.
 _OPEN = "threads not stated"
 # Programs that set four: ``interpreter->SetNumThreads(4)`` in the source of each (MobileNetV1.cpp and its kin).
 SETS_FOUR = r"^Qengineering/TensorFlow_Lite"
