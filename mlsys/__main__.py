@@ -1,6 +1,6 @@
 """``python -m mlsys`` is the ``mlsys`` command."""
 
-from mlsys.cli import main
+from mlsys.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

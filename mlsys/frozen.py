@@ -1,6 +1,6 @@
 """A mapping that cannot be changed, can be hashed and survives pickling; and objects as a key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +31,15 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
 
     def __contains__(self, key: object) -> bool:  # of Mapping, it tries to read, which takes four times as long
         return key in self._items
+
+    def get(self, key: K, default: Any = None) -> Any:  # nor are these read one by one through `__getitem__`
+        return self._items.get(key, default)
+
+    def items(self) -> ItemsView[K, V]:
+        return self._items.items()
+
+    def values(self) -> ValuesView[V]:
+        return self._items.values()
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._items)

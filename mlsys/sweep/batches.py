@@ -62,7 +62,7 @@ class CountedKernels:
         columns = np.concatenate([ran.work.columns[:, order], ran.work.columns[:, rows:]], axis=1)
         columns[Work.FIELDS.index("count"), : len(order)] /= network.arrays.repeats[order]
         whose = [*order.tolist(), *ran.owner[rows:].tolist()]
-        first = dict(zip(order.tolist(), network.operators, strict=True))
+        first = network.distinct
         held = getattr(network, "weight_bytes", None)
         return cls(
             network.name,

@@ -11,7 +11,7 @@ from mlsys.models.calibrated.features import curve_factors
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
 from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.own import shape_if_calibrated
-from mlsys.provenance import as_recorded
+from mlsys.provenance import active_whatifs, as_recorded
 from mlsys.validation.cases import Case
 from mlsys.validation.padding import is_one_product, least_when_filled_up
 from mlsys.validation.times import case_times, stack_of
@@ -19,7 +19,7 @@ from mlsys.validation.times import case_times, stack_of
 Array = NDArray[np.float64]
 
 
-def curved(cases: Sequence[Case]) -> Array:
+def curved(cases: Sequence[Case], stack: Stack | None = None) -> Array:
     """Return the factor of time of each case's shape; 1 where its setting has no curves.
 
     A product of more rows is never faster: where a curve says so, one of fewer is filled up
@@ -27,25 +27,40 @@ def curved(cases: Sequence[Case]) -> Array:
 
     Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
     move along it, or less of a rate could shorten a time.
+
+    Parameters
+    ----------
+    cases
+        As :func:`~mlsys.validation.cases.interpret` returns them.
+    stack
+        Of the same cases, where there is one already: without a what-if it holds the facts on record.
     """
     factors = np.ones(len(cases))
     here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
     if here:
-        factors[here], seconds = _on_curves([cases[index] for index in here])
-        products = [at for at, index in enumerate(here) if is_one_product(cases[index])]
-        own = [cases[here[at]] for at in products]
-        least = least_when_filled_up(own, seconds[products], lambda filled: _on_curves(filled)[1])
-        factors[[here[at] for at in products]] *= least / seconds[products]
+        own = [cases[index] for index in here]
+        if stack is not None and not active_whatifs():
+            recorded = stack.of_cases(here)
+        else:
+            with as_recorded():
+                recorded = stack_of(own)
+        settings = np.array([case.setting for case in own], dtype=object)
+        plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
+        factors[here], seconds = _on_curves(recorded, settings, plain)
+        products = np.array([index for index, case in enumerate(own) if is_one_product(case)], dtype=np.intp)
+
+        def time(filled: Stack, which: NDArray[np.intp]) -> Array:
+            return _on_curves(filled, settings[products[which]], plain[products[which]])[1]
+
+        least = least_when_filled_up(recorded.of_cases(products), seconds[products], time)
+        factors[np.array(here)[products]] *= least / seconds[products]
     return factors
 
 
-def _on_curves(cases: Sequence[Case]) -> tuple[Array, Array]:
+def _on_curves(stack: Stack, settings: NDArray[np.object_], plain: Array) -> tuple[Array, Array]:
     """Return the factor of each case's shape as its setting's curves have it, and its time by that, seconds."""
-    plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in cases])
-    with as_recorded():
-        stack = stack_of(cases)
     times = kernel_times(stack, plain)
-    factors = curve_factors(stack, times, [case.setting for case in cases])
+    factors = curve_factors(stack, times, settings.tolist())
     return factors, factors * stack.total(times.seconds)
 
 
@@ -63,15 +78,15 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
     """
     if not cases:
         return np.zeros(0)
-    rows = tuned(cases) if parameters is None else parameters
+    rows = tuned(cases, stack) if parameters is None else parameters
     return case_times(cases, rows, stack)
 
 
-def tuned(cases: Sequence[Case]) -> Array:
+def tuned(cases: Sequence[Case], stack: Stack | None = None) -> Array:
     """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
     questions = [_question(case) for case in cases]
     known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}
-    factors = curved(cases).tolist()
+    factors = curved(cases, stack).tolist()
     pairs = zip(questions, factors, strict=True)
     return np.array([scaled(known[question], factor).vectorised() for question, factor in pairs])
 

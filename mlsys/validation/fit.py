@@ -154,7 +154,8 @@ def _distinct(stack: Stack) -> tuple[Stack, NDArray[np.intp]]:
     engines = {name: values[first] for name, values in stack.engines.items()}
     kernels = Work(stack.kernels.columns[:, first])
     case = np.zeros(len(first), dtype=np.intp)
-    return Stack(case, kernels, engines, stack.main[first], stack.near[first], 1), which.reshape(-1)
+    own = (stack.copies[first], stack.main[first], stack.near[first])
+    return Stack(case, kernels, engines, *own, 1), which.reshape(-1)
 
 
 def _thinned(cases: Sequence[Case]) -> list[Case]:

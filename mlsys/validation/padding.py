@@ -6,13 +6,13 @@ would be slower for it, may fill them up: to a power of two, as the sides of til
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.models.calibrated import Stack
+from mlsys.models.calibrated.work import MATMUL
 from mlsys.validation.cases import Case
 
 Array = NDArray[np.float64]
@@ -26,42 +26,47 @@ def is_one_product(case: Case) -> bool:
     return int((case.work["kind"] == MATMUL).sum()) == 1
 
 
-def filled_up(work: Work, step: int) -> Work:
-    """Return a product whose rows are filled up to a power of two: the next at ``step`` 0, then those after it.
+def filled_up(stack: Stack, step: int) -> Stack:
+    """Return products whose rows are filled up to a power of two: the next at ``step`` 0, then those after it.
 
     Examples
     --------
-    >>> from mlsys.models.calibrated.work import Kernel
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware import view
+    >>> from mlsys.models.calibrated.work import Kernel, Work
     >>> product = Work.of([Kernel(MATMUL, 2.0 * 3 * 8 * 4, 2.0 * (12 + 32 + 24), m=3, n=8, k=4)])
-    >>> [(float(filled["m"][0]), float(filled["moved"][0])) for filled in (filled_up(product, step) for step in (0, 1))]
+    >>> stack = Stack.of([(view(Hardware.Cloud.A100, "fp16"), product, 0.0)])
+    >>> filled = [filled_up(stack, step).kernels for step in (0, 1)]
+    >>> [(float(kernels["m"][0]), float(kernels["moved"][0])) for kernels in filled]
     [(4.0, 160.0), (8.0, 256.0)]
     """
-    product, columns = work["kind"] == MATMUL, work.columns.copy()
-    m, n, k = (work[name] for name in "mnk")
-    rows = 2 ** (np.ceil(np.log2(m)) + step)
+    kernels = stack.kernels
+    product = kernels["kind"] == MATMUL
+    m, n, k = (kernels[name] for name in "mnk")
+    rows = np.where(product, 2 ** (np.ceil(np.log2(m)) + step), m)
     more = (rows * (k + n) + k * n) / (m * (k + n) + k * n)
-    for name, values in (("m", rows), ("flops", work["flops"] * rows / m), ("moved", work["moved"] * more)):
-        columns[Work.FIELDS.index(name)] = np.where(product, values, work[name])
-    return Work(columns)
+    return stack.doing(m=rows, flops=kernels["flops"] * rows / m, moved=kernels["moved"] * more)
 
 
-def least_when_filled_up(cases: Sequence[Case], seconds: Array, time: Callable[[Sequence[Case]], Array]) -> Array:
+def least_when_filled_up(
+    stack: Stack, seconds: Array, time: Callable[[Stack, NDArray[np.intp]], Array]
+) -> Array:
     """Return the least of the times of products as they are and filled up, of shape (cases,).
 
     Parameters
     ----------
-    cases
+    stack
         Single products.
     seconds
         What each takes as it is.
     time
-        Returns what such cases take, seconds.
+        Returns what such a stack takes, seconds, of the cases of these numbers.
     """
-    least, left = seconds.copy(), np.arange(len(cases))
+    least, left = seconds.copy(), np.arange(stack.cases)
     for step in count():
         if not len(left):
             break
-        filled = time([replace(cases[at], work=filled_up(cases[at].work, step)) for at in left.tolist()])
+        filled = time(filled_up(stack.of_cases(left), step), left)
         least[left] = np.minimum(least[left], filled)
         left = left[filled < GIVEN_UP * seconds[left]]
     return least

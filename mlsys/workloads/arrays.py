@@ -35,6 +35,8 @@ class NetworkArrays:
         Shape (rows,), how often the operator runs.
     order
         Shape (operators,), the row of each operator of the network.
+    first
+        Shape (rows,), the place in the network where each operator first appears.
     """
 
     kind: NDArray[np.int64]
@@ -47,6 +49,7 @@ class NetworkArrays:
     copies: NDArray[np.float64]
     repeats: NDArray[np.int64]
     order: NDArray[np.int64]
+    first: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.flops)
@@ -73,6 +76,7 @@ class NetworkArrays:
             "order": np.asarray(order, dtype=np.int64),
         }
         columns["repeats"] = np.bincount(columns["order"], minlength=len(kinds))
+        columns["first"] = np.unique(columns["order"], return_index=True)[1].astype(np.int64)
         for column in columns.values():
             column.flags.writeable = False
         return cls(**columns)

@@ -246,5 +246,18 @@ class Network:
             order=[row[id(operator)] for operator in self.operators],
         )
 
+    @property
+    def distinct(self) -> tuple[Operator, ...]:
+        """The operator of each row of :attr:`arrays`.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import zoo
+        >>> bert = zoo.network("bert_base")
+        >>> len(bert.operators), len(bert.distinct)
+        (75, 9)
+        """
+        return tuple(self.operators[place] for place in self.arrays.first.tolist())
+
     def __repr__(self) -> str:
         return f"<network {self.name}: {len(self)} operators, {self.flops.to_compact():.4g}>"

@@ -184,7 +184,7 @@ def weights_of_twice_the_batch(network: Network, work: Work) -> Array:
     """
     times = np.ones(len(work["count"]))
     several = (work["kind"] == MATMUL) & (work["weights"] > 0) & (work["batch"] > 1)
-    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+    for row, operator in enumerate(network.distinct):
         if operator.kind == "embedding":
             times[row] = 2.0
         elif operator.kind == "gemm" and several[row]:

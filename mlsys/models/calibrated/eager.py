@@ -141,7 +141,7 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
     plain = kernels_of(network, fmt, winograd=winograd)
     columns = plain.columns.copy()
     row_of = Work.FIELDS.index
-    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+    for row, operator in enumerate(network.distinct):
         if operator.kind == "elementwise" and operator.name.endswith(" gelu"):
             elements = operator.shape["elements"]
             if columns[row_of("flops"), row] == GELU_OPERATIONS * elements:
@@ -192,7 +192,7 @@ def ran_as_listed(network: Network, fmt: Format | None, written_out: bool, winog
 def _scores(network: Network, fmt: Format | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return, for each row of a network's arrays, the scores of attention that it counts, and bytes of a value."""
     scores, width = np.zeros((2, len(network.arrays)))
-    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
+    for row, operator in enumerate(network.distinct):
         if operator.kind == "attention":
             scores[row] = scores_of(operator)
             width[row] = fmt.value if fmt else number_in(element_size(operator.precision), _BYTE)

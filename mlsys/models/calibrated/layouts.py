@@ -89,7 +89,7 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
     """
     arrays = network.arrays
     # One operator for each row of the arrays, and the bytes that it counted a value with.
-    operators = list(dict(zip(arrays.order.tolist(), network.operators, strict=True)).values())
+    operators = network.distinct
     sizes = {name: number_in(element_size(name), _BYTE) for name in {each.precision for each in operators}}
     counted = np.array([sizes[each.precision] for each in operators])
     moved = np.zeros((0, len(operators)))

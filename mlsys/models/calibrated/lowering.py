@@ -102,18 +102,12 @@ def _products(arrays: NetworkArrays) -> NDArray[np.bool_]:
 
 def _steps(network: Network) -> NDArray[np.float64]:
     """Return how many products of each row of a network's arrays follow one another: steps of a recurrence, or 1."""
-    steps = np.ones(len(network.arrays))
-    for row, operator in zip(network.arrays.order, network.operators, strict=True):
-        steps[row] = operator.shape.get("steps", 1)
-    return steps
+    return np.array([operator.shape.get("steps", 1) for operator in network.distinct], dtype=float)
 
 
 def _of_convolutions(network: Network) -> NDArray[np.bool_]:
     """Return which rows of the network's arrays are convolutions."""
-    here = np.zeros(len(network.arrays), dtype=bool)
-    for row, operator in zip(network.arrays.order, network.operators, strict=True):
-        here[row] = operator.kind.startswith("conv")
-    return here
+    return np.array([operator.kind.startswith("conv") for operator in network.distinct], dtype=bool)
 
 
 def part_in_convolutions(network: Network) -> float:
@@ -143,12 +137,11 @@ def fewer_multiplications(network: Network, winograd: float) -> Network:
     if winograd <= 1:
         return network
     places = _places_of_tiles(network, _LARGER_TILE if winograd >= LARGER_WINOGRAD else _TILE)
-    changed: dict[int, Operator] = {}
-    for row, operator in zip(network.arrays.order.tolist(), network.operators, strict=True):
-        if row not in changed:
-            saved = (1.0 - places[row] / winograd) if places[row] else 0.0
-            left = operator.flops - saved * operator.product_flops
-            changed[row] = replace(operator, operations=left) if saved else operator
+    changed: list[Operator] = []
+    for place, operator in zip(places.tolist(), network.distinct, strict=True):
+        saved = (1.0 - place / winograd) if place else 0.0
+        left = operator.flops - saved * operator.product_flops
+        changed.append(replace(operator, operations=left) if saved else operator)
     operators = tuple(changed[row] for row in network.arrays.order.tolist())
     return Network(network.name, operators, network.kind)
 
@@ -159,7 +152,7 @@ def _places_of_tiles(network: Network, tile: int) -> NDArray[np.float64]:
     By the rows of the network's arrays.
     """
     places = np.zeros(len(network.arrays))
-    for row, operator in zip(network.arrays.order, network.operators, strict=True):
+    for row, operator in enumerate(network.distinct):
         shape = operator.shape
         square = shape.get("kernel", 0) == 3 or shape.get("kernel_height") == shape.get("kernel_width") == 3
         if operator.kind == "conv2d" and square and shape.get("stride") == 1 and shape.get("groups") == 1:

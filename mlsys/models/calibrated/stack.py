@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlsys.hardware.view import MachineView
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.work import ATTENTION, COLLECTIVE, MATMUL, PAIR, Work
+from mlsys.models.calibrated.work import Work
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,9 @@ class Stack:
         Columns of :class:`Work`, all cases after one another.
     engines
         Rates of the engine that runs each kernel, one row for each field of :class:`Snapshot` but its names.
+    copies
+        How many copies of its weights take turns, where data that fit stay in the cache from one kernel to the next;
+        else 0.
     main, near
         Bytes of one launch that come from the main memory, and from the cache.
     cases
@@ -39,6 +42,7 @@ class Stack:
     case: NDArray[np.intp]
     kernels: Work
     engines: dict[str, Array]
+    copies: Array
     main: Array
     near: Array
     cases: int
@@ -72,24 +76,22 @@ class Stack:
         machines = [machine if isinstance(machine, Snapshot) else snapshot(machine) for machine, _, _ in pairs]
         read: dict[tuple[int, frozenset[str]], list[float]] = {}
         rows = []
-        asks: dict[tuple[int, float], frozenset[str]] = {}  # one work may run on hundreds of machines
-        held: dict[int, float] = {}
         for machine, (_, work, kept) in zip(machines, pairs, strict=True):
-            asked = id(work), kept
-            if asked not in asks:
-                asks[asked], held[id(work)] = _needed(work, kept), work.weights
-            key = id(machine), asks[asked]
+            asked = work.rates_kept if kept else work.rates
+            key = id(machine), asked
             if key not in read:
-                read[key] = _rates(machine, key[1])
+                read[key] = _rates(machine, asked)
             rows.append(read[key])
-        rates = np.array(rows).reshape(-1, len(cls.RATES))
-        engines = {name: rates[case, index] for index, name in enumerate(cls.RATES)}
-        kernels = Work(columns)
-        copies = np.array([kept for _, _, kept in pairs], dtype=float)[case]
-        stays = copies > 0
-        totals = np.array([held[id(work)] for _, work, _ in pairs])[case]
-        room = HOLDS * engines["cache"]
+        rates = np.array(rows).reshape(-1, len(cls.RATES))[case].T
+        engines = dict(zip(cls.RATES, rates, strict=True))
+        copies = np.array([kept for *_, kept in pairs], dtype=float)[case]
+        return cls._of(case, Work(columns), engines, copies, len(pairs))
+
+    @classmethod
+    def _of(cls, case: NDArray[np.intp], kernels: Work, engines: dict[str, Array], copies: Array, cases: int) -> Stack:
+        stays, room = copies > 0, HOLDS * engines["cache"]
         weights = kernels["weights"]
+        totals = np.bincount(case, weights=weights * kernels["count"], minlength=cases)[case]
         other = kernels["moved"] - weights
         weights_near = stays & (copies * totals + other <= room)
         other_near = stays & (other <= room)
@@ -98,7 +100,22 @@ class Stack:
         again = kernels["further"] * weights
         again_near = np.where(weights <= room, again, 0.0)
         main = kernels["moved"] - near + again - again_near
-        return cls(case, kernels, engines, main, near + again_near, len(pairs))
+        return cls(case, kernels, engines, copies, main, near + again_near, cases)
+
+    def of_cases(self, chosen: Sequence[int] | NDArray[np.intp]) -> Stack:
+        """Return some of the cases, in the order of their numbers."""
+        place = np.full(self.cases, -1)
+        place[np.asarray(chosen, dtype=np.intp)] = np.arange(len(chosen))
+        here = place[self.case] >= 0
+        engines = {name: values[here] for name, values in self.engines.items()}
+        kernels = Work(self.kernels.columns[:, here])
+        return Stack(
+            place[self.case[here]], kernels, engines, self.copies[here], self.main[here], self.near[here], len(chosen)
+        )
+
+    def doing(self, **columns: Array) -> Stack:
+        """Return the same kernels with other columns, such as ``m``."""
+        return self._of(self.case, self.kernels.changed(**columns), self.engines, self.copies, self.cases)
 
     def total(self, seconds: Array) -> Array:
         """Return, for each case, the sum over its kernels of count times ``seconds``."""
@@ -108,20 +125,6 @@ class Stack:
 
 # A rate that no kernel of a case asks for is not read: this stands in its place.
 _IDLE = {"link": 0.0, "link_of_many": 0.0, "cache": 0.0, "controller": 0.0}
-
-
-def _needed(work: Work, stays: float) -> frozenset[str]:
-    """Return the rates that the time of some kernels, or its bounds, are computed from."""
-    kinds = set(work["kind"].tolist())
-    needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
-    needed |= {"requantised", "team", "joining", "reading", "issuing"}
-    needed |= {"cache"} if stays or work["further"].any() else set()
-    needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
-    needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
-    peers = work["peers"][work["kind"] == COLLECTIVE]
-    needed |= {"link"} if (peers <= PAIR).any() else set()
-    needed |= {"link_of_many"} if (peers > PAIR).any() else set()
-    return frozenset(needed)
 
 
 def _rates(machine: Snapshot, needed: frozenset[str]) -> list[float]:

@@ -69,7 +69,7 @@ def step_kernels(
     columns = plain.columns.copy()
     moved, count = Work.FIELDS.index("moved"), Work.FIELDS.index("count")
     gradients, beside = [], []
-    for row, operator in dict(zip(network.arrays.order.tolist(), network.operators, strict=True)).items():
+    for row, operator in enumerate(network.distinct):
         if operator.kind in ("conv2d", "gemm", "attention"):
             columns[count, row] *= sum(passes)
         else:

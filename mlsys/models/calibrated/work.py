@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,8 +108,15 @@ class Work:
         return cls(np.array(rows, dtype=float).reshape(len(rows), len(cls.FIELDS)).T)
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        column: NDArray[np.float64] = self.columns[self.FIELDS.index(name)]
+        column: NDArray[np.float64] = self.columns[_PLACES[name]]
         return column
+
+    def changed(self, **columns: NDArray[np.float64]) -> Work:
+        """Return the same kernels with other columns, such as ``count``."""
+        values = self.columns.copy()
+        for name, column in columns.items():
+            values[_PLACES[name]] = column
+        return Work(values)
 
     @property
     def flops(self) -> float:
@@ -124,3 +132,25 @@ class Work:
     def weights(self) -> float:
         """Bytes of parameters, each kernel's read once."""
         return float((self["weights"] * self["count"]).sum())
+
+    @cached_property
+    def rates(self) -> frozenset[str]:
+        """The rates of a machine that the time of some kernels, or its bounds, are computed from."""
+        kinds = set(self["kind"].tolist())
+        needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
+        needed |= {"requantised", "team", "joining", "reading", "issuing"}
+        needed |= {"cache"} if self["further"].any() else set()
+        needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
+        needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
+        peers = self["peers"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
+        needed |= {"link"} if (peers <= PAIR).any() else set()
+        needed |= {"link_of_many"} if (peers > PAIR).any() else set()
+        return frozenset(needed)
+
+    @cached_property
+    def rates_kept(self) -> frozenset[str]:
+        """Those of :attr:`rates`, where data that fit stay in the cache from one kernel to the next."""
+        return self.rates | {"cache"}
+
+
+_PLACES = {name: place for place, name in enumerate(Work.FIELDS)}

@@ -225,8 +225,7 @@ def _of_another_maker(name: str, device: Device) -> bool:
 
 @lru_cache(maxsize=1)
 def _known() -> FrozenDict[str, str]:
-    words = {_plain(word): device.id for device in Hardware for word in (device.id, device.name, *device.aliases)}
-    return FrozenDict(words)
+    return FrozenDict({_plain(spelling): device for spelling, device in Hardware.spellings()})
 
 
 @lru_cache(maxsize=1024)

@@ -87,10 +87,17 @@ def _plain(value: Any) -> Any:
     return {mark: items} if mark else items
 
 
+def _sizes(shape: list[Any]) -> tuple[Any, ...]:
+    return tuple([size if type(size) is int else _made(size) for size in shape])
+
+
 def _made(value: Any) -> Any:
     if type(value) is list:
         return tuple([_made(item) if type(item) in _NESTED else item for item in value])
     if type(value) is dict:
         ((mark, items),) = value.items()
+        if mark == "T":  # most of all
+            shape, stored, *others = items
+            return Tensor(_sizes(shape), _sizes(stored), *others)
         return _TYPES[mark](*[_made(item) if type(item) in _NESTED else item for item in items])
     return value
