@@ -22,13 +22,22 @@ def as_text(template: Template) -> str:
     229376 MAC
     """
     words: dict[str, int] = {}
+    tensors: dict[Tensor, int] = {}
 
     def word(text: str) -> int:
         return words.setdefault(text, len(words))
 
-    places = [
-        [index.name, word(index.target), word(index.path), index.call, *_plain(index.ends)] for index in template.places
-    ]
+    def plain(value: Any) -> Any:
+        """Return a list for a tuple, and an object of one key for a tensor, by its number, or an unknown size."""
+        if isinstance(value, Tensor):
+            return {"T": tensors.setdefault(value, len(tensors))}
+        if isinstance(value, Unknown):
+            return {"?": value.number}
+        return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+    def number(tensor: Tensor) -> int:
+        return tensors.setdefault(tensor, len(tensors))
+
     record = {
         "name": template.name,
         "source": template.source,
@@ -40,12 +49,19 @@ def as_text(template: Template) -> str:
         "symbols": list(template.expressions.symbols),
         "expressions": list(template.expressions.sources),
         "returned": list(template.returned),
-        "inputs": _plain(tuple(template.inputs)),
-        "calls": _plain(tuple(template.calls)),
-        "wires": _plain(tuple(template.wires)),
-        "places": places,
+        "inputs": [number(tensor) for tensor in template.inputs],
+        "calls": [plain(tuple(call)) for call in template.calls],
+        "wires": [[name, number(tensor), overwrites] for name, tensor, overwrites in template.wires],
+        "places": [
+            [index.name, word(index.target), word(index.path), index.call, plain(tuple(map(tuple, index.ends.takes))),
+             plain(index.ends.makes)]
+            for index in template.places
+        ],
         "words": list(words),
-    }
+    }  # fmt: skip
+    record["tensors"] = [
+        [plain(shape), None if stored == shape else plain(stored), *rest] for shape, stored, *rest in tensors
+    ]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -60,44 +76,29 @@ def from_text(text: str) -> Template:
         {name: tuple(symbols) for name, symbols in record["free"].items()},
         record["fixed"],
     )
+    tensors: list[Tensor] = []  # one object for all places that it stands in
+
+    def made(value: Any) -> Any:
+        if type(value) is list:
+            return tuple([made(item) if type(item) in _NESTED else item for item in value])
+        if type(value) is dict:
+            return tensors[value["T"]] if "T" in value else Unknown(value["?"])
+        return value
+
+    for shape, stored, *rest in record["tensors"]:
+        seen = made(shape)
+        tensors.append(Tensor(seen, seen if stored is None else made(stored), *rest))
     template.sizes, template.values = record["sizes"], record["values"]
     template.returned = tuple(record["returned"])
-    template.inputs = list(_made(record["inputs"]))
-    template.calls = list(_made(record["calls"]))
-    template.wires = list(_made(record["wires"]))
+    template.inputs = [tensors[number] for number in record["inputs"]]
+    template.calls = [Call(*made(call)) for call in record["calls"]]
+    template.wires = [Wire(name, tensors[number], overwrites) for name, number, overwrites in record["wires"]]
     words = record["words"]
     template.places = [
-        Place(name, words[target], words[path], call, Ends(tuple(_made(takes)), tuple(makes)))
+        Place(name, words[target], words[path], call, Ends(tuple([Look(*look) for look in takes]), tuple(makes)))
         for name, target, path, call, takes, makes in record["places"]
     ]
     return template
 
 
-_TYPES: dict[str, Any] = {"T": Tensor, "?": Unknown, "C": Call, "L": Look, "W": Wire}
 _NESTED = (list, dict)
-_MARKS = {made: mark for mark, made in _TYPES.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return lists for tuples; those of a type of ours begin with its mark, in an object of one key."""
-    if not isinstance(value, tuple):
-        return value
-    items = [_plain(item) for item in value]
-    mark = _MARKS.get(type(value))
-    return {mark: items} if mark else items
-
-
-def _sizes(shape: list[Any]) -> tuple[Any, ...]:
-    return tuple([size if type(size) is int else _made(size) for size in shape])
-
-
-def _made(value: Any) -> Any:
-    if type(value) is list:
-        return tuple([_made(item) if type(item) in _NESTED else item for item in value])
-    if type(value) is dict:
-        ((mark, items),) = value.items()
-        if mark == "T":  # most of all
-            shape, stored, *others = items
-            return Tensor(_sizes(shape), _sizes(stored), *others)
-        return _TYPES[mark](*[_made(item) if type(item) in _NESTED else item for item in items])
-    return value

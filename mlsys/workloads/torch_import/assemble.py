@@ -15,7 +15,7 @@ from mlsys.precision import element_size
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
-from mlsys.workloads.torch_import.calls import Call, Tensor
+from mlsys.workloads.torch_import.calls import Call, Sizes, Tensor
 from mlsys.workloads.torch_import.rules import Counts
 from mlsys.workloads.torch_import.rules import counts_of as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
@@ -99,7 +99,8 @@ class Template:
         """
         symbols = {symbol: size for name, size in sizes.items() for symbol in self.free.get(name, ())}
         numbers = self.expressions.at({**self.values, **symbols})
-        calls = [call.bound(numbers) for call in self.calls] if numbers else self.calls
+        filling = Sizes(numbers)
+        calls = [call.bound(filling) for call in self.calls] if numbers else self.calls
         if numbers and any(size < 1 for call in calls if call.op in _SHRINKING for size in call.out.shape):
             given = ", ".join(f"{name} {size}" for name, size in sizes.items())
             raise ArgumentError(f"{self.name!r}: nothing is left of the picture at {given}. Give a larger size")
@@ -127,7 +128,7 @@ class Template:
                         path=path,
                     )
                 )
-        inputs = [tensor.bound(numbers) for tensor in self.inputs]
+        inputs = [filling.filled(tensor) for tensor in self.inputs]
         return Workload(
             self.name,
             tuple(operators),
@@ -136,7 +137,7 @@ class Template:
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
             _again=partial(self._changed, dict(sizes)) if self.free else None,
-            _wired=partial(self._graph, numbers, calls, counts),
+            _wired=partial(self._graph, filling, calls, counts),
             _stored=partial(self._in_format, dict(sizes)),
         )
 
@@ -152,31 +153,37 @@ class Template:
             return self
         first = next(tensor for call in self.calls for tensor in (*call.outputs, *call.inputs) if tensor.dtype == old)
 
+        known: dict[int, Tensor] = {}  # a tensor that stands in many places is stored once
+
         def stored(value: Any) -> Any:
             if type(value) is Tensor:
-                return value._replace(dtype=new, itemsize=itemsize) if value.dtype == old else value
-            return tuple(stored(item) for item in value) if type(value) is tuple else value
+                if value.dtype != old:
+                    return value
+                if id(value) not in known:
+                    known[id(value)] = value._replace(dtype=new, itemsize=itemsize)
+                return known[id(value)]
+            return tuple([stored(item) for item in value]) if type(value) is tuple else value
 
         held = self.held.scaled(itemsize / first.itemsize)
         other = Template(self.name, self.source, held, self.expressions, self.free, self.fixed)
         other.calls = [
             call._replace(arguments=stored(call.arguments), outputs=stored(call.outputs)) for call in self.calls
         ]
-        other.wires = [wire._replace(tensor=stored(wire.tensor)) for wire in self.wires]
+        other.wires = [Wire(name, stored(tensor), overwrites) for name, tensor, overwrites in self.wires]
         other.inputs = [stored(tensor) for tensor in self.inputs]
         other.places, other.returned, other.sizes, other.values = self.places, self.returned, self.sizes, self.values
         return other
 
     def _graph(
         self,
-        numbers: Sequence[int],
+        sizes: Sizes,
         calls: Sequence[Call],
         counts: Sequence[Counts],
         operators: tuple[Operator, ...],
     ) -> OperatorGraph:
-        """Return which operator reads what which one makes; ``numbers`` are the sizes that the calls are bound to."""
+        """Return which operator reads what which one makes; ``sizes`` are those that the calls are bound to."""
         nodes = [(index.ends, calls[index.call], counts[index.call]) for index in self.places]
-        wires = [wire._replace(tensor=wire.tensor.bound(numbers)) for wire in self.wires]
+        wires = [Wire(name, sizes.filled(tensor), overwrites) for name, tensor, overwrites in self.wires]
         return operator_graph(self.name, operators, nodes, wires, self.returned)
 
     def _changed(self, sizes: Mapping[str, int], changes: Mapping[str, int]) -> Workload:

@@ -1,7 +1,7 @@
 """What a graph says of one operator: its name, its arguments with their shapes, its results.
 
 Nothing here knows torch. A shape may hold an :class:`Unknown` in place of a number: a
-size that is free in the captured network and is filled in by :meth:`Call.bound`.
+size that is free in the captured network and is filled in by :class:`Sizes`.
 """
 
 from __future__ import annotations
@@ -52,10 +52,6 @@ class Tensor(NamedTuple):
     def bytes(self) -> int:
         """Bytes that are there to be read or written."""
         return int(int(math.prod(self.stored)) * self.itemsize)
-
-    def bound(self, sizes: Sequence[int]) -> Tensor:
-        """Return the tensor with every :class:`Unknown` replaced by its number in ``sizes``."""
-        return Tensor(_bind(self.shape, sizes), _bind(self.stored, sizes), *self[2:])
 
 
 class CallCounts(NamedTuple):
@@ -138,17 +134,10 @@ class Call(NamedTuple):
             seen.setdefault(tensor.identity, tensor)
         return tuple(seen.values())
 
-    def bound(self, sizes: Sequence[int]) -> Call:
+    def bound(self, sizes: Sizes) -> Call:
         """Return the call with every :class:`Unknown` replaced by its number in ``sizes``."""
-        return Call(
-            self.op,
-            self.overload,
-            _bind(self.arguments, sizes),
-            _bind(self.outputs, sizes),
-            self.is_view,
-            self.in_place,
-            self.pointwise,
-        )
+        arguments, outputs = sizes.filled(self.arguments), sizes.filled(self.outputs)
+        return Call(self.op, self.overload, arguments, outputs, self.is_view, self.in_place, self.pointwise)
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
@@ -162,12 +151,37 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 _NESTED = (Unknown, Tensor, tuple)
 
 
-def _bind(value: Any, sizes: Sequence[int]) -> Any:
-    kind = type(value)
-    if kind is Unknown:
-        return sizes[value.number]
-    if kind is Tensor:
-        return value.bound(sizes)
-    if kind is tuple:
-        return tuple([_bind(item, sizes) if type(item) in _NESTED else item for item in value])
-    return value
+class Sizes:
+    """Numbers for unknown sizes; a tensor that stands in many places is filled in once.
+
+    Parameters
+    ----------
+    numbers
+        The table that each :class:`Unknown` says a place in.
+
+    Examples
+    --------
+    >>> Sizes([8, 224]).filled((Unknown(0), 3, Unknown(1)))
+    (8, 3, 224)
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = numbers
+        self._known: dict[int, tuple[Tensor, Tensor]] = {}  # by identity; the first keeps it from another's use
+
+    def filled(self, value: Any) -> Any:
+        """Return a size, a tensor, or a tuple of any of them, with numbers in the place of the unknown."""
+        kind = type(value)
+        if kind is Unknown:
+            return self._numbers[value.number]
+        if kind is Tensor:
+            known = self._known.get(id(value))
+            if known is None:
+                shape = self.filled(value.shape)
+                stored = shape if value.stored is value.shape else self.filled(value.stored)
+                known = value, Tensor(shape, stored, value.dtype, value.itemsize, value.role, value.identity)
+                self._known[id(value)] = known
+            return known[1]
+        if kind is tuple:
+            return tuple([self.filled(item) if type(item) in _NESTED else item for item in value])
+        return value
