@@ -27,7 +27,7 @@ def is_one_product(case: Case) -> bool:
 
 
 def filled_up(stack: Stack, step: int) -> Stack:
-    """Return products whose rows are filled up to a power of two: the next at ``step`` 0, then those after it.
+    """Return products whose rows are filled up to a power of two: the next above at ``step`` 0, then those after it.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def filled_up(stack: Stack, step: int) -> Stack:
     kernels = stack.kernels
     product = kernels["kind"] == MATMUL
     m, n, k = (kernels[name] for name in "mnk")
-    rows = np.where(product, 2 ** (np.ceil(np.log2(m)) + step), m)
+    rows = np.where(product, 2.0 ** (np.floor(np.log2(m)) + 1 + step), m)
     more = (rows * (k + n) + k * n) / (m * (k + n) + k * n)
     return stack.doing(m=rows, flops=kernels["flops"] * rows / m, moved=kernels["moved"] * more)
 

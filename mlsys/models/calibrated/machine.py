@@ -68,6 +68,11 @@ class Unread:
     of: Callable[[], float]
 
 
+def read_now(value: Any) -> Any:
+    """Return a number that may be unread, read now."""
+    return value.of() if type(value) is Unread else value
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """The numbers of one machine, or of a share of it, in one number format.
@@ -145,8 +150,7 @@ class Snapshot:
     assumed: tuple[str, ...] = ()
 
     def __getattribute__(self, name: str) -> Any:
-        value = object.__getattribute__(self, name)
-        return value.of() if type(value) is Unread else value
+        return read_now(object.__getattribute__(self, name))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the machine as plain numbers, as they are now: so it travels to other processes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,24 +133,36 @@ class Work:
         """Bytes of parameters, each kernel's read once."""
         return float((self["weights"] * self["count"]).sum())
 
-    @cached_property
+    @property
     def rates(self) -> frozenset[str]:
         """The rates of a machine that the time of some kernels, or its bounds, are computed from."""
-        kinds = set(self["kind"].tolist())
-        needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
-        needed |= {"requantised", "team", "joining", "reading", "issuing"}
-        needed |= {"cache"} if self["further"].any() else set()
-        needed |= {"power", "over_vector"} if kinds & {MATMUL, ATTENTION} else set()
-        needed |= {"clock", "each_cycle"} if MATMUL in kinds else set()
-        peers = self["peers"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
-        needed |= {"link"} if (peers <= PAIR).any() else set()
-        needed |= {"link_of_many"} if (peers > PAIR).any() else set()
-        return frozenset(needed)
+        return _rates(*self._asks)
 
-    @cached_property
+    @property
     def rates_kept(self) -> frozenset[str]:
         """Those of :attr:`rates`, where data that fit stay in the cache from one kernel to the next."""
-        return self.rates | {"cache"}
+        products, attention, _, pair, many = self._asks
+        return _rates(products, attention, True, pair, many)
+
+    @cached_property
+    def _asks(self) -> tuple[bool, bool, bool, bool, bool]:
+        """Whether there are products, attention, steps that follow others, messages in a pair, and among more."""
+        kinds = frozenset(self["kind"].tolist())
+        peers = self["peers"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
+        pair, many = bool((peers <= PAIR).any()), bool((peers > PAIR).any())
+        return MATMUL in kinds, ATTENTION in kinds, bool(self["further"].any()), pair, many
+
+
+@lru_cache(maxsize=64)
+def _rates(products: bool, attention: bool, cached: bool, pair: bool, many: bool) -> frozenset[str]:
+    needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
+    needed |= {"requantised", "team", "joining", "reading", "issuing"}
+    needed |= {"cache"} if cached else set()
+    needed |= {"power", "over_vector"} if products or attention else set()
+    needed |= {"clock", "each_cycle"} if products else set()
+    needed |= {"link"} if pair else set()
+    needed |= {"link_of_many"} if many else set()
+    return frozenset(needed)
 
 
 _PLACES = {name: place for place, name in enumerate(Work.FIELDS)}
