@@ -350,7 +350,6 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     """
     products = dict(zip(_OF_PRODUCTS, np.frombuffer(numbers).reshape(len(_OF_PRODUCTS), -1), strict=True))
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
-    chain, feed = products["chain"], products["feed"]
     fixed = array > 1
     offered = np.full(len(ALL_TILES), (shared > 1).any()) | (ALL_TILES.prod(axis=1) <= LARGEST_ALONE)
     tile_m, tile_n = ALL_TILES[offered].T[:, :, None]  # shape (tiles, 1), and what follows (tiles, products)
@@ -362,37 +361,64 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     allowed &= own_blocks | ~NARROW[offered]
     apart = np.ceil(m / rows) * products["batch"]
     blocks = apart * np.ceil(n / columns)
-    # Samples that are rows of one block have no threads of their own: all share that block's rows.
-    team = np.maximum(products["team"], products["threads"] / apart)
     # Along the reduction a block is split as often as fills the units, or not at all.
     most = np.where(own_blocks, 1.0, products["splits"])
-    fill = np.clip(2.0 ** np.floor(np.log2(np.maximum(units / blocks, 1.0))), 1.0, most)
-    part = np.where(own_blocks & (blocks <= units), products["alone"], 1.0)
-    times, waits, chained = [], [], []
-    for split in (np.ones_like(fill), fill):
-        depth = products["tall"] / split
-        arithmetic = 2 * rows * columns * (depth + products["ramp"]) / (part * products["rate"])
-        feeding = (rows + columns) * depth * products["width"] / products["supply"]
-        linked = chain * depth
-        busy = np.maximum(arithmetic, feeding)
-        inner = np.maximum(busy, linked)
-        waves = np.ceil(blocks * split / units)
-        # Of the threads that share a sample those without a block have nobody wait for them.
-        time = waves * inner * waiting(team * blocks * split / (waves * units))
-        if split is fill:
-            extra = 2 * split * m * n * products["batch"] * 4 / feed + np.where(fixed, 0.0, SECOND_KERNEL)
-            time = time + np.where(split > 1, extra, 0.0)
-        else:
-            streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed
-            time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
-        times.append(np.where(allowed & (time < np.inf), time, np.inf))
-        waits.append((feeding > arithmetic) & (feeding >= linked))
-        chained.append(linked > busy)
+    fill = np.clip(np.ldexp(1.0, np.frexp(np.maximum(units / blocks, 1.0))[1] - 1), 1.0, most)
+    whole = _spent(products, rows, columns, apart, blocks, None)
+    # Few tiles leave units idle; of all others, split blocks are whole ones.
+    tile, product = np.nonzero(allowed & (fill > 1))
+    here = tile, product
+    some = {name: values[product] for name, values in products.items()}
+    split = _spent(some, rows[here], columns[here], apart[here], blocks[here], fill[here])
+    times, waits, chained = np.full((2, *allowed.shape), np.inf), *np.zeros((2, 2, *allowed.shape), dtype=bool)
+    for kept, of_whole, of_split in zip((times, waits, chained), whole, split, strict=True):
+        kept[0], kept[1][here] = of_whole, of_split
+    times[0][~allowed] = np.inf
+    times[np.isnan(times)] = np.inf
     # Taken is the first of the fastest: of each tile, whole blocks come before split ones.
     each = np.arange(len(m))
-    flat = np.stack(times, axis=1).reshape(-1, len(m))
+    flat = times.swapaxes(0, 1).reshape(-1, len(m))
     first = flat.argmin(axis=0)
     best = flat[first, each]
-    split, tile = first % 2, first // 2
+    taken = first % 2, first // 2, each
     finite = best < np.inf
-    return best, finite & np.stack(waits)[split, tile, each], finite & np.stack(chained)[split, tile, each]
+    return best, finite & waits[taken], finite & chained[taken]
+
+
+def _spent(
+    products: dict[str, Array], rows: Array, columns: Array, apart: Array, blocks: Array, split: Array | None
+) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return seconds of products in blocks of some rows and columns, and whether they wait for operands or the chain.
+
+    Parameters
+    ----------
+    products
+        Numbers of ``_OF_PRODUCTS``.
+    rows, columns, apart, blocks
+        Of one block; blocks that share no rows; and all blocks.
+    split
+        In how many parts each block's sum is taken, above 1; None for whole ones.
+    """
+    m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
+    feed, fixed, parts = products["feed"], array > 1, 1.0 if split is None else split
+    own_blocks = products["block_rows"] > 0
+    part = np.where(own_blocks & (blocks <= units), products["alone"], 1.0) if own_blocks.any() else 1.0
+    depth = products["tall"] / parts
+    arithmetic = 2 * rows * columns * (depth + products["ramp"]) / (part * products["rate"])
+    feeding = (rows + columns) * depth * products["width"] / products["supply"]
+    linked = products["chain"] * depth
+    busy = np.maximum(arithmetic, feeding)
+    inner = np.maximum(busy, linked)
+    waves = np.ceil(blocks * parts / units)
+    time = waves * inner
+    if (products["threads"] > 1).any() or (products["team"] > 1).any():
+        # Samples that are rows of one block have no threads of their own: all share that block's rows.
+        team = np.maximum(products["team"], products["threads"] / apart)
+        # Of the threads that share a sample those without a block have nobody wait for them.
+        time = time * waiting(team * blocks * parts / (waves * units))
+    if split is None and (shared > 1).any():
+        streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed
+        time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
+    elif split is not None:
+        time = time + 2 * split * m * n * products["batch"] * 4 / feed + np.where(fixed, 0.0, SECOND_KERNEL)
+    return time, (feeding > arithmetic) & (feeding >= linked), linked > busy
