@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mlsys.models.calibrated import Snapshot, Work
 from mlsys.validation.cases.shapes import usual_name
@@ -11,6 +12,11 @@ from mlsys.validation.rows import Row
 _TRAILING_ZEROS = re.compile(r"(\d)(\.0)+(?![.\d])")
 _NAMED_IN_BOARD = re.compile(r"_(X-CUBE-AI)-(\d[\d.]*)")
 _SUBMITTER = re.compile(r"submitter ([^;]+)")
+
+
+@lru_cache(maxsize=4096)
+def _without_zeros(software: str) -> str:
+    return _TRAILING_ZEROS.sub(r"\1", software)
 
 
 class Inexpressible(Exception):
@@ -76,7 +82,7 @@ class Case:
         """The software as the row names it: its version, and how it was built and run; else who built it, and when."""
         row = self.row
         if row.software:
-            return _TRAILING_ZEROS.sub(r"\1", row.software)
+            return _without_zeros(row.software)
         built = _NAMED_IN_BOARD.search(row.workload)
         maker = _SUBMITTER.search(row.note)
         return f"{built[1]} v{built[2]}" if built else f"{maker[1]}, {row.source}" if maker else ""

@@ -27,8 +27,9 @@ def on_fresh_pages(case: Case) -> Case:
 
     They are told as bytes that its memory would move meanwhile. Other programs save them, so that no bound counts them.
     """
-    eager = re.search(r"PyTorch(?!.*torch\.compile)", case.row.software)
-    if case.kind not in OPERATORS or not case.setting.endswith(" on CPU") or not eager:
+    if case.kind not in OPERATORS or not case.setting.endswith(" on CPU"):
+        return case
+    if not re.search(r"PyTorch(?!.*torch\.compile)", case.row.software):
         return case
     work = case.work
     value = work["moved"] / 2

@@ -44,6 +44,7 @@ def language_shape(name: str) -> LanguageModel | None:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
 def usual_name(name: str) -> str:
     """Return the name under which a model is in the catalogue, or the table above, or the name itself."""
     return OTHER_NAMES.get(_plain(name), name)

@@ -172,6 +172,7 @@ def unrolls(software: str) -> bool:
     return re.search(r"SpatialConvolutionMM|(Torch7|Caffe) native|^Caffe$", software) is not None
 
 
+@lru_cache(maxsize=4096)
 def by_processor(device: str, software: str) -> bool:
     """Return whether the processor of a machine runs an operator, as the names of its device or its software say.
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import Snapshot
@@ -63,8 +64,13 @@ def instances_of(row: Row) -> tuple[int, int]:
 
     Each has weights and samples of its own, and a published rate is that of all together.
     """
-    number = re.search(r"\b(\d+) instances?\b", row.note)
-    cores = re.search(r"\b(\d+) cores?(?:/| per | an | each)", row.note) or re.search(r"of (\d+) cores?\b", row.note)
+    return _instances(row.note)
+
+
+@lru_cache(maxsize=4096)
+def _instances(note: str) -> tuple[int, int]:
+    number = re.search(r"\b(\d+) instances?\b", note)
+    cores = re.search(r"\b(\d+) cores?(?:/| per | an | each)", note) or re.search(r"of (\d+) cores?\b", note)
     return (int(number[1]), int(cores[1])) if number and cores else (1, 0)
 
 
