@@ -104,10 +104,11 @@ class Template:
         if numbers and any(size < 1 for call in calls if call.op in _SHRINKING for size in call.out.shape):
             given = ", ".join(f"{name} {size}" for name, size in sizes.items())
             raise ArgumentError(f"{self.name!r}: nothing is left of the picture at {given}. Give a larger size")
-        usual = _usual_precision(calls, [index.call for index in self.places])
         counts = [counted(call) for call in calls]
         shared = [_quantities(counted) for counted in counts]
-        precisions = [_precision(call) or usual for call in calls]
+        own = [_precision(call) for call in calls]
+        usual = _usual_precision(own[index.call] for index in self.places)
+        precisions = [precision or usual for precision in own]
         operators = []
         for name, target, path, number, _ in self.places:
             count = counts[number]
@@ -222,19 +223,17 @@ def _precision(call: Call) -> str | None:
     return next((PRECISIONS[tensor.dtype] for tensor in call.outputs if tensor.dtype in PRECISIONS), None)
 
 
-def _usual_precision(calls: Sequence[Call], numbers: Iterable[int]) -> str:
+def _usual_precision(precisions: Iterable[str | None]) -> str:
     """Return the format that most operators work in: what arithmetic on indices is timed at."""
-    counted = Counter(_precision(calls[number]) for number in numbers)
-    counted.pop(None, None)
-    return max(counted, key=lambda name: counted[name] or 0) or "fp32" if counted else "fp32"
+    counted = Counter(precision for precision in precisions if precision is not None)
+    return max(counted, key=lambda name: counted[name], default="fp32")
 
 
 def _usual_dtype(calls: Sequence[Call], numbers: Iterable[int]) -> str:
     """Return the floating format of most tensors, in the framework's spelling; "" where there is none."""
-    counted = Counter(
-        tensor.dtype
-        for number in numbers
-        for tensor in (*calls[number].outputs, *calls[number].inputs)
-        if PRECISIONS.get(tensor.dtype, "").startswith(("fp", "bf", "tf"))
-    )
+    counted: Counter[str] = Counter()
+    for number, times in Counter(numbers).items():
+        for tensor in (*calls[number].outputs, *calls[number].inputs):
+            if PRECISIONS.get(tensor.dtype, "").startswith(("fp", "bf", "tf")):
+                counted[tensor.dtype] += times
     return max(counted, key=lambda name: counted[name]) if counted else ""

@@ -57,7 +57,9 @@ def operator_graph(
         for wire, (_, tensor, _) in enumerate(wires)
         if source[wire] == wire and (wire in producer or tensor.role != "activation")
     }
-    reads = [_reads(ends, call, counts, source, there) for ends, call, counts in moving]
+    alike = {id(call): call for _, call, _ in moving}  # the same call stands in many places
+    sizes = {key: [tensor.bytes for tensor in call.inputs] for key, call in alike.items()}
+    reads = [_reads(ends, sizes[id(call)], counts, source, there) for ends, call, counts in moving]
     consumers: dict[int, list[int]] = {}
     for index, row in enumerate(reads):
         for wire in dict.fromkeys(access.value for access in row):
@@ -109,11 +111,11 @@ def _looked_through(nodes: Sequence[tuple[Ends, Call, Counts]], wires: Sequence[
     return source
 
 
-def _reads(ends: Ends, call: Call, counts: Counts, source: Sequence[int], there: set[int]) -> list[Access]:
-    """Return what a node reads of each value; together they are the bytes that its rule counts."""
+def _reads(ends: Ends, given: list[int], counts: Counts, source: Sequence[int], there: set[int]) -> list[Access]:
+    """Return what a node reads of each value, whose sizes are given; together they are what its rule counts."""
     if not counts.read:
         return []
-    sizes = [tensor.bytes for tensor in call.inputs]
+    sizes = given.copy()
     surplus = sum(sizes) - counts.read  # rows of a table are read, not all of it
     if surplus and sizes:
         largest = sizes.index(max(sizes))

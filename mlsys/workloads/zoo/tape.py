@@ -14,7 +14,6 @@ bytes do not count as traffic.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mlsys.frozen import FrozenDict
@@ -43,6 +42,13 @@ ACTIVATION_OPERATIONS = FrozenDict(
         "gelu": 10,  # of the tanh form: cube and scale (4), tanh (4), add, multiply
     }
 )
+
+
+def _changed(operator: Operator, **values: Any) -> Operator:
+    """Return an operator that was written down with other values, in a third of the time of ``replace``."""
+    other = object.__new__(Operator)
+    other.__dict__.update(operator.__dict__, **values)
+    return other
 
 
 class Tape:
@@ -124,7 +130,7 @@ class Tape:
     @staticmethod
     def without_parameters(operator: Operator) -> Operator:
         """Return the same operator with weights that another one holds."""
-        return replace(operator, parameters=0)
+        return _changed(operator, parameters=0)
 
     def dense(
         self,
@@ -211,7 +217,7 @@ class Tape:
         )
         if pairs is not None and pairs != queries * keys:
             last = self.operators[-1]
-            self.operators[-1] = replace(last, shape=FrozenDict({**last.shape, "pairs": pairs}))
+            self.operators[-1] = _changed(last, shape=FrozenDict({**last.shape, "pairs": pairs}))
 
     def embedding(
         self, name: str, rows: int, width: int, parameters: int, tables: int = 1, lengths: Sequence[int] = ()
@@ -275,10 +281,11 @@ class Tape:
         self.work_along(elements * per_element)
         if parameters:
             last = self.operators[-1]
-            self.operators[-1] = replace(last, parameters=last.parameters + parameters)
+            self.operators[-1] = _changed(last, parameters=last.parameters + parameters)
 
     def work_along(self, flops: int) -> None:
         """Count work with the operator before it, where the whole work is asked for."""
         if self.whole and flops:
             last = self.operators[-1]  # counted in FLOP, as `write` has it
-            self.operators[-1] = replace(last, operations=ureg.Quantity(last.operations.magnitude + flops, _FLOP))
+            whole = ureg.Quantity(last.operations.magnitude + flops, _FLOP)
+            self.operators[-1] = _changed(last, operations=whole)
