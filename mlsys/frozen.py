@@ -32,13 +32,16 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
     def __contains__(self, key: object) -> bool:  # of Mapping, it tries to read, which takes four times as long
         return key in self._items
 
-    def get(self, key: K, default: Any = None) -> Any:  # nor are these read one by one through `__getitem__`
+    def get(self, key: K, default: Any = None) -> Any:
+        """Return the value of a key, or ``default``; read at once, as all of those below."""
         return self._items.get(key, default)
 
     def items(self) -> ItemsView[K, V]:
+        """Return keys and values, as of a dictionary."""
         return self._items.items()
 
     def values(self) -> ValuesView[V]:
+        """Return the values, as of a dictionary."""
         return self._items.values()
 
     def __iter__(self) -> Iterator[K]:

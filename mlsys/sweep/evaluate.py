@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.collector import no_collection
 from mlsys.errors import ArgumentError
 from mlsys.hardware import Hardware
 from mlsys.models.analysis.changes import TimingModel
@@ -23,7 +24,6 @@ from mlsys.models.calibrated.resident import resident
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.teams import as_used
 from mlsys.models.calibrated.work import Work
-from mlsys.sweep.collector import no_collection
 from mlsys.sweep.networks import CaseWork, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
 from mlsys.sweep.spec import Variant

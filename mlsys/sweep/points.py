@@ -12,8 +12,8 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mlsys.collector import no_collection
 from mlsys.provenance import Fact, recording, used_facts
-from mlsys.sweep.collector import no_collection
 from mlsys.sweep.spec import SweepSpec, Variant
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mlsys.collector import no_collection
 from mlsys.door import checked_count, checked_number, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.provenance import comparing
-from mlsys.sweep.collector import no_collection
 from mlsys.sweep.points import (
     Point,
     catalogue_digest,

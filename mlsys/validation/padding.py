@@ -5,7 +5,7 @@ where the transfer of weights leaves time as it is. A program that has fewer row
 would be slower for it, may fill them up: to a power of two, as the sides of tiles are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 
 import numpy as np
@@ -48,9 +48,7 @@ def filled_up(stack: Stack, step: int) -> Stack:
     return stack.doing(m=rows, flops=kernels["flops"] * rows / m, moved=kernels["moved"] * more)
 
 
-def least_when_filled_up(
-    stack: Stack, seconds: Array, time: Callable[[Stack, NDArray[np.intp]], Array]
-) -> Array:
+def least_when_filled_up(stack: Stack, seconds: Array, time: Callable[[Stack, NDArray[np.intp]], Array]) -> Array:
     """Return the least of the times of products as they are and filled up, of shape (cases,).
 
     Parameters

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from mlsys.collector import no_collection
 from mlsys.frozen import FrozenDict, Same
 from mlsys.models.calibrated.ranges import range_of
 from mlsys.models.calibrated.state import in_force
@@ -261,7 +262,7 @@ def validate(rows: Sequence[Row]) -> Validation:
     """
     predictions: dict[int, Prediction] = {}
     state = in_force()
-    with unrecorded():
+    with unrecorded(), no_collection():
         for machine, places in by_machine(tuple(rows)).items():
             own = _kept(machine, tuple(rows[index] for index in places), state)
             predictions |= zip(places, own, strict=True)
