@@ -2,10 +2,11 @@
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
+D = TypeVar("D")
 
 
 class FrozenDict(Mapping[K, V], Generic[K, V]):
@@ -32,7 +33,11 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
     def __contains__(self, key: object) -> bool:  # of Mapping, it tries to read, which takes four times as long
         return key in self._items
 
-    def get(self, key: K, default: Any = None) -> Any:
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | D) -> V | D: ...
+    def get(self, key: K, /, default: Any = None) -> Any:
         """Return the value of a key, or ``default``; read at once, as all of those below."""
         return self._items.get(key, default)
 

@@ -79,11 +79,11 @@ def run() -> None:
     """
     try:
         main()
-        code: object = 0
+        code = 0
     except SystemExit as end:
-        code = end.code or 0
-        if not isinstance(code, int) or threading.active_count() > 1:
+        if not isinstance(end.code, int) or threading.active_count() > 1:
             raise
+        code = end.code
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -255,7 +255,7 @@ class Network:
         >>> from mlsys.workloads import zoo
         >>> bert = zoo.network("bert_base")
         >>> len(bert.operators), len(bert.distinct)
-        (75, 9)
+        (62, 7)
         """
         return tuple(self.operators[place] for place in self.arrays.first.tolist())
 

@@ -81,3 +81,30 @@ def test_a_part_that_is_not_installed_is_named_with_the_command(tmp_path, hidden
     assert len(done.stderr.strip().splitlines()) <= 4
     assert f"mlsys[{extra}" in done.stderr, done.stderr
     assert not (tmp_path / "x.html").exists()
+
+
+END = """
+import atexit, sys, threading, time
+atexit.register(print, "asked for at the end")
+def later():
+    time.sleep(0.3)
+    print("a thread's last word")
+if {thread}:
+    threading.Thread(target=later).start()
+sys.argv = ["mlsys", *{words}]
+from mlsys.cli import run
+run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["systolic", "8", "8", "8"], 0), (["systolic", "8", "8", "x"], 1), (["plan"], 2)]
+)
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_quick_end_leaves_nothing_undone(words: list[str], code: int, thread: bool) -> None:
+    script = END.format(thread=thread, words=words)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+    assert done.stdout.endswith("asked for at the end\n")
+    assert ("a thread's last word" in done.stdout) == thread
+    assert ("cycles" in done.stdout) == (code == 0)  # what was said before was written, though into a pipe

@@ -52,6 +52,20 @@ def test_every_id_and_alias_leads_to_its_device() -> None:
             assert sum(name in dir(group) for group in Hardware.groups) == 1
 
 
+def test_spellings_are_those_that_whole_files_say() -> None:
+    said = {spelling: device.id for device in DEVICES for spelling in (device.id, device.name, *device.aliases)}
+    assert dict(Hardware.spellings()) == said
+
+
+def test_spellings_are_read_of_devices_that_were_loaded(tmp_path: Path) -> None:
+    catalogue = Catalogue(DATA)
+    text = (DATA / "cloud" / "T4.yaml").read_text("utf-8")
+    renamed = re.sub("^name: .*$", "name: My own card", text, flags=re.MULTILINE)
+    (tmp_path / "mine.yaml").write_text(re.sub("^id: .*$", "id: Mine", renamed, flags=re.MULTILINE), "utf-8")
+    catalogue.load(tmp_path / "mine.yaml")
+    assert {spelling for spelling, device in catalogue.spellings() if device == "Mine"} >= {"Mine", "My own card"}
+
+
 def test_a_device_is_read_once_and_shared() -> None:
     assert Hardware.Cloud.A100 is Hardware.Cloud.A100_80GB is Hardware["A100"] is Hardware.Cloud["A100"]
 

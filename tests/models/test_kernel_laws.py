@@ -19,6 +19,7 @@ from mlsys.models.calibrated import (
     Stack,
     Work,
     kernel_times,
+    laws,
     snapshot,
 )
 from mlsys.models.calibrated.blocks import in_blocks
@@ -208,6 +209,40 @@ def test_a_product_takes_as_long_among_hundreds_as_alone() -> None:
     for at in (0, 255, 256, 300, 511, 512, 599):
         alone = _times(engine, works[at])
         assert (together.seconds[at], together.fed[at]) == (alone.seconds[0], alone.fed[0])
+
+
+@pytest.mark.parametrize("device", ["H100", "T4", "TPUv5e", "EPYC_7742"])
+def test_equal_products_are_told_once_and_all_the_same(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(6)
+    works = [_product(*(rng.choice((1, 3, 64, 100, 1000)) for _ in "mnk")) for _ in range(300)]
+    engine = snapshot(view(Hardware[device], "bf16" if device == "TPUv5e" else "fp16")).settled()
+    together = kernel_times(Stack.of([(engine, work, True) for work in works]), QUIET.vectorised())
+    assert together.seconds.tolist() == [float(_times(engine, work).seconds[0]) for work in works]
+    # Different products whose bits add up alike are still told apart.
+    monkeypatch.setattr(laws, "_SCATTERED", 0 * laws._SCATTERED)
+    again = kernel_times(Stack.of([(engine, work, True) for work in works]), QUIET.vectorised())
+    assert again.seconds.tolist() == together.seconds.tolist()
+
+
+def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
+    products = [row for row in shipped_rows() if row.n_devices == 1 and row.workload.startswith("GEMM")]
+    networks = [row for row in shipped_rows() if "resnet50" in row.model.lower() and row.unit == "ms"]
+    cases = [interpret(row) for row in (*products[::300], *networks[:60:10])]
+    assert len(cases) > 10
+    whole = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    chosen = [7, 0, 3, len(cases) - 1]
+    some, own = whole.of_cases(chosen), Stack.of([(cases[at].engine, cases[at].work, cases[at].stays) for at in chosen])
+    parameters = QUIET.vectorised()
+    assert some.total(kernel_times(some, parameters).seconds) == pytest.approx(
+        own.total(kernel_times(own, parameters).seconds), rel=1e-12
+    )
+    assert some.total(some.main).tolist() == pytest.approx(own.total(own.main).tolist())
+    assert some.total(some.near).tolist() == pytest.approx(own.total(own.near).tolist())
+    # Twice the traffic is told of anew: what of it the cache holds is asked again.
+    twice = whole.doing(moved=2 * whole.kernels["moved"])
+    works = [case.work.changed(moved=2 * case.work["moved"]) for case in cases]
+    anew = Stack.of([(case.engine, work, case.stays) for case, work in zip(cases, works, strict=True)])
+    assert twice.main.tolist() == anew.main.tolist() and twice.near.tolist() == anew.near.tolist()
 
 
 def test_batched_products_of_an_ampere_fill_whole_tiles() -> None:

@@ -1,6 +1,7 @@
 """One door, one recipe: the same network whoever asks and however it was stored."""
 
 import csv
+import gzip
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping.fusion import as_kernels
 from mlsys.units import Q_
 from mlsys.workloads import Workload, load, zoo
-from mlsys.workloads.captures import has_capture
+from mlsys.workloads.captures import as_text, from_text, has_capture
+from mlsys.workloads.captures.store import NARROW, WIDE, file_of
 from mlsys.workloads.torch_import.build import from_torch
 from mlsys.workloads.torch_models import RECIPES, recipe, torch_dtype
 from sampled import drawn
@@ -38,6 +40,18 @@ def test_every_recipe_is_stored_and_is_an_entry_of_the_catalogue() -> None:
         assert has_capture(name), f"run make captures: {name} is missing"
         assert zoo.entry(name).code == name
     assert {entry.code for entry in map(zoo.entry, zoo.networks()) if entry.code} == set(RECIPES)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_capture_that_is_read_and_written_is_the_same_text(name: str) -> None:
+    for precision in (WIDE, NARROW):
+        file = file_of(name, precision)
+        if file.is_file():
+            text = gzip.decompress(file.read_bytes()).decode("utf-8")
+            template = from_text(text)
+            assert as_text(template) == text
+            tensors = [wire.tensor for wire in template.wires]
+            assert len({id(tensor) for tensor in tensors}) == len(set(tensors)), "each stands once in memory"
 
 
 @pytest.mark.exhaustive
