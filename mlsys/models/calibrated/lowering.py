@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.work import ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Work
+from mlsys.models.calibrated.work import ALL_REDUCE, COLLECTIVE, MATMUL, NO_WORK, VECTOR, Kernel, Work
 from mlsys.workloads import Network, NetworkArrays, Operator
 
 # Groups of convolutions narrower than this in filters run like depthwise ones, on the vector units.
@@ -195,14 +195,17 @@ def expert_by_expert(work: Work, width: float) -> Work:
 
 
 def joined(*works: Work) -> Work:
-    """Return works one after the other."""
-    return Work(np.concatenate([work.columns for work in works], axis=1))
+    """Return works one after the other; one that is all there is as it is."""
+    some = [work for work in works if work.columns.shape[1]]
+    if len(some) < 2:
+        return some[0] if some else NO_WORK
+    return Work(np.concatenate([work.columns for work in some], axis=1))
 
 
 def messages(size: float, peers: int, count: float, pattern: int = ALL_REDUCE) -> Work:
     """Return ``count`` all-reduces of ``size`` bytes among ``peers``, in some way; none for a single engine."""
     if peers < 2:
-        return Work(np.zeros((len(Work.FIELDS), 0)))
+        return NO_WORK
     return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, count=count, peers=peers)])
 
 

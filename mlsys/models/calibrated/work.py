@@ -165,4 +165,5 @@ def _rates(products: bool, attention: bool, cached: bool, pair: bool, many: bool
     return frozenset(needed)
 
 
+NO_WORK = Work(np.zeros((len(Work.FIELDS), 0)))
 _PLACES = {name: place for place, name in enumerate(Work.FIELDS)}

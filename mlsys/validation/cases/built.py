@@ -91,7 +91,14 @@ def batched(
     ``"one by one, scores written out"`` or ``"loops, scores fused"`` of attention; nothing where a compiler joins it
     to them.
     """
-    single = _single(name, fmt, winograd, tuple(sorted((shape or {}).items())), run_as)
+    return _at_batch(name, fmt, batch, winograd, tuple(sorted((shape or {}).items())), run_as)
+
+
+@lru_cache(maxsize=4096)
+def _at_batch(
+    name: str, fmt: Format, batch: int, winograd: float, shape: tuple[tuple[str, int], ...], run_as: str
+) -> Work:
+    single = _single(name, fmt, winograd, shape, run_as)
     columns = single.columns.copy()
     row_of = Work.FIELDS.index
     shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
@@ -103,6 +110,7 @@ def batched(
     columns[row_of("weights")] = np.where(gathered, batch, 1) * single["weights"]
     columns[row_of("m")] *= np.where(is_product & shared, batch, 1)
     columns[row_of("batch")] *= np.where(is_product & ~shared, batch, 1)
+    columns.flags.writeable = False  # it is kept, and rows share it
     return Work(columns)
 
 

@@ -204,7 +204,8 @@ def inference(row: Row) -> Case:
     if re.search("GPT-J|Llama|Mixtral", row.model):
         raise Inexpressible("generation over a mix of lengths that the row does not state")
     fmt = number_format(_arithmetic(row))
-    fmt, twin, kind, engine = engine_as_run(row, fmt, lambda: built(row.model, batch=1, **shape_of(row)))
+    shape = shape_of(row)
+    fmt, twin, kind, engine = engine_as_run(row, fmt, lambda: built(row.model, batch=1, **shape))
     batch, (instances, _) = filled_batch(row, kind), instances_of(row)
     software = settled(row)
     if software == "TensorFlow" and kind == "CPU":
@@ -223,16 +224,16 @@ def inference(row: Row) -> Case:
     if row.model.startswith("SDXL"):
         work = picture_work(fmt, batch)
     else:
-        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape_of(row), how)
+        work = batched(row.model, fmt, max(1, batch // instances), winograd, shape, how)
     if "written out" in how and fmt.vector_unit:
         work = in_blocks(rows_read_again(work, Hardware[twin], fmt.value), Hardware[twin], fmt.computes)
     if unrolls(row.software):
         work = image_by_image(work, batch, fmt.value)
     elif not row.model.startswith("SDXL"):
-        plain = partial(unfused, row.model, shape_of(row))
-        work = joined(work, copies(row, setting, plain, fmt, engine, batch), batch_statistics(row, plain, fmt, batch))
+        beside = batch_statistics(row, partial(unfused, row.model, shape), fmt, batch)
+        work = joined(work, copies(row, setting, shape, fmt, engine, batch), beside)
     if writes_scores(row.software) and not how and kind == "GPU":
-        work = joined(work, scores_apart(built(row.model, **shape_of(row)), row.software, fmt, batch))
+        work = joined(work, scores_apart(built(row.model, **shape), row.software, fmt, batch))
     if "CUDA graph" in row.software:
         work = queued_up(work)
     machines = max(1, row.n_devices)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mlsys.models.calibrated import VECTOR, Kernel, Work
+from mlsys.models.calibrated.work import NO_WORK
 from mlsys.validation.cases.reading import Format
 from mlsys.validation.rows import Row
 from mlsys.workloads import Network
@@ -118,6 +119,6 @@ def batch_statistics(row: Row, network: Callable[[], Network], fmt: Format, batc
         How it runs.
     """
     if not re.search("training mode", row.note):
-        return Work.of([])
+        return NO_WORK
     norms = [each for each in network() if each.kind == "normalisation" or each.name.endswith(" norm")]
     return Work.of(Kernel(VECTOR, 0.0, each.shape["elements"] * batch * fmt.value) for each in norms)

@@ -23,9 +23,10 @@ from mlsys.models.calibrated.laws import MATRIX_UNITS
 from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, part_in_convolutions, side_by_side
 from mlsys.models.calibrated.reductions import rows_read_again
 from mlsys.models.calibrated.steps import BACKWARD, step_kernels
+from mlsys.models.calibrated.work import NO_WORK
 from mlsys.provenance import as_recorded
 from mlsys.validation.cases.attention import trained_in_one_kernel
-from mlsys.validation.cases.built import batched, built, unfused
+from mlsys.validation.cases.built import batched, built
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.fed import OF_LOGITS, as_fed, batch_of_each, fed, sequences_of_each
 from mlsys.validation.cases.kernels import product
@@ -91,7 +92,7 @@ def training(row: Row) -> Case:
         casts = "amp" in row.precision
         how = f"trained, scores {attention_of(plain)}{', casts' if casts else ''}"
         single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(plain), how)
-        turned = copies(plain, setting, lambda: unfused(plain.model, shape_of(plain)), fmt, engine, batch).columns
+        turned = copies(plain, setting, shape_of(plain), fmt, engine, batch).columns
         turned[Work.FIELDS.index("count")] *= passes
         work = _through(pipeline, joined(single, Work(turned)), _again(plain, fmt, batch, engine, pipeline))
         setting = setting.replace("eager", "torchgpipe") if "torchgpipe" in row.source else setting
@@ -111,7 +112,7 @@ def training(row: Row) -> Case:
 def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Stages) -> Work:
     """Return what a pipeline computes a second time, for the gradients."""
     if not pipeline.again:
-        return Work.of([])
+        return NO_WORK
     how = f"one by one, scores {attention_of(row)}"
     columns = batched(row.model, fmt, batch, saving(row.software, engine), shape_of(row), how).columns.copy()
     columns[Work.FIELDS.index("count")] *= pipeline.again
