@@ -167,12 +167,14 @@ class Catalogue:
         return group[name]
 
     def _group_of(self, name: str) -> DeviceGroup | None:
-        home = next((group for group in self.groups if name in group._ids), None) or next(
-            (group for group in self.groups if name in group._names), None
-        )
-        if home is None:  # by its id: "GPU" alone names no device
-            return next((group for group in (self.Generic, self.Arrays) if name in group._ids), None)
-        return home
+        for group in self.groups:
+            if name in group._ids:
+                return group
+        for group in self.groups:
+            if name in group._names:
+                return group
+        # By its id: "GPU" alone names no device.
+        return next((group for group in (self.Generic, self.Arrays) if name in group._ids), None)
 
     def class_of(self, name: str) -> str:
         """Return the group of a device, such as ``"Cloud"``.

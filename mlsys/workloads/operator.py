@@ -77,7 +77,7 @@ class Operator:
     @property
     def flops(self) -> Quantity:
         """All its floating-point work, FLOP."""
-        return self.operations.to("FLOP")
+        return self.operations if self.operations._units == _FLOP._units else self.operations.to("FLOP")
 
     @property
     def product_flops(self) -> Quantity:
