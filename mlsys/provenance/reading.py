@@ -5,6 +5,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -139,8 +140,37 @@ def read(quantity: Any) -> Any:
     return quantity
 
 
-@contextlib.contextmanager
-def comparing() -> Iterator[None]:
+class _Within:
+    """A block inside of which context variables have other values; many thousands are entered for one answer."""
+
+    __slots__ = ("_tokens", "_values")
+
+    def __init__(self, *values: tuple[ContextVar[Any], Any]) -> None:
+        self._values = values
+
+    def __enter__(self) -> None:
+        self._tokens = [variable.set(value) for variable, value in self._values]
+
+    def __exit__(self, *_: object) -> None:
+        for (variable, _value), token in zip(self._values, self._tokens, strict=True):
+            variable.reset(token)
+
+
+class _Recording:
+    """A block whose reads are collected."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> Seen:
+        seen = Seen()
+        self._token = _recorders.set((*_recorders.get(), seen))
+        return seen
+
+    def __exit__(self, *_: object) -> None:
+        _recorders.reset(self._token)
+
+
+def comparing() -> AbstractContextManager[None]:
     """Note facts that are read inside the block as compared only, unless they are read for a sum elsewhere too.
 
     For a model that looks at several limits to find the one that holds, or asks whether something fits; it then reads
@@ -156,11 +186,7 @@ def comparing() -> Iterator[None]:
     >>> sorted(seen), seen.compared
     (['A100_80GB/memory/HBM/bandwidth', 'A100_80GB/power/tdp'], {'A100_80GB/power/tdp'})
     """
-    token = _comparing.set(True)
-    try:
-        yield
-    finally:
-        _comparing.reset(token)
+    return _Within((_comparing, True))
 
 
 def fact_magnitude(quantity: Any) -> float:
@@ -182,8 +208,7 @@ def fact_magnitude(quantity: Any) -> float:
     return float(quantity._magnitude)
 
 
-@contextlib.contextmanager
-def recording() -> Iterator[Seen]:
+def recording() -> AbstractContextManager[Seen]:
     """Collect every fact read inside the block, by name.
 
     Facts that another thread reads are its own; one that is started with a copy of this context
@@ -197,16 +222,10 @@ def recording() -> Iterator[Seen]:
     >>> list(seen)
     ['A100_80GB/memory/HBM/bandwidth']
     """
-    seen = Seen()
-    token = _recorders.set((*_recorders.get(), seen))
-    try:
-        yield seen
-    finally:
-        _recorders.reset(token)
+    return _Recording()
 
 
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
+def unrecorded() -> AbstractContextManager[None]:
     """Leave facts that are read inside the block out of every collection around it.
 
     For a figure over a whole catalogue, which leans on so many facts that naming them says nothing.
@@ -219,16 +238,10 @@ def unrecorded() -> Iterator[None]:
     >>> list(seen)
     []
     """
-    recorders, silence = _recorders.set(()), _silent.set(True)
-    try:
-        yield
-    finally:
-        _recorders.reset(recorders)
-        _silent.reset(silence)
+    return _Within((_recorders, ()), (_silent, True))
 
 
-@contextlib.contextmanager
-def as_recorded() -> Iterator[None]:
+def as_recorded() -> AbstractContextManager[None]:
     """Read facts inside the block as they are on record, whatever what-ifs hold around it, and out of every collection.
 
     For what kind of thing a machine is, which a what-if on one of its rates does not change.
@@ -240,12 +253,7 @@ def as_recorded() -> Iterator[None]:
     ...     float(Hardware.Cloud.A100.memory_bw.magnitude)
     2039.0
     """
-    token = _whatifs.set({})
-    try:
-        with unrecorded():
-            yield
-    finally:
-        _whatifs.reset(token)
+    return _Within((_whatifs, {}), (_recorders, ()), (_silent, True))
 
 
 def listen(seen: Seen) -> Callable[[], None]:
@@ -307,8 +315,7 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
                 _note_again(seen)
                 return result
         with recording() as seen:
-            result = function(*args, **named)
-        _note_again(seen)  # what was read for it is read by whoever asked
+            result = function(*args, **named)  # whoever else listens hears it, too
         if len(known) == _KEPT:
             del known[1]  # the first is the answer without what-ifs, as a rule
         known.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))

@@ -34,7 +34,7 @@ SILENT: dict[str, str] = {
 }
 """Facts that no change moves an estimate of any measured row with, with the reason."""
 
-MOST_SILENT = 31
+MOST_SILENT = 33
 A_LITTLE = (1.01, 0.99)
 PUSHES = (100, 0.01, 10, 0.1, 1000, 0.001, 2, 0.5, 10_000)
 
