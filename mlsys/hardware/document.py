@@ -62,10 +62,11 @@ class Document:
 
     def _value(self, events: Iterator[Any], event: Any, keys: Place) -> Any:
         _refuse_what_no_device_needs(event, len(keys))
-        self.lines.setdefault(keys, event.start_mark.line + 1)
-        if isinstance(event, yaml.ScalarEvent):
+        if keys not in self.lines:
+            self.lines[keys] = event.start_mark.line + 1
+        if type(event) is yaml.ScalarEvent:
             return _scalar(event)
-        if isinstance(event, yaml.SequenceStartEvent):
+        if type(event) is yaml.SequenceStartEvent:
             items: list[Any] = []
             while not isinstance(item := next(events), yaml.SequenceEndEvent):
                 items.append(self._value(events, item, (*keys, len(items))))
@@ -73,7 +74,7 @@ class Document:
         mapping: dict[Any, Any] = {}
         while not isinstance(key_event := next(events), yaml.MappingEndEvent):
             _refuse_what_no_device_needs(key_event, len(keys))
-            is_scalar = isinstance(key_event, yaml.ScalarEvent)
+            is_scalar = type(key_event) is yaml.ScalarEvent
             key = _scalar(key_event) if is_scalar else None
             if not is_scalar:
                 _skip(events, key_event, len(keys) + 1)
@@ -83,8 +84,9 @@ class Document:
             elif key in mapping:
                 self.faults.append(self.located((*keys, key), f"duplicate key {key!r}", key_event))
             else:
-                self.lines[*keys, key] = key_event.start_mark.line + 1
-                mapping[key] = self._value(events, next(events), (*keys, key))
+                place = (*keys, key)
+                self.lines[place] = key_event.start_mark.line + 1
+                mapping[key] = self._value(events, next(events), place)
                 continue
             _skip(events, next(events), len(keys) + 1)
         return mapping
@@ -92,7 +94,9 @@ class Document:
 
 def _refuse_what_no_device_needs(event: Any, depth: int) -> None:
     """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
-    anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
+    anchor, tag = event.anchor, getattr(event, "tag", None)  # all but the marks of an end have an anchor
+    if not (anchor or tag or depth >= _MAX_DEPTH):
+        return
     problem = f"nested deeper than {_MAX_DEPTH} levels" if depth >= _MAX_DEPTH else ""
     if anchor or tag:
         problem = f"{f'anchor or alias {anchor!r}' if anchor else f'tag {tag!r}'} is not allowed"
@@ -119,7 +123,10 @@ def _scalar(event: Any) -> Any:
     text: str = event.value
     if not event.implicit[0]:
         return text
-    kind = next((tag for tag, pattern in _RESOLVERS.get(text[:1], ()) if pattern.match(text)), "")
+    rules = _RESOLVERS.get(text[:1])
+    if not rules:
+        return text
+    kind = next((tag for tag, pattern in rules if pattern.match(text)), "")
     if kind.endswith("null"):
         return None
     try:

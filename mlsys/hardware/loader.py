@@ -20,7 +20,7 @@ from mlsys.hardware.parts import OperandPaths, OperatingPoint
 from mlsys.hardware.technology import node_of, technology_of
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
-from mlsys.units import Q_, Quantity
+from mlsys.units import Q_, Quantity, ureg
 
 __all__ = ["MAX_BYTES", "load_device"]
 
@@ -321,6 +321,7 @@ def _operands(given: dict[str, Any] | None, mac: Quantity | None) -> OperandPath
 
 _SPARSITY = {"dense": "dense", "2:4": "2:4 structured-sparse"}
 _PER = {None: "", "device": "", "unit": ", each unit"}
+_NM = ureg.Unit("nm")
 
 
 def _units(data: dict[str, Any]) -> int:
@@ -334,7 +335,7 @@ def _amount(text: str) -> Quantity:
 
 def _node(text: str) -> Quantity | None:
     number = node_of(text)
-    return None if number is None else Q_(number, "nm")
+    return None if number is None else Q_(number, _NM)
 
 
 def _unit_of(text: str) -> str:
