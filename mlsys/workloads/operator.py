@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mlsys.formulas import arithmetic_intensity
 from mlsys.frozen import FrozenDict
-from mlsys.units import Q_, Quantity, number_in, total, ureg
+from mlsys.units import Q_, Quantity, computed, number_in, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 
 # What a network does: see ``Network.kind``.
@@ -77,7 +77,10 @@ class Operator:
     @property
     def flops(self) -> Quantity:
         """All its floating-point work, FLOP."""
-        return self.operations if self.operations._units == _FLOP._units else self.operations.to("FLOP")
+        own = self.operations
+        if own._units == _FLOP._units:  # as most are, and converting is slow
+            return computed(own.magnitude, _FLOP, own.origin)
+        return own.to(_FLOP)
 
     @property
     def product_flops(self) -> Quantity:
