@@ -28,6 +28,7 @@ from mlsys.models.calibrated.running import saved_on
 from mlsys.validation.cases.built import batched, built, picture_work, unfused
 from mlsys.validation.cases.calls import queued_up
 from mlsys.validation.cases.case import Case, Inexpressible
+from mlsys.validation.cases.jetsons import as_submitted, part_of_the_gpu
 from mlsys.validation.cases.layouts import copies
 from mlsys.validation.cases.programs import (
     in_bytes,
@@ -194,6 +195,7 @@ def inference(row: Row) -> Case:
         if not re.search(BRATS, row.source):
             raise Inexpressible("3D-UNet: the size of the scans, and how many windows cover one, is not stated")
         row = replace(row, model="unet3d_brats")
+    submitted = row = as_submitted(row)
     row = row if own_name(row) == row.model else replace(row, model=own_name(row))
     if "ncnn" in row.software and "Vulkan" in row.workload and "int8" in row.precision:
         row = beside_gpu(row)
@@ -244,7 +246,8 @@ def inference(row: Row) -> Case:
     elif re.match("latency", row.metric) or row.unit in ("ms", "us"):
         seconds, inverse = seconds_each(row)
     else:
-        seconds, inverse = seconds_each(row, batch * machines / windows(row))
+        share = part_of_the_gpu(submitted, twin)
+        seconds, inverse = seconds_each(row, batch * machines / windows(row) / share)
     work = resident(work, Hardware[twin])
     loops = plain_loops(engine, Hardware[twin], row.software, fmt.computes, work)
     aside = max(_left_to_processor(row, work), loops)
