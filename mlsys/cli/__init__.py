@@ -1,5 +1,5 @@
 """The ``mlsys`` command."""
 
-from mlsys.cli.main import main, run
+from mlsys.cli.main import main, run_and_end
 
-__all__ = ["main", "run"]
+__all__ = ["main", "run_and_end"]

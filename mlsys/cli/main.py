@@ -71,7 +71,7 @@ for command in (
     main.add_command(command)
 
 
-def run() -> None:
+def run_and_end() -> None:
     """Run the command, and end the process without taking its memory apart piece by piece.
 
     A long answer leaves millions of small objects, and to free each of them takes longer than many a command. What was

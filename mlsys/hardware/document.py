@@ -84,9 +84,9 @@ class Document:
             elif key in mapping:
                 self.faults.append(self.located((*keys, key), f"duplicate key {key!r}", key_event))
             else:
-                place = (*keys, key)
-                self.lines[place] = key_event.start_mark.line + 1
-                mapping[key] = self._value(events, next(events), place)
+                below = (*keys, key)
+                self.lines[below] = key_event.start_mark.line + 1
+                mapping[key] = self._value(events, next(events), below)
                 continue
             _skip(events, next(events), len(keys) + 1)
         return mapping

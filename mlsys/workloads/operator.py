@@ -260,7 +260,7 @@ class Network:
         >>> len(bert.operators), len(bert.distinct)
         (62, 7)
         """
-        return tuple(self.operators[place] for place in self.arrays.first.tolist())
+        return tuple(self.operators[index] for index in self.arrays.first.tolist())
 
     def __repr__(self) -> str:
         return f"<network {self.name}: {len(self)} operators, {self.flops.to_compact():.4g}>"

@@ -92,8 +92,8 @@ def later():
 if {thread}:
     threading.Thread(target=later).start()
 sys.argv = ["mlsys", *{words}]
-from mlsys.cli import run
-run()
+from mlsys.cli import run_and_end
+run_and_end()
 """
 
 

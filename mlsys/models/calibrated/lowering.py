@@ -138,8 +138,8 @@ def fewer_multiplications(network: Network, winograd: float) -> Network:
         return network
     places = _places_of_tiles(network, _LARGER_TILE if winograd >= LARGER_WINOGRAD else _TILE)
     changed: list[Operator] = []
-    for place, operator in zip(places.tolist(), network.distinct, strict=True):
-        saved = (1.0 - place / winograd) if place else 0.0
+    for in_tiles, operator in zip(places.tolist(), network.distinct, strict=True):
+        saved = (1.0 - in_tiles / winograd) if in_tiles else 0.0
         left = operator.flops - saved * operator.product_flops
         changed.append(replace(operator, operations=left) if saved else operator)
     operators = tuple(changed[row] for row in network.arrays.order.tolist())

@@ -104,13 +104,13 @@ class Stack:
 
     def of_cases(self, chosen: Sequence[int] | NDArray[np.intp]) -> Stack:
         """Return some of the cases, in the order of their numbers."""
-        place = np.full(self.cases, -1)
-        place[np.asarray(chosen, dtype=np.intp)] = np.arange(len(chosen))
-        here = place[self.case] >= 0
+        number = np.full(self.cases, -1)
+        number[np.asarray(chosen, dtype=np.intp)] = np.arange(len(chosen))
+        here = number[self.case] >= 0
         engines = {name: values[here] for name, values in self.engines.items()}
         kernels = Work(self.kernels.columns[:, here])
         return Stack(
-            place[self.case[here]], kernels, engines, self.copies[here], self.main[here], self.near[here], len(chosen)
+            number[self.case[here]], kernels, engines, self.copies[here], self.main[here], self.near[here], len(chosen)
         )
 
     def doing(self, **columns: Array) -> Stack:

@@ -108,14 +108,14 @@ class Work:
         return cls(np.array(rows, dtype=float).reshape(len(rows), len(cls.FIELDS)).T)
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        column: NDArray[np.float64] = self.columns[_PLACES[name]]
+        column: NDArray[np.float64] = self.columns[_ROW_OF[name]]
         return column
 
     def changed(self, **columns: NDArray[np.float64]) -> Work:
         """Return the same kernels with other columns, such as ``count``."""
         values = self.columns.copy()
         for name, column in columns.items():
-            values[_PLACES[name]] = column
+            values[_ROW_OF[name]] = column
         return Work(values)
 
     @property
@@ -166,4 +166,4 @@ def _rates(products: bool, attention: bool, cached: bool, pair: bool, many: bool
 
 
 NO_WORK = Work(np.zeros((len(Work.FIELDS), 0)))
-_PLACES = {name: place for place, name in enumerate(Work.FIELDS)}
+_ROW_OF = {name: row for row, name in enumerate(Work.FIELDS)}

@@ -15,7 +15,7 @@ from mlsys.precision import element_size
 from mlsys.units import Quantity, ureg
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
-from mlsys.workloads.torch_import.calls import Call, Sizes, Tensor
+from mlsys.workloads.torch_import.calls import Call, Filling, Tensor
 from mlsys.workloads.torch_import.rules import Counts
 from mlsys.workloads.torch_import.rules import counts_of as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
@@ -99,7 +99,7 @@ class Template:
         """
         symbols = {symbol: size for name, size in sizes.items() for symbol in self.free.get(name, ())}
         numbers = self.expressions.at({**self.values, **symbols})
-        filling = Sizes(numbers)
+        filling = Filling(numbers)
         calls = [call.bound(filling) for call in self.calls] if numbers else self.calls
         if numbers and any(size < 1 for call in calls if call.op in _SHRINKING for size in call.out.shape):
             given = ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -177,7 +177,7 @@ class Template:
 
     def _graph(
         self,
-        sizes: Sizes,
+        sizes: Filling,
         calls: Sequence[Call],
         counts: Sequence[Counts],
         operators: tuple[Operator, ...],

@@ -1,7 +1,7 @@
 """What a graph says of one operator: its name, its arguments with their shapes, its results.
 
 Nothing here knows torch. A shape may hold an :class:`Unknown` in place of a number: a
-size that is free in the captured network and is filled in by :class:`Sizes`.
+size that is free in the captured network and is filled in by :class:`Filling`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Call(NamedTuple):
             seen.setdefault(tensor.identity, tensor)
         return tuple(seen.values())
 
-    def bound(self, sizes: Sizes) -> Call:
+    def bound(self, sizes: Filling) -> Call:
         """Return the call with every :class:`Unknown` replaced by its number in ``sizes``."""
         arguments, outputs = sizes.filled(self.arguments), sizes.filled(self.outputs)
         return Call(self.op, self.overload, arguments, outputs, self.is_view, self.in_place, self.pointwise)
@@ -151,7 +151,7 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 _NESTED = (Unknown, Tensor, tuple)
 
 
-class Sizes:
+class Filling:
     """Numbers for unknown sizes; a tensor that stands in many places is filled in once.
 
     Parameters
@@ -161,7 +161,7 @@ class Sizes:
 
     Examples
     --------
-    >>> Sizes([8, 224]).filled((Unknown(0), 3, Unknown(1)))
+    >>> Filling([8, 224]).filled((Unknown(0), 3, Unknown(1)))
     (8, 3, 224)
     """
 
