@@ -121,7 +121,8 @@ class Commands(click.Group):
             return super().main(*args, **kwargs)
         finally:
             try:
-                sys.stdout.flush()
+                if sys.stdout is not None:  # there is none where the shell closed it
+                    sys.stdout.flush()
             except OSError:  # the reader has gone, or the disk is full, which was said before
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

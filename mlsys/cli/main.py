@@ -1,6 +1,7 @@
 """The ``mlsys`` command, one subcommand a question."""
 
 import atexit
+import contextlib
 import gc
 import os
 import sys
@@ -85,6 +86,7 @@ def run_and_end() -> None:
             raise
         code = end.code
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or never there
+            stream.flush()
     os._exit(code)

@@ -94,14 +94,14 @@ class Document:
 
 def _refuse_what_no_device_needs(event: Any, depth: int) -> None:
     """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
-    anchor, tag = event.anchor, getattr(event, "tag", None)  # all but the marks of an end have an anchor
-    if not (anchor or tag or depth >= _MAX_DEPTH):
-        return
-    problem = f"nested deeper than {_MAX_DEPTH} levels" if depth >= _MAX_DEPTH else ""
+    anchor, tag = event.anchor, getattr(event, "tag", None)  # an alias has no tag
     if anchor or tag:
         problem = f"{f'anchor or alias {anchor!r}' if anchor else f'tag {tag!r}'} is not allowed"
-    if problem:
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+    elif depth >= _MAX_DEPTH:
+        problem = f"nested deeper than {_MAX_DEPTH} levels"
+    else:
+        return
+    raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def _skip(events: Iterator[Any], event: Any, depth: int) -> None:

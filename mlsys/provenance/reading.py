@@ -315,7 +315,9 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
                 _note_again(seen)
                 return result
         with recording() as seen:
-            result = function(*args, **named)  # whoever else listens hears it, too
+            result = function(*args, **named)  # recorders around hear it, too
+        if not _recorders.get():  # to pages, what is asked outside of any model was read directly
+            _note_again(seen)
         if len(known) == _KEPT:
             del known[1]  # the first is the answer without what-ifs, as a rule
         known.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))

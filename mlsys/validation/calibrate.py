@@ -149,8 +149,9 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     cases = checked_cases(rows, where)
     check_classes(rows, where)
     with uncalibrated():
-        base = tuned(cases)
-        before = estimated(cases, stack_of(cases), base)
+        stack = stack_of(cases)
+        base = tuned(cases, stack)
+        before = estimated(cases, stack, base)
         check_times(cases, before.tolist(), where)
         first, taken = _once(cases)
         learned = learn(taken, before[first], base[first])

@@ -19,7 +19,7 @@ from mlsys.validation.times import case_times, stack_of
 Array = NDArray[np.float64]
 
 
-def curved(cases: Sequence[Case], stack: Stack | None = None) -> Array:
+def curved(cases: Sequence[Case], stack: Stack) -> Array:
     """Return the factor of time of each case's shape; 1 where its setting has no curves.
 
     A product of more rows is never faster: where a curve says so, one of fewer is filled up
@@ -33,17 +33,14 @@ def curved(cases: Sequence[Case], stack: Stack | None = None) -> Array:
     cases
         As :func:`~mlsys.validation.cases.interpret` returns them.
     stack
-        Of the same cases, where there is one already: without a what-if it holds the facts on record.
+        Of the same cases; without a what-if it holds the facts on record.
     """
     factors = np.ones(len(cases))
     here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
     if here:
-        own = [cases[index] for index in here]
-        if stack is not None and not active_whatifs():
-            recorded = stack.of_cases(here)
-        else:
-            with as_recorded():
-                recorded = stack_of(own)
+        own, changed = [cases[index] for index in here], bool(active_whatifs())
+        with as_recorded():
+            recorded = stack_of(own) if changed else stack.of_cases(here)
         settings = np.array([case.setting for case in own], dtype=object)
         plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
         factors[here], seconds = _on_curves(recorded, settings, plain)
@@ -82,7 +79,7 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
     return case_times(cases, rows, stack)
 
 
-def tuned(cases: Sequence[Case], stack: Stack | None = None) -> Array:
+def tuned(cases: Sequence[Case], stack: Stack) -> Array:
     """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
     questions = [_question(case) for case in cases]
     known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}

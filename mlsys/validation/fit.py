@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.models.calibrated import Parameters, Stack, Work, kernel_times
+from mlsys.models.calibrated.alike import distinct_columns
 from mlsys.models.calibrated.eager import one_by_one
 from mlsys.models.calibrated.effects import tells_machines
 from mlsys.models.calibrated.library import scaled
@@ -148,14 +149,12 @@ def _distinct(stack: Stack) -> tuple[Stack, NDArray[np.intp]]:
     """
     shapes = stack.kernels.columns[[name != "count" for name in Work.FIELDS]]
     rates = [stack.engines[name] for name in Stack.RATES]
-    _, first, which = np.unique(
-        np.concatenate([shapes, rates, [stack.main, stack.near]]), axis=1, return_index=True, return_inverse=True
-    )
+    first, which = distinct_columns(np.concatenate([shapes, rates, [stack.main, stack.near]]))
     engines = {name: values[first] for name, values in stack.engines.items()}
     kernels = Work(stack.kernels.columns[:, first])
     case = np.zeros(len(first), dtype=np.intp)
     own = (stack.copies[first], stack.main[first], stack.near[first])
-    return Stack(case, kernels, engines, *own, 1), which.reshape(-1)
+    return Stack(case, kernels, engines, *own, 1), which
 
 
 def _thinned(cases: Sequence[Case]) -> list[Case]:

@@ -52,8 +52,9 @@ def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Plan
     cases = checked_cases(rows, where, MOST)
     check_classes(rows, where)
     with uncalibrated():
-        base = tuned(cases)
-        seconds = estimated(cases, stack_of(cases), base)
+        stack = stack_of(cases)
+        base = tuned(cases, stack)
+        seconds = estimated(cases, stack, base)
     check_work(cases, seconds.tolist(), where)
     first: dict[tuple[str | int, ...], int] = {}
     for index, row in enumerate(rows):

@@ -64,7 +64,9 @@ def above_its_bound(case: Case) -> float:
     work = case.work
     left = 2 * work["m"] * work["n"] * work["k"] * work["batch"]  # of a convolution by Winograd's algorithms
     flops = np.where(work["kind"] == MATMUL, np.minimum(work["flops"], left), work["flops"])
-    times = kernel_times(stack, tuned([case])).at_least(flops, work["moved"], case.engine.matmul, case.engine.bandwidth)
+    times = kernel_times(stack, tuned([case], stack)).at_least(
+        flops, work["moved"], case.engine.matmul, case.engine.bandwidth
+    )
     return float(times.seconds @ work["count"])
 
 

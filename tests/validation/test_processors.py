@@ -12,8 +12,8 @@ from mlsys.hardware import Hardware, view
 from mlsys.models.analysis.model import analyse
 from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
 from mlsys.models.calibrated.effects import levels_of
-from mlsys.models.calibrated.laws import waiting
 from mlsys.models.calibrated.library import fitted, machines
+from mlsys.models.calibrated.teams import waiting
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.validation import shipped_rows
 from mlsys.validation.cases import Inexpressible, interpret

@@ -188,10 +188,7 @@ def expert_by_expert(work: Work, width: float) -> Work:
     if not several.any():
         return work
     visited = np.where(several, work["weights"] / each, 1.0)
-    columns = work.columns.copy()
-    columns[Work.FIELDS.index("batch")] *= visited
-    columns[Work.FIELDS.index("m")] = np.maximum(work["m"] / visited, 1.0)
-    return Work(columns)
+    return work.changed(batch=visited * work["batch"], m=np.maximum(work["m"] / visited, 1.0))
 
 
 def joined(*works: Work) -> Work:

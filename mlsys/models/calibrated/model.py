@@ -42,12 +42,12 @@ from mlsys.models.calibrated.laws import (
     issuing_seconds,
     product_seconds,
     unpacking_seconds,
-    waiting,
     widening_seconds,
 )
 from mlsys.models.calibrated.messages import message_seconds
 from mlsys.models.calibrated.parameters import Parameters
 from mlsys.models.calibrated.stack import Stack
+from mlsys.models.calibrated.teams import waiting
 from mlsys.models.calibrated.work import ATTENTION, CALLED, COLLECTIVE, MATMUL, OVERLAPPED, QUEUED, STREAMED, VECTOR
 
 Array = NDArray[np.float64]

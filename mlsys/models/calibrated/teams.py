@@ -1,21 +1,39 @@
 """Threads of a processor that share the layers of a network: how long they wait for each other.
 
 Of t threads that share a layer of one sample, t / (1 + SERIAL (t - 1)) are at work on average
-(:func:`mlsys.models.calibrated.laws.waiting`); those that a small layer leaves without a block are not among them.
+(:func:`waiting`); those that a small layer leaves without a block are not among them.
 Threads with samples of their own do not wait: of 16 on a batch of 16, all are at work. To start and join them costs
 each kernel a launch more for every ``THREADS_A_LAUNCH`` of them.
 """
 
 import re
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mlsys.models.calibrated.machine import Snapshot
 from mlsys.provenance import as_recorded
+
+Array = NDArray[np.float64]
 
 THREADS_A_LAUNCH = 16.0
 # Settings of programs whose pool has a thread for each core, and that were fitted with such a pool.
 _ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn|mobile runtime)( int8| transformer)? network on CPU")
 # Programs that run a request on one core of a neural processor that has several, unless they are told otherwise.
 _ON_ONE_CORE = re.compile(r"RKNN .*network on NPU")
+
+
+# Part of a layer that its threads do one after the other.
+SERIAL = 0.05
+
+
+def waiting(team: Array) -> Array:
+    """Return how many times as long threads take, so many of which share a layer of one sample: they wait.
+
+    Of t threads t / (1 + SERIAL (t - 1)) are at work on average.
+    """
+    times: Array = 1.0 + SERIAL * np.maximum(team - 1.0, 0.0)
+    return times
 
 
 def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, started: float = 0.0) -> Snapshot:

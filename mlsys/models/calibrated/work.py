@@ -118,6 +118,16 @@ class Work:
             values[_ROW_OF[name]] = column
         return Work(values)
 
+    def times(self, runs: float) -> Work:
+        """Return the same kernels, launched so many times as often.
+
+        Examples
+        --------
+        >>> Work.of([Kernel(VECTOR, 8.0, 16.0, count=3)]).times(2).launches
+        6.0
+        """
+        return self.changed(count=runs * self["count"])
+
     @property
     def flops(self) -> float:
         """FLOP of all kernels."""
@@ -133,19 +143,24 @@ class Work:
         """Bytes of parameters, each kernel's read once."""
         return float((self["weights"] * self["count"]).sum())
 
-    @property
-    def rates(self) -> frozenset[str]:
-        """The rates of a machine that the time of some kernels, or its bounds, are computed from."""
-        return _rates(*self._asks)
+    def rates_needed(self, stays: bool) -> frozenset[str]:
+        """Return the rates of a machine that the time of the kernels, or its bounds, are computed from.
 
-    @property
-    def rates_kept(self) -> frozenset[str]:
-        """Those of :attr:`rates`, where data that fit stay in the cache from one kernel to the next."""
-        products, attention, _, pair, many = self._asks
-        return _rates(products, attention, True, pair, many)
+        Parameters
+        ----------
+        stays
+            Whether data that fit stay in the cache from one kernel to the next.
+
+        Examples
+        --------
+        >>> Work.of([Kernel(VECTOR, 8.0, 16.0)]).rates_needed(True) - NO_WORK.rates_needed(False)
+        frozenset({'cache'})
+        """
+        products, attention, further, pair, many = self._kinds
+        return _rates_needed(products, attention, stays or further, pair, many)
 
     @cached_property
-    def _asks(self) -> tuple[bool, bool, bool, bool, bool]:
+    def _kinds(self) -> tuple[bool, bool, bool, bool, bool]:
         """Whether there are products, attention, steps that follow others, messages in a pair, and among more."""
         kinds = frozenset(self["kind"].tolist())
         peers = self["peers"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
@@ -154,7 +169,7 @@ class Work:
 
 
 @lru_cache(maxsize=64)
-def _rates(products: bool, attention: bool, cached: bool, pair: bool, many: bool) -> frozenset[str]:
+def _rates_needed(products: bool, attention: bool, cached: bool, pair: bool, many: bool) -> frozenset[str]:
     needed = {"matmul", "vector", "bandwidth", "cache_bandwidth", "units", "array", "bits", "controller"}
     needed |= {"requantised", "team", "joining", "reading", "issuing"}
     needed |= {"cache"} if cached else set()
@@ -166,4 +181,5 @@ def _rates(products: bool, attention: bool, cached: bool, pair: bool, many: bool
 
 
 NO_WORK = Work(np.zeros((len(Work.FIELDS), 0)))
+NO_WORK.columns.flags.writeable = False
 _ROW_OF = {name: row for row, name in enumerate(Work.FIELDS)}

@@ -99,19 +99,18 @@ def _at_batch(
     name: str, fmt: Format, batch: int, winograd: float, shape: tuple[tuple[str, int], ...], run_as: str
 ) -> Work:
     single = _single(name, fmt, winograd, shape, run_as)
-    columns = single.columns.copy()
-    row_of = Work.FIELDS.index
     shared, is_product = single["weights"] > 0, single["kind"] == MATMUL
     gathered = shared & ~is_product & (single["flops"] == 0)
-    columns[row_of("flops")] *= batch
-    columns[row_of("moved")] = np.where(
-        gathered, batch * single["moved"], batch * (single["moved"] - single["weights"]) + single["weights"]
+    held, other = single["weights"], single["moved"] - single["weights"]
+    whole = single.changed(
+        flops=batch * single["flops"],
+        moved=np.where(gathered, batch * single["moved"], batch * other + held),
+        weights=np.where(gathered, batch, 1) * held,
+        m=single["m"] * np.where(is_product & shared, batch, 1),
+        batch=single["batch"] * np.where(is_product & ~shared, batch, 1),
     )
-    columns[row_of("weights")] = np.where(gathered, batch, 1) * single["weights"]
-    columns[row_of("m")] *= np.where(is_product & shared, batch, 1)
-    columns[row_of("batch")] *= np.where(is_product & ~shared, batch, 1)
-    columns.flags.writeable = False  # it is kept, and rows share it
-    return Work(columns)
+    whole.columns.flags.writeable = False  # it is kept, and rows share it
+    return whole
 
 
 def unfused(name: str, shape: Mapping[str, int]) -> Network:
@@ -128,6 +127,4 @@ STEPS = 20
 def picture_work(fmt: Format, batch: int) -> Work:
     """Return the kernels of ``batch`` pictures of MLPerf's SDXL: 20 guided looks, and the decoder once."""
     looks = batched("sdxl_unet", fmt, GUIDED * batch)
-    columns = looks.columns.copy()
-    columns[Work.FIELDS.index("count")] *= STEPS
-    return joined(Work(columns), batched("sd_decoder", fmt, batch))
+    return joined(looks.times(STEPS), batched("sd_decoder", fmt, batch))

@@ -3,7 +3,6 @@
 import re
 from functools import partial
 
-from mlsys.models.calibrated import Work
 from mlsys.validation.cases.built import GUIDED, batched, built
 from mlsys.validation.cases.case import Case, Inexpressible
 from mlsys.validation.cases.networks import between_products, engine_as_run, multiplies_by_vectors, saving, settled
@@ -43,10 +42,9 @@ def denoising(row: Row) -> Case:
     setting = f"{software} network on {kind}"
     each = -(-batch_of(row) // max(1, row.n_devices))
     winograd = saving(row.software, engine) if kind == "GPU" else 1.0
-    columns = batched(name, fmt, looks * each, winograd, shape, between_products(row, setting)).columns.copy()
-    columns[Work.FIELDS.index("count")] *= steps
+    work = batched(name, fmt, looks * each, winograd, shape, between_products(row, setting)).times(steps)
     seconds, inverse = seconds_each(row)
-    return Case(row, "diffusion", setting, twin, engine, Work(columns), seconds, inverse)
+    return Case(row, "diffusion", setting, twin, engine, work, seconds, inverse)
 
 
 def look(row: Row) -> Case:

@@ -45,9 +45,7 @@ def encoder(row: Row) -> Case:
     if "INT8-v1" in row.precision:
         work = _wide_results(work)
     if stages > 1:
-        columns = work.columns.copy()
-        columns[Work.FIELDS.index("count")] *= turns
-        work = Work(columns)
+        work = work.times(turns)
     if tensor > 1:
         blocks = whole_number(r"(\d+) layers", row.model, "layers")
         hidden = whole_number(r"hidden (\d+)", row.model, "hidden size")
@@ -94,7 +92,5 @@ def _wide_results(work: Work) -> Work:
     FasterTransformer's first mode of INT8 scales each channel of the weights on its own and leaves the residual
     unquantised, so that its products write INT32; the second writes INT8.
     """
-    columns = work.columns.copy()
     results = work["m"] * work["n"] * work["batch"]
-    columns[Work.FIELDS.index("moved")] += np.where(work["kind"] == MATMUL, 2 * (4 - 1) * results, 0.0)
-    return Work(columns)
+    return work.changed(moved=work["moved"] + np.where(work["kind"] == MATMUL, 2 * (4 - 1) * results, 0.0))

@@ -8,7 +8,7 @@ from mlsys.validation.rows import Row
 
 # Rows of two rounds have every Xavier as an AGX Xavier; the system that was submitted is the name of its folder
 # (mlcommons/inference_results_v1.1 and v2.0, closed/NVIDIA/results/Xavier_NX_TRT).
-_SUBMITTED = FrozenDict({"Xavier_NX": "NVIDIA Jetson Xavier NX"})
+_SUBMITTED, _DEVICE = "system Xavier_NX_", "NVIDIA Jetson Xavier NX"
 
 # Samples a second that NVIDIA expects offline of the GPU alone, and of it and the two DLAs beside it together
 # (``_gpu_offline_expected_qps`` and ``offline_expected_qps`` of closed/NVIDIA/configs/*/Offline/__init__.py,
@@ -32,8 +32,7 @@ _EXPECTED = FrozenDict({"JetsonAGXXavier": _XAVIER, "JetsonXavierNX": _XAVIER, "
 
 def as_submitted(row: Row) -> Row:
     """Return a row with the device that its source submitted, where the row names another."""
-    system = re.search(r"\bsystem (Xavier_NX)_", row.note)
-    return replace(row, device=_SUBMITTED[system[1]]) if system else row
+    return replace(row, device=_DEVICE) if _SUBMITTED in row.note else row
 
 
 def part_of_the_gpu(row: Row, twin: str) -> float:

@@ -47,7 +47,6 @@ from mlsys.validation.cases.llamacpp import (
     BLOCK,
     in_blocks_of_tokens,
     overlapped,
-    repeated,
     whole_block,
 )
 from mlsys.validation.cases.networks import attention_of
@@ -151,10 +150,9 @@ def _pass(
     pattern: int = ALL_REDUCE, causal: bool = True,
 ) -> Work:  # fmt: skip
     """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
-    columns = _step(model, fmt, tokens, batch, context, causal).columns.copy()
-    columns[Work.FIELDS.index("count")] *= runs
+    step = _step(model, fmt, tokens, batch, context, causal).times(runs)
     size = batch * tokens * model.hidden * fmt.value
-    return joined(Work(columns), messages(size, tensor, 2 * model.layers * runs, pattern))
+    return joined(step, messages(size, tensor, 2 * model.layers * runs, pattern))
 
 
 def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
@@ -227,7 +225,7 @@ def _in_blocks(row: Row, model: LanguageModel, fmt: Format, prompt: int, batch: 
     if not multiplies_integers(row, fmt) and fmt.weight < fmt.value:
         work = dequantised(row, work, fmt)
     blocks = max(1.0, prompt / BLOCK)
-    work = repeated(whole_block(row, model, work, fmt, batch, prompt), blocks * overlapped(blocks, stages))
+    work = whole_block(row, model, work, fmt, batch, prompt).times(blocks * overlapped(blocks, stages))
     case = _case(row, "llm prefill", [work], *seconds_each(row, prompt * batch), fmt, 1)
     return replace(case, compulsory=narrow / work.weights)
 
@@ -297,8 +295,7 @@ def generation(row: Row) -> Case:
     works = [whole_passes(prompt, prompt, 1), small_steps(row, model, batch * prompt, fmt)]
     middle = prompt + output // 2
     if output > 1:
-        copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2])
-        copies.columns[Work.FIELDS.index("count")] *= output - 1
+        copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2]).times(output - 1)
         works += [graph_captured(row, whole_passes(1, middle, output - 1)), copies]
     seconds, inverse = seconds_each(row)
     work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")

@@ -45,4 +45,6 @@ def copies(row: Row, setting: str, shape: Mapping[str, int], fmt: Format, engine
 def _copies(
     kind: str, name: str, sizes: tuple[tuple[str, int], ...], fmt: Format, others: tuple[str, ...] = ()
 ) -> Work:
-    return layout_copies(kind, unfused(name, dict(sizes)), fmt, others).work
+    single = layout_copies(kind, unfused(name, dict(sizes)), fmt, others).work
+    single.columns.flags.writeable = False  # it is kept, and rows share it
+    return single

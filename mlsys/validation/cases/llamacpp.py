@@ -16,8 +16,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mlsys.hardware import Device
 from mlsys.models.calibrated import ATTENTION, MATMUL, VECTOR, Kernel, Work
 from mlsys.models.calibrated.lowering import Format, joined
@@ -91,10 +89,3 @@ def _scores(model: LanguageModel, batch: int, tokens: int, layers: float) -> lis
         Kernel(VECTOR, 0.0, (SINGLE + HALF) * scores, count=layers),
         Kernel(MATMUL, flops, met, m=block, n=width, k=seen, batch=heads, count=layers),
     ]
-
-
-def repeated(work: Work, times: float) -> Work:
-    """Return the kernels run so many times as often."""
-    columns = work.columns.copy()
-    columns[Work.FIELDS.index("count")] *= times
-    return Work(np.ascontiguousarray(columns))

@@ -92,9 +92,8 @@ def training(row: Row) -> Case:
         casts = "amp" in row.precision
         how = f"trained, scores {attention_of(plain)}{', casts' if casts else ''}"
         single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(plain), how)
-        turned = copies(plain, setting, shape_of(plain), fmt, engine, batch).columns
-        turned[Work.FIELDS.index("count")] *= passes
-        work = _through(pipeline, joined(single, Work(turned)), _again(plain, fmt, batch, engine, pipeline))
+        turned = copies(plain, setting, shape_of(plain), fmt, engine, batch).times(passes)
+        work = _through(pipeline, joined(single, turned), _again(plain, fmt, batch, engine, pipeline))
         setting = setting.replace("eager", "torchgpipe") if "torchgpipe" in row.source else setting
         return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
     if one_by_one(setting):
@@ -103,9 +102,7 @@ def training(row: Row) -> Case:
     # cuDNN has Winograd's algorithms for both gradients as well.
     winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
     how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
-    columns = batched(plain.model, fmt, batch, winograd, shape_of(plain), how).columns.copy()
-    columns[Work.FIELDS.index("count")] *= passes
-    work = Work(columns)
+    work = batched(plain.model, fmt, batch, winograd, shape_of(plain), how).times(passes)
     return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
 
 
@@ -114,16 +111,13 @@ def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Stages
     if not pipeline.again:
         return NO_WORK
     how = f"one by one, scores {attention_of(row)}"
-    columns = batched(row.model, fmt, batch, saving(row.software, engine), shape_of(row), how).columns.copy()
-    columns[Work.FIELDS.index("count")] *= pipeline.again
-    return Work(columns)
+    single = batched(row.model, fmt, batch, saving(row.software, engine), shape_of(row), how)
+    return single.times(pipeline.again)
 
 
 def _through(pipeline: Stages, *works: Work) -> Work:
     """Return the kernels that one machine runs after the other until a mini-batch has gone through a pipeline."""
-    columns = joined(*works).columns.copy()
-    columns[Work.FIELDS.index("count")] *= pipeline.turns
-    return Work(columns)
+    return joined(*works).times(pipeline.turns)
 
 
 # Words that huggingface/transformers' BertForPreTraining weighs for every token, masked or not.
@@ -277,9 +271,7 @@ def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, forward: fl
     # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
     seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
     turns = (ways.pieces + ways.stages - 1) / ways.stages
-    columns = attended.columns.copy()
-    columns[Work.FIELDS.index("count")] *= turns
-    works = [Work(columns)]
+    works = [attended.times(turns)]
     exchanged = batch * length * model.hidden * fmt.value
     works.append(messages(exchanged, ways.tensor, (4 + 2 * (forward > 1)) * model.layers * turns))
     parameters = float(model.parameters().m_as("param")) / split

@@ -177,14 +177,14 @@ class Template:
 
     def _graph(
         self,
-        sizes: Filling,
+        filling: Filling,
         calls: Sequence[Call],
         counts: Sequence[Counts],
         operators: tuple[Operator, ...],
     ) -> OperatorGraph:
-        """Return which operator reads what which one makes; ``sizes`` are those that the calls are bound to."""
+        """Return which operator reads what which one makes; ``filling`` is that of the calls."""
         nodes = [(index.ends, calls[index.call], counts[index.call]) for index in self.places]
-        wires = [Wire(name, sizes.filled(tensor), overwrites) for name, tensor, overwrites in self.wires]
+        wires = [Wire(name, filling.filled(tensor), overwrites) for name, tensor, overwrites in self.wires]
         return operator_graph(self.name, operators, nodes, wires, self.returned)
 
     def _changed(self, sizes: Mapping[str, int], changes: Mapping[str, int]) -> Workload:

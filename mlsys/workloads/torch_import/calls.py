@@ -134,9 +134,9 @@ class Call(NamedTuple):
             seen.setdefault(tensor.identity, tensor)
         return tuple(seen.values())
 
-    def bound(self, sizes: Filling) -> Call:
-        """Return the call with every :class:`Unknown` replaced by its number in ``sizes``."""
-        arguments, outputs = sizes.filled(self.arguments), sizes.filled(self.outputs)
+    def bound(self, filling: Filling) -> Call:
+        """Return the call with a number for every :class:`Unknown`."""
+        arguments, outputs = filling.filled(self.arguments), filling.filled(self.outputs)
         return Call(self.op, self.overload, arguments, outputs, self.is_view, self.in_place, self.pointwise)
 
 
