@@ -272,6 +272,21 @@ def test_a_thread_in_a_copy_of_the_context_is_part_of_the_block() -> None:
     assert value.magnitude == 4078 and list(seen) == [BANDWIDTH]
 
 
+def test_a_page_hears_what_is_kept_alike_the_first_time_and_the_next() -> None:
+    @provenance.remembered
+    def bandwidth(name: str) -> float:
+        return float(Hardware[name].memory_bw.magnitude)
+
+    told = []
+    for _ in range(2):
+        seen = provenance.Seen()
+        stop = provenance.listen(seen)
+        bandwidth("A100")
+        stop()
+        told.append((list(seen), seen.direct))
+    assert told[0] == told[1] == (["A100_80GB/memory/HBM/bandwidth"], {"A100_80GB/memory/HBM/bandwidth"})
+
+
 def test_an_open_page_hears_every_thread_and_every_context() -> None:
     seen = provenance.Seen()
     stop = provenance.listen(seen)

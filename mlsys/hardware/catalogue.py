@@ -150,7 +150,7 @@ class Catalogue:
         return (device for group in self.groups for device in group)
 
     def spellings(self) -> Iterator[tuple[str, str]]:
-        """Yield every id, name and alias with its id, which takes a hundredth of what all twins do.
+        """Yield every id, name and alias with its id; no file is parsed for it.
 
         Examples
         --------

@@ -1,6 +1,7 @@
 """Whatever reads our output, and whatever a name holds: one line or a clean file, never a traceback."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -84,10 +85,10 @@ def test_a_part_that_is_not_installed_is_named_with_the_command(tmp_path, hidden
 
 
 END = """
-import atexit, sys, threading, time
+import atexit, sys, threading
 atexit.register(print, "asked for at the end")
 def later():
-    time.sleep(0.3)
+    threading.main_thread().join()
     print("a thread's last word")
 if {thread}:
     threading.Thread(target=later).start()
@@ -108,3 +109,12 @@ def test_a_quick_end_leaves_nothing_undone(words: list[str], code: int, thread: 
     assert done.stdout.endswith("asked for at the end\n")
     assert ("a thread's last word" in done.stdout) == thread
     assert ("cycles" in done.stdout) == (code == 0)  # what was said before was written, though into a pipe
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&-"])
+def test_a_stream_that_the_shell_closed_changes_no_exit_code(closed: str) -> None:
+    for words, code in (("systolic 8 8 8", 0), ("systolic 8 8 x", 1)):
+        line = f"{shlex.join(COMMAND)} {words} {closed}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+        assert ("cycles" in done.stdout) == (code == 0 and closed == "2>&-")
