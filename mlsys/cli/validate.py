@@ -87,6 +87,7 @@ def validate(
 
         fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
         _refit_powers()
+        _repeat_the_study()
     rows = read_rows(data) if data else [row for own in exams.values() for row in own] or shipped_rows()
     if data:
         if unread := unread_columns(data):
@@ -115,14 +116,30 @@ def validate(
 
 
 def _refit_powers() -> None:
-    """Fit what classes of boards draw at work, and write it."""
+    """Fit what cards and classes of boards draw under load, and write it."""
     from mlsys.files import together
     from mlsys.models.energy.boards import fitted_powers, save_powers
+    from mlsys.validation.cards import fit_laws, save_laws_left_out, stored_laws
     from mlsys.validation.power import fit_powers
 
+    laws = fit_laws()
     with together() as files:
-        save_powers(fit_powers(), files)
-    fitted_powers.cache_clear()
+        save_powers(fit_powers(laws), files)
+        save_laws_left_out(laws, files)
+    for kept in (fitted_powers, stored_laws):
+        kept.cache_clear()
+
+
+def _repeat_the_study() -> None:
+    """Repeat the study of ten measurements with the new fit, and write its results."""
+    from mlsys.files import together
+    from mlsys.validation.ten import save_ten, study_ten
+
+    with (
+        click.progressbar(study_ten(), label="Ten measurements: classes studied", file=sys.stderr) as groups,
+        together() as files,
+    ):
+        save_ten(groups, files)
 
 
 def _exams(asked: str | None) -> dict[int, tuple[Row, ...]]:

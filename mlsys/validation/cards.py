@@ -5,10 +5,13 @@ servers at the wall in MLPerf's power runs, whose cards were held below their de
 the submitter's configurations state for most. The first are fitted. Of the second, a card is predicted with its limit
 in the place of the design power; what the server draws over that is asked once, as one factor, and judged with each
 machine left out. Servers whose limit was not seen say nothing of either.
+
+The last digits of a fit depend on the CPU that it runs on, so ``mlsys validate --refit`` stores the law of all cards
+(``powers.yaml`` in :mod:`mlsys.models.energy`) and those without each card, and errors follow from what is stored.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.files import Drafts
+from mlsys.frozen import FrozenDict
 from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
+from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.work import COLLECTIVE
-from mlsys.models.energy.cards import demands, watts_drawn
+from mlsys.models.energy.boards import fitted_powers
+from mlsys.models.energy.cards import CARD, demands, watts_drawn
 from mlsys.precision import precision_name
 from mlsys.provenance import remembered
 from mlsys.tables import Table, tabled
@@ -30,6 +37,8 @@ from mlsys.validation.rows import Row, read_rows
 
 Array = NDArray[np.float64]
 _DATA = Path(__file__).parent / "data" / "card_power.csv.gz"
+_LEFT_OUT = Path(__file__).parent / "data" / "cards_left_out.yaml"
+_PARTS = ("static", "byte", "operation")
 _INNER = (0.1, 0.9)
 # Static part, multiples of the price of a byte and of an operation: where fits start, for they have several valleys.
 _STARTS = ((0.1, 3.0, 10.0), (0.2, 8.0, 50.0), (0.05, 10.0, 60.0))
@@ -126,7 +135,7 @@ def card_runs() -> tuple[CardRun, ...]:
 
 
 def _predicted(law: Sequence[float], runs: Sequence[CardRun]) -> Array:
-    named = {"static": law[0], "byte": law[1], "operation": law[2]}
+    named = dict(zip(_PARTS, law, strict=True))
     return np.array([watts_drawn(run.design, run.operations, run.bytes, named)[0] for run in runs])
 
 
@@ -148,9 +157,32 @@ def _law(runs: Sequence[CardRun]) -> list[float]:
     return [float(value) for value in min(tried, key=lambda solution: solution.cost).x]
 
 
-@remembered
-def _law_of_cards() -> tuple[float, ...]:
-    return tuple(_law([run for run in card_runs() if not run.wall]))
+Laws = Mapping[str, Sequence[float]]
+"""Static part, multiples of the price of a byte and of an operation: of all cards (under ``""``), and without each."""
+
+
+def fit_laws() -> dict[str, list[float]]:
+    """Fit the law of all cards, and those without each card in turn."""
+    cards = [run for run in card_runs() if not run.wall]
+    without = {twin: _law([run for run in cards if run.twin != twin]) for twin in sorted({run.twin for run in cards})}
+    return {"": _law(cards)} | without
+
+
+def save_laws_left_out(laws: Laws, files: Drafts, path: Path = _LEFT_OUT) -> None:
+    """Draft the file of the laws without each card."""
+    lines = [
+        "# Power of cards by fits without each card in turn: static part of the design power, multiples of the prices",
+        "# of a byte and of an operation; fitted by `mlsys validate --refit`, not edited by hand.",
+        *(f"{twin}: [{', '.join(f'{value:.4g}' for value in law)}]" for twin, law in sorted(laws.items()) if twin),
+    ]
+    files.text(path, "\n".join(lines) + "\n")
+
+
+@lru_cache(maxsize=1)
+def stored_laws() -> FrozenDict[str, tuple[float, ...]]:
+    """Return the laws of the last fit: of all cards, under the empty name, and without each card."""
+    without = {twin: tuple(map(float, law)) for twin, law in yaml_of(read_text(_LEFT_OUT)).items()}
+    return FrozenDict({"": tuple(float(fitted_powers()[CARD][part]) for part in _PARTS)} | without)
 
 
 @remembered
@@ -164,15 +196,18 @@ def left_out() -> dict[str, tuple[CardRun, float]]:
     >>> all(predicted > 0 for _, predicted in left_out().values())
     True
     """
+    return _left_out(stored_laws())
+
+
+def _left_out(laws: Laws) -> dict[str, tuple[CardRun, float]]:
     runs = card_runs()
     cards, walls = ([run for run in runs if run.wall is wall] for wall in (False, True))
     predicted: dict[str, tuple[CardRun, float]] = {}
     for twin in sorted({run.twin for run in cards}):
         own = [run for run in cards if run.twin == twin]
-        law = _law([run for run in cards if run.twin != twin])
-        predicted |= {run.row.id: (run, value) for run, value in zip(own, _predicted(law, own).tolist(), strict=True)}
-    whole = _law_of_cards()
-    ratios = [(run, run.watts / value) for run, value in zip(walls, _predicted(whole, walls).tolist(), strict=True)]
+        values = _predicted(laws[twin], own).tolist()
+        predicted |= {run.row.id: (run, value) for run, value in zip(own, values, strict=True)}
+    ratios = [(run, run.watts / value) for run, value in zip(walls, _predicted(laws[""], walls).tolist(), strict=True)]
     for run, ratio in ratios:
         factor = _middle([(other, each) for other, each in ratios if other.twin != run.twin])
         predicted[run.row.id] = (run, run.watts / ratio * factor)
@@ -190,23 +225,25 @@ def _middle(ratios: Sequence[tuple[CardRun, float]]) -> float:
 def wall_factor() -> float:
     """Return what a server draws at the wall over what its cards are predicted to, in the median of machines."""
     walls = [run for run in card_runs() if run.wall]
-    whole = _predicted(_law_of_cards(), walls)
+    whole = _predicted(stored_laws()[""], walls)
     return _middle([(run, run.watts / value) for run, value in zip(walls, whole.tolist(), strict=True)])
 
 
-def fit_cards() -> dict[str, Any]:
+def fit_cards(laws: Laws) -> dict[str, Any]:
     """Return the law of cards, as :func:`mlsys.models.energy.boards.fitted_powers` keeps it.
 
     Its range holds four in five of the runs left out with their machine, servers among them.
+
+    Parameters
+    ----------
+    laws
+        As :func:`fit_laws` returns them.
     """
     cards = [run for run in card_runs() if not run.wall]
-    static, of_byte, of_operation = _law_of_cards()
-    apart = [run.watts / predicted for run, predicted in left_out().values()]
+    apart = [run.watts / predicted for run, predicted in _left_out(laws).values()]
     low, high = (float(np.quantile(apart, part)) for part in _INNER)
     return {
-        "static": static,
-        "byte": of_byte,
-        "operation": of_operation,
+        **dict(zip(_PARTS, laws[""], strict=True)),
         "low": min(1.0, low),
         "high": max(1.0, high),
         "rows": len(cards),

@@ -20,7 +20,7 @@ from mlsys.hardware.view import view
 from mlsys.models.energy.boards import LAWS
 from mlsys.models.energy.cards import CARD
 from mlsys.provenance import remembered, unrecorded
-from mlsys.validation.cards import fit_cards
+from mlsys.validation.cards import Laws, fit_cards, fit_laws
 from mlsys.validation.cases import Inexpressible
 from mlsys.validation.cases.reading import twin_of
 from mlsys.validation.refit import held_out_predictions
@@ -110,9 +110,16 @@ def _follows(twin: Device) -> float:
     return float(twin.chip("clock").m_as("Hz") if LAWS[twin.kind] == "clock" else twin.tdp.m_as("W"))
 
 
-def fit_powers() -> dict[str, dict[str, Any]]:
+def fit_powers(of_cards: Laws | None = None) -> dict[str, dict[str, Any]]:
     """Return the law of each class, as :func:`mlsys.models.energy.boards.fitted_powers` keeps them.
 
+    Parameters
+    ----------
+    of_cards
+        The laws of cards, fitted where they are left out.
+
+    Notes
+    -----
     The factor is the median over machines. Its range spans the machines, each predicted from the others; that of
     a power on record holds four rows in five.
     """
@@ -132,7 +139,7 @@ def fit_powers() -> dict[str, dict[str, Any]]:
         own = [watts / own.quantity("active_power").m_as("W") for watts, own in machines if own.has("active_power")]
     low, high = np.quantile(own, _INNER)
     laws["recorded"] = {"low": min(1.0, float(low)), "high": max(1.0, float(high)), "rows": len(own)}
-    laws[CARD] = fit_cards()
+    laws[CARD] = fit_cards(fit_laws() if of_cards is None else of_cards)
     return laws
 
 

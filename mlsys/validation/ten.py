@@ -3,21 +3,29 @@
 Each machine is predicted by a fit that never saw it; ten of its rows are then handed back, those that
 :mod:`mlsys.validation.advice` names before any is measured, and only the rows that were not handed back are graded.
 The predictions are those of the last fit, kept row by row; nothing is fitted again but what the ten rows teach.
+
+Which ten rows are advised is a search, and where two are nearly as good, the last digit of a matrix product decides:
+the medians move by a tenth of a point from one CPU to the next. So ``mlsys validate --refit`` runs the study
+(:func:`study_ten`) and stores its results, and pages read those (:func:`ten_back`).
 """
 
 import math
 import re
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.files import Drafts
 from mlsys.frozen import Same
+from mlsys.inputs import csv_records
 from mlsys.models.calibrated.library import plain_of
 from mlsys.models.calibrated.ranges import Range, after_ten, range_of
 from mlsys.models.calibrated.state import in_force
-from mlsys.provenance import remembered, traced, unrecorded
+from mlsys.provenance import remembered, unrecorded
 from mlsys.tables import Table, tabled
 from mlsys.validation.advice import TEN, advised
 from mlsys.validation.cases import Case
@@ -28,6 +36,7 @@ from mlsys.validation.scales import without_scale
 from mlsys.validation.times import case_times
 
 Array = NDArray[np.float64]
+_PLACE = Path(__file__).parent / "data" / "ten.csv"
 FEWEST_ROWS, FEWEST_IN_SWEEP = 15, 3
 # So many times ten are taken of each machine of a class: more where each time leaves few to grade, since which ten they
 # are decides the median of a handful. Until so many rows are graded.
@@ -186,8 +195,37 @@ def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
     return np.asarray(np.abs(np.expm1(np.where(inverse, apart, -apart))), dtype=np.float64)
 
 
-def ten_back(like: str = "") -> tuple[TenBack, ...]:
-    """Return every class of machine and kind of work that has a machine with 15 rows or more.
+def ten_back() -> tuple[TenBack, ...]:
+    """Return the stored results of the study: each class of machine and kind of work, in the order of names.
+
+    Examples
+    --------
+    >>> (group,) = [group for group in ten_back() if group.group == "TPU-like: network inference"]
+    >>> group.after < group.before
+    True
+    """
+    return _stored(_PLACE.stat().st_mtime_ns)  # a new study writes the file anew
+
+
+@lru_cache(maxsize=1)
+def _stored(_written: int) -> tuple[TenBack, ...]:
+    _, *lines = csv_records(_PLACE)
+    return tuple(
+        TenBack(name, int(machines), int(rows), *map(float, errors)) for _, (name, machines, rows, *errors) in lines
+    )
+
+
+def save_ten(groups: Iterable[TenBack], files: Drafts, path: Path = _PLACE) -> None:
+    """Draft the file of the study's results, errors with four significant digits."""
+    lines = [",".join(field.name for field in fields(TenBack))]
+    for group in sorted(groups, key=lambda group: group.group):
+        name, machines, rows, *errors = astuple(group)
+        lines.append(",".join([name, str(machines), str(rows), *(f"{error:.4g}" for error in errors)]))
+    files.text(path, "\n".join(lines) + "\n")
+
+
+def study_ten(like: str = "") -> Iterator[TenBack]:
+    """Run the study: yield every class of machine and kind of work that has a machine with 15 rows or more.
 
     Of each machine ten rows are taken three to twenty times, the more the fewer rows are left to grade, as advised of
     nine tenths of them, drawn with fixed seeds.
@@ -199,7 +237,7 @@ def ten_back(like: str = "") -> tuple[TenBack, ...]:
 
     Examples
     --------
-    >>> (group,) = ten_back("^TPU-like: network")
+    >>> (group,) = study_ten("^TPU-like: network")
     >>> group.after < group.before
     True
     """
@@ -208,20 +246,17 @@ def ten_back(like: str = "") -> tuple[TenBack, ...]:
         if each.case is not None:
             machines = groups.setdefault(f"{each.row.device_class}: {each.kind}", {})
             machines.setdefault(each.case.twin, []).append(each)
-    classes = []
     for name in sorted(name for name in groups if re.search(like, name) is not None):
         chosen = [Same(own) for _, own in sorted(groups[name].items()) if len(own) >= FEWEST_ROWS]
         if chosen:
-            classes.append(rows_back(name, tuple(chosen)))
-    return tuple(classes)
+            yield _results(name, chosen)
 
 
-@traced
-def rows_back(group: str, machines: tuple[Same, ...]) -> TenBack:
-    """Return what ten rows do in one group: the predictions of each of its machines, which are asked apart."""
+def _results(group: str, machines: Sequence[Same]) -> TenBack:
+    """Return what ten rows do in one group, whose machines are each predicted alone."""
     state = in_force()
     with unrecorded():  # as of every error over many rows
-        graded = [_graded(own, draw, state) for own in machines for draw in range(draws_of(machines))]
+        graded = [_learned(own, draw, _machine(own, state)) for own in machines for draw in range(draws_of(machines))]
     return _whole(group, len(machines), graded)
 
 
@@ -229,11 +264,6 @@ def draws_of(machines: Sequence[Same]) -> int:
     """Return how many times ten rows are taken of each machine of a class."""
     each_time = sum(len(own) - TEN for own in machines)
     return min(max(FEWEST_DRAWS, math.ceil(ENOUGH_GRADED / each_time)), MOST_DRAWS)
-
-
-@remembered
-def _graded(own: Same, draw: int, _fit: Hashable) -> _Graded:
-    return _learned(own, draw, _machine(own, _fit))
 
 
 def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:

@@ -14,7 +14,7 @@ from mlsys.validation.cases import Case, interpret
 from mlsys.validation.learning import OF_BUILDS, OF_POWERS, OF_VERSIONS, learn
 from mlsys.validation.power import measured_powers
 from mlsys.validation.refit import held_out_predictions
-from mlsys.validation.ten import _reach, _shapes, ten_back
+from mlsys.validation.ten import _reach, _shapes, study_ten
 
 
 def test_effects_are_the_mean_of_what_they_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_a_lesson_that_tells_no_other_row_counts_for_little() -> None:
 
 def test_ten_products_lead_no_consumer_card_astray() -> None:
     """Two cards whose sweeps differ: ten rows of one once took the error from a fifth to a quarter."""
-    (group,) = ten_back("^consumer GPU: gemm")
+    (group,) = study_ten("^consumer GPU: gemm")
     assert group.after < 1.05 * group.before
     assert group.after < group.scale
 
@@ -137,7 +137,7 @@ def test_builds_differ_by_their_times_and_by_the_power_that_they_leave_on() -> N
 
 def test_ten_energies_of_a_microcontroller_bring_the_others_nearer() -> None:
     """Eight builds of one board: those that were not measured are left where they were."""
-    (group,) = ten_back("^MCU: energy")
+    (group,) = study_ten("^MCU: energy")
     assert group.rows > 300, "a handful of rows is graded often enough"
     assert group.after < group.before < group.scale and group.after < 0.15
 
@@ -167,7 +167,7 @@ def test_shapes_are_what_is_left_of_a_sweep_once_its_scale_is_known() -> None:
 
 @pytest.mark.parametrize("like", ["^TPU-like: network", "^datacenter GPU: gelu", "^datacenter GPU: softmax"])
 def test_ten_rows_bring_unseen_machines_nearer(like: str) -> None:
-    (group,) = ten_back(like)
+    (group,) = study_ten(like)
     assert group.after < 0.75 * group.before and group.after < 0.2
     assert group.after < group.scale, "physics and networks teach more than a scale"
     assert group.covered > 0.65
@@ -176,7 +176,7 @@ def test_ten_rows_bring_unseen_machines_nearer(like: str) -> None:
 
 def test_four_in_five_lie_inside_after_ten_rows_of_kernels_as_of_networks() -> None:
     """Of each kernel another algorithm may run, which ten rows did not show: its range is wider than theirs."""
-    groups = ten_back("^datacenter GPU: (all-|attention|convolution|network)")
+    groups = list(study_ten("^datacenter GPU: (all-|attention|convolution|network)"))
     assert len(groups) == 5
     for group in groups:
         assert 0.73 < group.covered < 0.87, group.group
