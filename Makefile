@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test mutants torture labs notebooks goldens captures lint bench colab clean
+.PHONY: help setup book pdf page test mutants portable torture labs notebooks goldens captures lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -38,6 +38,9 @@ test: setup ## Run all tests: style and types, the library, the notebooks, the b
 
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page; goes on where it was stopped
 	@$(if $(MLSYS_TIMES),,MLSYS_ALL=1) $(PYTHON) -m pytest -n auto --dist worksteal -m exhaustive --resume -qq -r "" --tb=short
+
+portable: setup ## Run pages and numerical tests with the kernels of other CPUs, and print what differs
+	@$(PYTHON) tools/portable.py
 
 torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, fuzz, and try the laws at length
 	$(PYTHON) tests/torture/torture_run.py

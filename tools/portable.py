@@ -9,6 +9,7 @@ results with it. Each setting makes them choose as another CPU would; what this 
 """
 
 import argparse
+import importlib
 import os
 import platform
 import re
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -59,9 +61,12 @@ class Setting:
 
 def optional_features() -> list[str]:
     """Return the instructions of this CPU that NumPy uses and could do without."""
-    from numpy._core import _multiarray_umath as core
+    return [name for name in _numpy("__cpu_dispatch__") if _numpy("__cpu_features__").get(name)]
 
-    return [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
+
+def _numpy(name: str) -> Any:
+    """Return what NumPy found of this CPU when it was loaded."""
+    return getattr(importlib.import_module("numpy._core._multiarray_umath"), name)
 
 
 def settings() -> list[Setting]:
@@ -87,9 +92,7 @@ def settings() -> list[Setting]:
 
 def lacking(setting: Setting) -> list[str]:
     """Return the instructions that a setting needs and this CPU lacks."""
-    from numpy._core import _multiarray_umath as core
-
-    return [name for name in setting.needs if not core.__cpu_features__.get(name)]
+    return [name for name in setting.needs if not _numpy("__cpu_features__").get(name)]
 
 
 def numerical_tests() -> list[str]:
