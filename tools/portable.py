@@ -5,7 +5,8 @@
 
 NumPy, OpenBLAS, Numba, PyTorch and oneDNN choose their code by the CPU they run on, and the last digits of their
 results with it. Each setting makes them choose as another CPU would; what this CPU cannot run is named and left out.
-``other-math`` imitates the functions of other vector libraries (tools/other_math), which no variable selects.
+``other-math`` imitates the functions of other vector libraries (tools/other_math), which no variable selects. What each
+setting prints is kept in ``_build/portable/SETTING.log``, line by line.
 """
 
 import argparse
@@ -18,12 +19,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pages import ROOT, notebook_files
 
+LOGS = ROOT / "_build" / "portable"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider")
 SANITIZE = ("--nbval", "--nbval-sanitize-with", "tests/notebooks/sanitize.cfg")
 NO_NUMBERS = {"browser", "cli", "notebooks", "portable", "tools", "torture", "typing", "widgets"}
@@ -128,19 +131,22 @@ class Outcome:
     output: str
 
 
-def run(setting: Setting, what: Sequence[str], options: Sequence[str] = ()) -> Outcome:
+def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outcome:
     """Run notebooks and tests under a setting; a run that ends without a count has failed whole."""
     begun, passed, failed, output = time.monotonic(), 0, list[str](), ""
+    logs = logs or LOGS
+    logs.mkdir(parents=True, exist_ok=True)
     for command in commands(what):
-        done = subprocess.run(
-            [*command, *options], cwd=ROOT, env=setting.environment, capture_output=True, text=True, errors="replace"
-        )
-        text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+        log = logs / f"{setting.name}.log"
+        with log.open("w", encoding="utf-8") as out:
+            done = subprocess.run(command, cwd=ROOT, env=setting.environment, stdout=out, stderr=subprocess.STDOUT)
+        text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text("utf-8", "replace"))
         output += text
         counted = re.search(r"(\d+) passed", text)
         passed += int(counted[1]) if counted else 0
         named = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
         failed += named or ([f"{command[-1]}: pytest ended with {done.returncode}"] if done.returncode else [])
+    (logs / f"{setting.name}.log").write_text(output, encoding="utf-8")
     return Outcome(passed, tuple(failed), time.monotonic() - begun, output)
 
 

@@ -17,8 +17,8 @@ QUICK = [name for name in ("oldest", "skylakex", "other-math") if name in SETTIN
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_sample_of_numbers_is_the_same_on_other_cpus(name: str) -> None:
-    outcome = run(SETTINGS[name], [SAMPLE])
+def test_a_sample_of_numbers_is_the_same_on_other_cpus(name: str, tmp_path: Path) -> None:
+    outcome = run(SETTINGS[name], [SAMPLE], tmp_path)
     assert outcome.failed == () and outcome.passed == 6, outcome.output[-4000:]
 
 
@@ -71,7 +71,8 @@ def test_what_this_cpu_lacks_is_named_and_left_out(monkeypatch: pytest.MonkeyPat
     assert "left out: this CPU lacks AVX1024" in capsys.readouterr().out
 
 
-def test_a_failure_is_named_with_its_setting(tmp_path: Path, capsys) -> None:
+def test_a_failure_is_named_with_its_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(portable, "LOGS", tmp_path)
     test = tmp_path / "test_exact.py"
     test.write_text("import os\n\ndef test_good():\n    pass\n\ndef test_threads():\n"
                     "    assert os.environ['OMP_NUM_THREADS'] == '5'\n")  # fmt: skip
@@ -81,9 +82,9 @@ def test_a_failure_is_named_with_its_setting(tmp_path: Path, capsys) -> None:
     assert said.splitlines()[2].split()[:4] == ["oldest", "1", "1", "1"], "a thread, one passed, one failed"
 
 
-def test_a_run_that_ends_without_a_count_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_ends_without_a_count_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portable, "commands", lambda what: [[sys.executable, "-c", "raise SystemExit(3)"]])
-    outcome = run(SETTINGS["oldest"], [])
+    outcome = run(SETTINGS["oldest"], [], tmp_path)
     assert outcome.passed == 0 and len(outcome.failed) == 1
 
 
