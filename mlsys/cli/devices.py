@@ -83,11 +83,15 @@ def _amount(value: Any) -> float:
 def check(files: tuple[Path, ...]) -> None:
     """Check device FILES against the schema; every fault is listed with file and line."""
     from mlsys.hardware import load_device
+    from mlsys.hardware.catalogue import refuse_second_file
 
     faults = []
-    for path in files:
+    first: dict[str, Path] = {}
+    for path in dict.fromkeys(files):
         try:
-            say(f"{path}: {load_device(path)!r}")
+            device = load_device(path)
+            refuse_second_file(device.id, path, first)
+            say(f"{path}: {device!r}")
         except DeviceFileError as error:
             faults.append(str(error))
     if faults:

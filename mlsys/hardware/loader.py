@@ -14,6 +14,7 @@ from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.faults import json_schema, schema_file
 from mlsys.frozen import FrozenDict
+from mlsys.hardware.consistency import check_date, check_whole, contradictions
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place
 from mlsys.hardware.parts import OperandPaths, OperatingPoint
@@ -75,6 +76,8 @@ def _validator() -> Any:
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]
         checker.checks(unit, raises=ValueError)(functools.partial(_check_value, unit=unit))
+    checker.checks("date of publication", raises=ValueError)(check_date)
+    checker.checks("whole count", raises=ValueError)(check_whole)
     return json_schema().Draft202012Validator(schema, format_checker=checker)
 
 
@@ -146,7 +149,7 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
                 faults.append((("operands", "paths", operand), f"{name!r} is not a memory level of this file"))
     node = _mapping(chip, "node").get("value")
     faults += _unread(("chip", "node", "value"), node, node_of)
-    return [*faults, *_assumed_faults(data, sources)]
+    return [*faults, *_assumed_faults(data, sources), *contradictions(data)]
 
 
 def _unread(keys: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:

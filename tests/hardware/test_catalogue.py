@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mlsys.hardware
-from mlsys.errors import UnknownNameError
+from mlsys.errors import DeviceFileError, UnknownNameError
 from mlsys.hardware import Device, Hardware, load_device
 from mlsys.hardware.catalogue import Catalogue
 from mlsys.provenance import Fact
@@ -102,6 +102,21 @@ def test_one_broken_file_does_not_close_the_catalogue(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Bad\.yaml:1: 'name' is a required property"):
         _ = mine.Cloud.Bad
     assert list(mine.Tiny) == []
+
+
+def test_two_files_of_a_folder_with_one_id_are_refused_by_name(tmp_path: Path) -> None:
+    """The second would replace the first without a word."""
+    text = (DATA / "cloud" / "V100.yaml").read_text().replace("id: V100", "id: Mine")
+    (tmp_path / "deeper").mkdir()
+    for name in ("a.yaml", "deeper/b.yaml"):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(DeviceFileError) as caught:
+        Catalogue(DATA, users=str(tmp_path))
+    assert f"{tmp_path / 'deeper' / 'b.yaml'}: the id 'Mine' is already that of {tmp_path / 'a.yaml'}" in str(
+        caught.value
+    )
+    (tmp_path / "a.yaml").write_text(text.replace("id: Mine", "id: Other").replace("[V100_SXM2", "[Other_SXM2"))
+    assert {device.id for device in Catalogue(DATA, users=str(tmp_path)).User} == {"Mine", "Other"}
 
 
 # --- laws ------------------------------------------------------------------------------
