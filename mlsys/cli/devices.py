@@ -25,6 +25,9 @@ def device(name: str) -> None:
         label = fact.name.removeprefix(f"{twin.id}/")
         spread = f" ± {fact.uncertainty:g}" if fact.uncertainty else ""
         say(f"  {label:<34} {quantity!s:>16}{spread:<7}  {fact.source} ({fact.date}; {fact.confidence})")
+    for level in twin.memory.values():
+        if level._capacity is None:
+            say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
     say_own(own_numbers([twin]))
 
 

@@ -142,6 +142,9 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
         level = _mapping(memory, name)
         if level.get("scope") == "unit" and "instances" not in level and "units" not in chip:
             faults.append((("memory", name), "a level by unit needs its `instances`, or `units` of the chip"))
+        if level and "capacity" not in level and (name != main or not level.get("note")):
+            why = "the main memory without one needs a `note`, such as 'the board decides its size'"
+            faults.append((("memory", name), f"'capacity' is a required property; {why}"))
         faults += _unread(("memory", name, "kind"), level.get("kind"), technology_of)
     for operand, path in _mapping(_mapping(data, "operands"), "paths").items():
         for name in path if isinstance(path, list) else ():
@@ -310,6 +313,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         points=tuple(points),
         _price=fact("price", meaning="price"),
         profile=data.get("profile", ""),
+        product=data.get("product", ""),
         operands=_operands(data.get("operands"), fact("operands", "mac", meaning="energy of one multiply-accumulate")),
         _node=fact("chip", "node", meaning=f"process node: {node}, a name and no length", amount=_node),
     )
