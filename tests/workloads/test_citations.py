@@ -12,6 +12,7 @@ _SIZE = re.compile(r"[-_](tiny|small|base|large|huge|nano|mini|xxlarge|[a-z]\d*)
 # Sources that describe several families.
 SEVERAL = {
     "Banbury et al. 2021": "a benchmark of four networks",
+    "DeepSeek-AI 2024, arXiv:2405.04434": "its appendix B describes V2-Lite",
     "FasterTransformer, docs/": "a guide to several models",
     "He et al. 2016, CVPR, appendix": "detectron2 holds the configurations of both detectors",
     "Lin et al. 2017, CVPR; He et al. 2017": "detectron2 holds the configurations of all three detectors",
