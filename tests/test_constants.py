@@ -226,6 +226,16 @@ def test_han_2015_figure_1() -> None:
     assert (constants.ENERGY_SRAM_L1_PJ / constants.ENERGY_ADD_INT32_PJ).m_as("") == pytest.approx(50)
 
 
+def test_the_energy_of_a_wire_is_per_bit_and_not_per_transition() -> None:
+    """Keckler et al. 2011, table 1, 40 nm: 256 bits over 10 mm take 310 pJ; a transition takes 240 fJ/bit/mm."""
+    most = constants.ENERGY_WIRE_MOST_PJ_PER_BIT_MM.m_as("pJ/bit/mm")
+    assert most * 256 * 10 == pytest.approx(310, rel=5e-3)
+    assert most == pytest.approx(0.240 / 2, rel=0.02), "half of random bits differ from the bit before"
+    # Kogge et al. 2008, p. 128, prints 18 to 110 fJ/bit/mm.
+    assert constants.ENERGY_WIRE_LEAST_PJ_PER_BIT_MM.m_as("fJ/bit/mm") == pytest.approx(18)
+    assert "nm" not in constants.ENERGY_WIRE_PJ_PER_BIT_MM.origin.meaning, "its source names no node"
+
+
 def test_dram_per_byte_is_a_quarter_of_a_word() -> None:
     assert constants.ENERGY_DRAM_PJ_PER_BYTE.m_as("pJ/byte") == 640 / 4
     assert constants.ENERGY_DRAM_PJ_PER_BYTE.m_as("pJ/bit") == 20

@@ -25,6 +25,9 @@ def device(name: str) -> None:
         label = fact.name.removeprefix(f"{twin.id}/")
         spread = f" ± {fact.uncertainty:g}" if fact.uncertainty else ""
         say(f"  {label:<34} {quantity!s:>16}{spread:<7}  {fact.source} ({fact.date}; {fact.confidence})")
+    for level in twin.memory.values():
+        if level._capacity is None:
+            say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
     say_own(own_numbers([twin]))
 
 
@@ -83,11 +86,15 @@ def _amount(value: Any) -> float:
 def check(files: tuple[Path, ...]) -> None:
     """Check device FILES against the schema; every fault is listed with file and line."""
     from mlsys.hardware import load_device
+    from mlsys.hardware.catalogue import refuse_second_file
 
     faults = []
-    for path in files:
+    first: dict[str, Path] = {}
+    for path in dict.fromkeys(files):
         try:
-            say(f"{path}: {load_device(path)!r}")
+            device = load_device(path)
+            refuse_second_file(device.id, path, first)
+            say(f"{path}: {device!r}")
         except DeviceFileError as error:
             faults.append(str(error))
     if faults:

@@ -139,9 +139,9 @@ def _sram(config: Config) -> float | None:
     if config.device is None:
         return None
     from mlsys.hardware import Hardware
+    from mlsys.hardware.view import view
 
-    size = Hardware[config.device].level().capacity
-    return None if size is None else float(size.m_as("byte"))
+    return view(Hardware[config.device]).main.capacity
 
 
 def named(point: EdgePoint) -> str:

@@ -32,6 +32,35 @@ def _aliases(path: str) -> list[str]:
     return match.group(1).decode().replace(",", " ").split() if match else []
 
 
+def refuse_second_file(device_id: str, path: Path, first: dict[str, Path]) -> None:
+    """Note which file an id comes from.
+
+    Parameters
+    ----------
+    device_id, path
+        Id of a device and the file that describes it.
+    first
+        Files of the ids so far; the new one is added.
+
+    Raises
+    ------
+    DeviceFileError
+        If another file has the same id.
+
+    Examples
+    --------
+    >>> refuse_second_file("Toy", Path("b.yaml"), {"Toy": Path("a.yaml")})
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.DeviceFileError: b.yaml: the id 'Toy' is already that of a.yaml. Give one of the two files another id
+    """
+    other = first.setdefault(device_id, path)
+    if other != path:
+        raise DeviceFileError(
+            f"{path}: the id {device_id!r} is already that of {other}. Give one of the two files another id"
+        )
+
+
 class DeviceGroup:
     """The devices of one class, as attributes; files are read when first asked for."""
 
@@ -249,8 +278,10 @@ class Catalogue:
             raise DeviceFileError(
                 f"MLSYS_DEVICES names {folder}, which is not a folder. Set it to a folder of YAML files"
             )
+        first: dict[str, Path] = {}
         for path in sorted(folder.rglob("*.yaml")):
-            self.load(path)
+            device = self.load(path)
+            refuse_second_file(device.id, path, first)
 
     def __repr__(self) -> str:
         return "\n".join(repr(group) for group in self.groups if group._names)

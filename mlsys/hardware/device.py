@@ -66,6 +66,7 @@ class Device:
     operands: OperandPaths | None = None
     _active_power: Quantity | None = None
     points: tuple[OperatingPoint, ...] = ()
+    product: str = ""
 
     def __hash__(self) -> int:
         """Of what tells devices apart cheaply; equality still compares every value."""
@@ -251,7 +252,11 @@ class Device:
         missing = [
             f"{level.name} {what}"
             for level in self.memory.values()
-            for what, amount in (("bandwidth", level._bandwidth), ("latency", level._latency))
+            for what, amount in (
+                ("capacity", level._capacity),
+                ("bandwidth", level._bandwidth),
+                ("latency", level._latency),
+            )
             if amount is None
         ]
         rest = {"TDP": self._tdp, "price": self._price, "clock": self._chip.get("clock")}

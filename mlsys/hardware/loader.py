@@ -14,6 +14,7 @@ from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
 from mlsys.faults import json_schema, schema_file
 from mlsys.frozen import FrozenDict
+from mlsys.hardware.consistency import check_date, check_whole, contradictions
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place
 from mlsys.hardware.parts import OperandPaths, OperatingPoint
@@ -75,6 +76,8 @@ def _validator() -> Any:
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]
         checker.checks(unit, raises=ValueError)(functools.partial(_check_value, unit=unit))
+    checker.checks("date of publication", raises=ValueError)(check_date)
+    checker.checks("whole count", raises=ValueError)(check_whole)
     return json_schema().Draft202012Validator(schema, format_checker=checker)
 
 
@@ -139,6 +142,9 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
         level = _mapping(memory, name)
         if level.get("scope") == "unit" and "instances" not in level and "units" not in chip:
             faults.append((("memory", name), "a level by unit needs its `instances`, or `units` of the chip"))
+        if level and "capacity" not in level and (name != main or not level.get("note")):
+            why = "the main memory without one needs a `note`, such as 'the board decides its size'"
+            faults.append((("memory", name), f"'capacity' is a required property; {why}"))
         faults += _unread(("memory", name, "kind"), level.get("kind"), technology_of)
     for operand, path in _mapping(_mapping(data, "operands"), "paths").items():
         for name in path if isinstance(path, list) else ():
@@ -146,7 +152,7 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
                 faults.append((("operands", "paths", operand), f"{name!r} is not a memory level of this file"))
     node = _mapping(chip, "node").get("value")
     faults += _unread(("chip", "node", "value"), node, node_of)
-    return [*faults, *_assumed_faults(data, sources)]
+    return [*faults, *_assumed_faults(data, sources), *contradictions(data)]
 
 
 def _unread(keys: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:
@@ -307,6 +313,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         points=tuple(points),
         _price=fact("price", meaning="price"),
         profile=data.get("profile", ""),
+        product=data.get("product", ""),
         operands=_operands(data.get("operands"), fact("operands", "mac", meaning="energy of one multiply-accumulate")),
         _node=fact("chip", "node", meaning=f"process node: {node}, a name and no length", amount=_node),
     )

@@ -19,9 +19,12 @@ def known(owner: str, what: str, value: Quantity | None) -> Quantity:
     return fact
 
 
-def missing(owner: str, what: str) -> UnknownNameError:
-    """Return the error of a value that ``owner`` has not on record."""
-    return UnknownNameError(f"{owner}: no {what} is recorded. Add it, with its source, to the device's YAML file")
+def missing(owner: str, what: str, why: str = "") -> UnknownNameError:
+    """Return the error of a value that ``owner`` has not on record, and ``why`` where the file says so."""
+    reason = f" ({why})" if why else ""
+    return UnknownNameError(
+        f"{owner}: no {what} is recorded{reason}. Add it, with its source, to the device's YAML file"
+    )
 
 
 class FactField:
@@ -91,7 +94,12 @@ class MemoryLevel:
         given = ((name, value) for name, value in vars(self).items() if name[0] == "_" and value is not None)
         refuse_forged(self.name, given)
 
-    capacity = FactField("capacity", "Bytes that fit.")
+    @property
+    def capacity(self) -> Quantity:
+        """Bytes that fit; unknown where the board decides how much memory a chip gets."""
+        if self._capacity is None:
+            raise missing(self.name, "capacity", self.note)
+        return known(self.name, "capacity", self._capacity)
 
     @property
     def usable(self) -> Quantity:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mlsys.errors import UnknownNameError
 from mlsys.formulas import bytes_in_flight
 from mlsys.hardware.device import Device
+from mlsys.hardware.parts import MemoryLevel
 from mlsys.hardware.view import view
 from mlsys.units import Quantity
 from mlsys.viz.shown import chart
@@ -82,6 +83,14 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
     return ax
 
 
+def _level_label(level: MemoryLevel) -> str:
+    """Return the name of a level with its size, where that is on record."""
+    if level._capacity is None:
+        return level.name
+    size = level.capacity_total.m_as("MB")
+    return f"{level.name}, {size / 1000:.0f} GB" if size >= 1000 else f"{level.name}, {size:.3g} MB"
+
+
 @chart
 def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
     """Draw the levels of devices by latency and by bandwidth of all their pieces, with capacities.
@@ -109,10 +118,8 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
         ys = [level.bandwidth_total.m_as("TB/s") for level in levels]
         ax.plot(xs, ys, marker=marker, markersize=9, color=color, markeredgecolor="white", label=device_name(device))
         for level, x, y in zip(levels, xs, ys, strict=True):
-            size = level.capacity_total.m_as("MB")
-            text = f"{size / 1000:.0f} GB" if size >= 1000 else f"{size:.3g} MB"
             ax.annotate(
-                f"{level.name}, {text}", (x, y), xytext=(8, offset), textcoords="offset points", fontsize=8,
+                _level_label(level), (x, y), xytext=(8, offset), textcoords="offset points", fontsize=8,
                 color=color, bbox=HALO, zorder=5,
             )  # fmt: skip
     ax.set(

@@ -1,5 +1,6 @@
 """A device file is accepted whole or refused with every fault, by file and line."""
 
+import datetime
 import random
 import re
 import signal
@@ -194,6 +195,52 @@ ONE_FAULT = {
     "year as text": ("release_year: 2024", 'release_year: "2024"', "release_year", "is not of type 'integer'"),
     "year of another age": ("release_year: 2024", "release_year: 1066", "1066", "1066 is less than the minimum"),
     "date in words": ('date: "2024-02"', "date: last spring", "last spring", "does not match"),
+    "month that does not exist": ('"2024-02"', '"2018-13-45"', "2018-13-45", "'2018-13-45' is not in the calendar"),
+    "leap day of another year": ('"2024-02"', '"2023-02-29"', "2023-02-29", "such as '2023-02-01', '2023-02' or"),
+    "month without a day": ('"2024-02"', '"2024-00"', "2024-00", "is not in the calendar"),
+    "year zero": ('"2024-02"', '"0000"', "0000", "is not in the calendar"),
+    "date in the future": ('"2024-02"', '"2999-01-01"', "2999-01-01", "'2999-01-01' is in the future: today is"),
+    "year in the future": ('"2024-02"', '"9999"', "9999", "is in the future"),
+    "read in the future": ('date: "2024-02"', 'date: "2024-02"\n    read: "2999-01-01"', "2999", "is in the future"),
+    "usable above capacity": (
+        *(
+            "capacity: {value: 512 KiB, source: sheet}",
+            "capacity: {value: 512 KiB, source: sheet}\n    usable: {value: 1 MB, source: sheet}",
+        ),
+        *("usable", "1 MB exceeds `capacity`, 512 KiB"),
+    ),
+    "a fraction of a unit": (
+        'units: {value: "4"',
+        'units: {value: "0.3"',
+        "0.3",
+        "'0.3' counts parts of a chip: write",
+    ),
+    "units and a half": (
+        'units: {value: "4"',
+        'units: {value: "4.5 count"',
+        "4.5",
+        "write a whole number of at least 1",
+    ),
+    "units that are no number": ('units: {value: "4"', 'units: {value: "four"', "four", "must be a number"),
+    "idle above the design power": (
+        "  tdp:",
+        "  idle: {value: 6 W, source: sheet}\n  tdp:",
+        "idle",
+        "6 W exceeds `tdp`, 5 W",
+    ),
+    "boost below the clock": (
+        *(
+            "  clock: {value: 1 GHz, source: sheet}",
+            "  clock: {value: 1 GHz, source: sheet}\n  boost: {value: 900 MHz, source: sheet}",
+        ),
+        *("clock: {value: 1 GHz", "1 GHz exceeds `boost`, 900 MHz"),
+    ),
+    "sparse slower than dense": (
+        "value: 8 TOP/s",
+        "value: 3 TOP/s",
+        "dense: {value: 4 TOP/s",
+        "4 TOP/s exceeds `2:4`, 3 TOP/s",
+    ),
     "blank title": ("title: Toy data sheet", 'title: "         "', "title", "does not match"),
     "blank meaning": ("meaning: lanes times clock", 'meaning: " "', "meaning", "does not match"),
     "uncertainty below zero": ("uncertainty: 25", "uncertainty: -1", "uncertainty", "-1 is less than the minimum of 0"),
@@ -236,6 +283,13 @@ ONE_FAULT = {
     ),
     "too deep": ("vendor: Nobody", f"vendor: {'[' * 20}{']' * 20}", "[[[", "nested deeper than 12 levels"),
 }
+
+
+def test_dates_up_to_today_are_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "toy.yaml"
+    for date in ("2024", "2024-02-29", datetime.date.today().isoformat()):
+        path.write_text(changed('"2024-02"', f'"{date}"'))
+        assert load_device(path).sources["sheet"]["date"] == date
 
 
 @pytest.mark.parametrize("fault", ONE_FAULT)

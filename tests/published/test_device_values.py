@@ -57,6 +57,22 @@ def test_the_l2_latency_of_an_h100_says_that_it_is_the_near_half(name: str) -> N
     assert "near half" in meaning(constants.LATENCY_L2_CACHE)
 
 
+@pytest.mark.parametrize(
+    ("name", "level", "cycles", "megahertz"),
+    [
+        *(("A100_80GB", "L1", both, 1410) for both in (33.1, 36.0)),
+        *(("A100_80GB", "L2", both, 1410) for both in (205.7, 211.0)),
+        *(("A100_80GB", "HBM", both, 1410) for both in (552.2, 571.2)),
+        *(("V100", "L1", both, 1380) for both in (27.9, 29.9)),
+        *(("L40", "L1", both, 2490) for both in (36.1, 34.0)),
+    ],
+)
+def test_a_latency_reaches_both_runs_of_its_benchmark(name: str, level: str, cycles: float, megahertz: int) -> None:
+    # gpu-latency of te42kyfo/gpu-benches@1c36d50 and of RRZE-HPC/gpu-benches@1038c5d: one benchmark, two versions.
+    latency = Hardware[name].level(level).latency
+    assert abs(latency.m_as("ns") - 1e3 * cycles / megahertz) <= 0.05 + (latency.origin.uncertainty or 0)  # type: ignore[union-attr]
+
+
 def test_what_was_read_about_another_chip_is_not_verified_of_this_one() -> None:
     """The text that counts the AMX units of a core is about Sapphire Rapids."""
     xeon = Hardware.CPU.Xeon_6980P

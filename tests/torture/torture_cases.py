@@ -131,8 +131,8 @@ def _readers() -> Iterator[Case]:
                     f"{column} = {value!r}", "cell:" + json.dumps([right, column, value]), _cell(right, column, value)
                 )
         if reader.get("amounts"):
-            for keys in text_places(right):
-                for value in grammar["amounts"]:
+            for keys, pool in special_places(right):
+                for value in grammar[pool]:
                     yield case(f"{keys} = {value!r}", "set:" + json.dumps([right, keys, value]))
 
 
@@ -182,12 +182,20 @@ def number_places(name: str) -> list[list[Any]]:
     return [keys for keys, value in entries if isinstance(value, (int, float)) and not isinstance(value, bool)]
 
 
-def text_places(name: str) -> list[list[Any]]:
-    """The places of amounts: texts that begin with a digit and have a unit."""
-    return [
-        keys for keys, value in leaves(data_of(name))
-        if isinstance(value, str) and value[:1].isdigit() and " " in value and keys[-1] not in ("meaning", "title", "read", "date", "note")
-    ]  # fmt: skip
+def special_places(name: str) -> Iterator[tuple[list[Any], str]]:
+    """Yield the places of amounts, dates and counts in a device file, each with the pool of its bad values."""
+    for keys, value in leaves(data_of(name)):
+        if keys[-1] in ("date", "read"):
+            yield keys, "dates"
+        elif keys[-2:] == ["units", "value"]:
+            yield keys, "counts"
+        elif (
+            isinstance(value, str)
+            and value[:1].isdigit()
+            and " " in value
+            and keys[-1] not in ("meaning", "title", "note")
+        ):
+            yield keys, "amounts"
 
 
 def leaves(data: Any, keys: tuple[Any, ...] = ()) -> Iterator[tuple[list[Any], Any]]:

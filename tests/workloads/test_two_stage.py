@@ -4,10 +4,9 @@ import pytest
 
 from mlsys.workloads import zoo
 
-# Parameters, millions: torchvision, model pages of fasterrcnn_resnet50_fpn and maskrcnn_resnet50_fpn (91 classes there,
-# 81 here: 0.05 less); black-forest-labs, FLUX.1-dev, sum of flux1-dev.safetensors; THUDM/CogVideoX-2b and -5b.
+# Parameters, millions: black-forest-labs, FLUX.1-dev, sum of flux1-dev.safetensors; THUDM/CogVideoX-2b and -5b.
 PARAMETERS = {
-    "faster_rcnn_r-50_fpn": 41.755 - 0.051, "mask_rcnn_r-50_fpn": 44.401 - 0.054, "flux": 11_901.4,
+    "flux": 11_901.4,
     "cogvideox_2b": 1_693.9, "cogvideox_5b": 5_570.3, "sam_vit_h": 637.0, "sam_vit_b": 89.67,
     # torchvision, resnext101_64x4d; Cadene/pretrained-models.pytorch, resnext101_32x4d.
     "resnext101_64x4d": 83.455, "resnext101_32x4d": 44.178,
@@ -21,6 +20,33 @@ WORK = {
     "sam_vit_b": 488,
     "resnext101_64x4d": 15.46,
 }
+
+
+# torchvision, model pages of fasterrcnn_, maskrcnn_ and keypointrcnn_resnet50_fpn: parameters, and classes, of which
+# the background is one and has a box and a mask of its own.
+IN_TORCHVISION = {
+    "faster_rcnn_r-50_fpn": (41_755_286, 91),
+    "mask_rcnn_r-50_fpn": (44_401_393, 91),
+    "keypoint_rcnn_r-50_fpn": (59_137_258, 2),
+}
+FROZEN = 2 * (64 + 3 * (64 + 64 + 256) + 256 + 4 * (128 + 128 + 512) + 512 + 6 * (256 + 256 + 1024) + 1024
+              + 3 * (512 + 512 + 2048) + 2048)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_TORCHVISION)
+def test_every_class_has_a_score_a_box_and_a_mask_and_the_background_a_score_alone(name: str) -> None:
+    """Exactly; torchvision freezes the normalisations of its ResNet-50, which so are no parameters there."""
+    parameters, there = IN_TORCHVISION[name]
+    objects = 1 if "keypoint" in name else 80
+    head = 1025 * ((objects + 1 + 4 * objects) - 5 * there)
+    masks = 257 * (objects - there) if "mask" in name else 0
+    assert zoo.network(name).parameters.m_as("param") == parameters + FROZEN + head + masks
+
+
+@pytest.mark.parametrize(("backbone", "millions"), [("r-50", 59.19), ("r-101", 78.18), ("x-101-32x8d", 122.42)])
+def test_keypoints_are_those_of_one_class(backbone: str, millions: float) -> None:
+    """facebookresearch/detectron2, configs/COCO-Keypoints/Base-Keypoint-RCNN-FPN.yaml: NUM_CLASSES: 1."""
+    assert round(zoo.network(f"keypoint_rcnn_{backbone}_fpn").parameters.m_as("param") / 1e6, 2) == millions
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -46,7 +72,7 @@ def test_regions_cost_as_much_however_large_the_picture_is() -> None:
         )
         for side in ((512, 512), (800, 1333))
     )
-    assert small == large == pytest.approx(1000 * (49 * blocks + 2048 * 5 * 81))
+    assert small == large == pytest.approx(1000 * (49 * blocks + 2048 * (81 + 4 * 80)))
 
 
 def test_a_look_of_flux_is_two_operations_for_each_weight_and_token_and_its_attention() -> None:

@@ -329,6 +329,6 @@ RULES: FrozenDict[str, Rule] = FrozenDict(
         "register": Rule(_register, _register_reach, lambda: _REGISTER_WORDS),
         "sram": Rule(_sram, _sram_reach, _sram_words),
         "dram": Rule(_dram, _dram_reach, _dram_words),
-        "wire": Rule(_wire, _wire_reach, lambda: "published at 14 nm; a millimetre of wire hardly changes"),
+        "wire": Rule(_wire, _wire_reach, lambda: "published without a node; a millimetre of wire hardly changes"),
     }
 )

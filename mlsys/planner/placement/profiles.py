@@ -41,7 +41,8 @@ def scenario_of(
     Raises
     ------
     ArgumentError
-        If no device is named, one twice, or one has neither a power at work nor a rated one.
+        If no device is named, one twice, or one has neither a power at work nor a rated one, or no memory size
+        on record.
     UnknownNameError
         If there is no such device or precision.
 
@@ -68,6 +69,11 @@ def scenario_of(
             raise ArgumentError(
                 f"scenario_of(): `devices`: {name!r} has neither a power at work nor a rated one on record, so no "
                 "energy can be said. Leave it out"
+            )
+        if not view(twin).main.has("capacity"):
+            raise ArgumentError(
+                f"scenario_of(): `devices`: the size of the memory of {name!r} is not on record "
+                f"({twin.level().note}). Copy its file into a folder that MLSYS_DEVICES names and add `capacity`"
             )
         powers[name] = power
     analyses = {name: analyse(twin, network, precision=precision, samples=samples) for name, twin in twins.items()}

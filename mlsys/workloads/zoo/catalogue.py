@@ -67,7 +67,7 @@ for _depth in residual.RESNETS:
         _picture(f"resnet{_depth}_v1", f"ResNet-{_depth} v1", f"{_HE}; stride in the first 1 × 1 (v1)",
                  partial(residual.resnet, depth=_depth, early_stride=True))  # fmt: skip
 for _depth in (50, 101, 152):
-    _picture(f"resnet{_depth}_v2", f"ResNet-{_depth} v2", "He et al. 2016, ECCV, figure 1 (e); stride in the 3 × 3",
+    _picture(f"resnet{_depth}_v2", f"ResNet-{_depth} v2", "He et al. 2016, ECCV, figure 4 (e); stride in the 3 × 3",
              partial(residual.resnet, depth=_depth), f"ResNet{_depth}-v2",
              note="products of v1.5; normalised before each, not after")  # fmt: skip
 _picture("resnet50_vd", "ResNet-50-D", "He et al. 2019, CVPR, figure 2 (d); stride in the 3 × 3",
@@ -350,7 +350,11 @@ _CODED: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
       for depth in (121, 161, 169, 201)),
     *((f"efficientnet_{size}", f"EfficientNet-{size.capitalize()}", "picture", "Tan & Le 2019, ICML, table 1",
        {"image": (3, side, side), "code": f"efficientnet-{size}"})
-      for size, side in {"b0": 224, "b1": 240, "b2": 260, "b3": 300, "b4": 380, "lite0": 224}.items()),
+      for size, side in {"b0": 224, "b1": 240, "b2": 260, "b3": 300, "b4": 380}.items()),
+    ("efficientnet_lite0", "EfficientNet-Lite0", "picture",
+     "tensorflow/tpu, models/official/efficientnet/lite/README.md",
+     {"image": _RGB224, "code": "efficientnet-lite0",
+      "note": "the source prints 407 M multiply-adds; the products of its layers are 385 M, as ports count them"}),
     ("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", "speech and sensors", _TINY,
      {"image": (1, 49, 10), "code": "ds-cnn", "aliases": ("KWS DS-CNN", "ds_cnn", "kws")}),
     ("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", "picture", _TINY,

@@ -58,21 +58,24 @@ def detectors() -> Iterator[Entry]:
 
 
 def _two_stage() -> Iterator[Entry]:
-    note = "81 classes; 1,000 proposals, 100 detections; regions are cut out and sorted out by nobody"
+    note = "{} of objects; 1,000 proposals, 100 detections; regions are not cut out and not sorted out"
     for spelled, depth, groups, width in (("R-50", 50, 1, 64), ("R-101", 101, 1, 64), ("X-101-32x8d", 101, 32, 8)):
         for kind, heads in (("Faster", ""), ("Mask", "mask"), ("Keypoint", "points")):
+            objects = two_stage.OBJECTS[heads]
             also = [f"{kind} R-CNN {spelled}-FPN (proposals given)"]
             also += [f"{kind} R-CNN R{depth}-FPN"] if groups == 1 else []
             yield _entry(f"{kind.lower()}_rcnn_{spelled.lower()}_fpn", f"{kind} R-CNN {spelled}-FPN",
                          "Lin et al. 2017, CVPR; He et al. 2017, ICCV; facebookresearch/detectron2, configs",
                          partial(two_stage.rcnn, depth=depth, heads=heads, groups=groups, width=width),
-                         *also, shape=(3, 800, 1333), note=note)  # fmt: skip
+                         *also, shape=(3, 800, 1333),
+                         note=note.format("1 class" if objects == 1 else f"{objects} classes"))  # fmt: skip
         if groups == 1:
             for kind in ("Faster", "Mask"):
                 yield _entry(f"{kind.lower()}_rcnn_{spelled.lower()}_c4", f"{kind} R-CNN {spelled}-C4",
                              "He et al. 2016, CVPR, appendix; facebookresearch/detectron2, configs",
                              partial(two_stage.rcnn_c4, depth=depth, masks=kind == "Mask"),
-                             f"{kind} R-CNN R{depth}-C4", shape=(3, 800, 1333), note=note)  # fmt: skip
+                             f"{kind} R-CNN R{depth}-C4", shape=(3, 800, 1333),
+                             note=note.format("80 classes"))  # fmt: skip
     for size in two_stage.SAMS:
         yield _entry(f"sam_vit_{size}", f"Segment Anything, ViT-{size.upper()}, encoder",
                      "Kirillov et al. 2023, ICCV; facebookresearch/segment-anything, build_sam.py",

@@ -7,7 +7,10 @@ from mlsys.workloads.zoo.residual import resnet_stages
 # What the first look proposes, and how many of them are told masks or points: facebookresearch/maskrcnn-benchmark,
 # maskrcnn_benchmark/config/defaults.py (FPN_POST_NMS_TOP_N_TEST, DETECTIONS_PER_IMG), and detectron2's configurations.
 PROPOSALS, DETECTIONS = 1000, 100
-WIDTH, CLASSES = 256, 81
+WIDTH = 256
+# Classes of objects, by what the third head is told: COCO's, but people alone have keypoints. Scores have one more, for
+# the background; boxes and masks have none for it (detectron2, modeling/roi_heads: FastRCNNOutputLayers, mask_head).
+OBJECTS = {"": 80, "mask": 80, "points": 1}
 
 
 def _propose(net: Picture, levels: list[Shape], width: int, anchors: int) -> None:
@@ -46,11 +49,22 @@ def _convolved(net: Picture, name: str, side: int, convolutions: int, width: int
     for index in range(1, convolutions + 1):
         region.conv(f"{name} {index}", width, 3)
     pixels, grown = region.batch * side**2, width if kernel == 2 else out
-    region.dense(f"{name} larger", pixels, width, grown * kernel**2)
+    _transposed(region, f"{name} larger", pixels, width, grown, kernel)
     if kernel == 2:  # a transposed convolution whose patches do not overlap; then one output for each class
         region.shape = (grown, 2 * side, 2 * side)
         region.conv(f"{name} out", out, 1, act=None)
     net.operators += region.operators
+
+
+def _transposed(net: Picture, name: str, pixels: int, inputs: int, outputs: int, kernel: int) -> None:
+    """Append a transposed convolution: a product for each place of its patch, and one bias a channel."""
+    patches = outputs * kernel**2
+    net.dense(name, pixels, inputs, patches, extra=outputs - patches)
+
+
+def _score(net: Picture, regions: int, inputs: int, objects: int) -> None:
+    """Append the scores of each region, one for the background among them, and the boxes of each class."""
+    net.dense("region scores and boxes", regions, inputs, objects + 1 + 4 * objects)
 
 
 def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: int = 64) -> None:
@@ -63,9 +77,9 @@ def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: i
     regions = net.batch * PROPOSALS
     net.dense("region a", regions, 49 * WIDTH, 1024)
     net.dense("region b", regions, 1024, 1024)
-    net.dense("region scores and boxes", regions, 1024, CLASSES + 4 * CLASSES)
+    _score(net, regions, 1024, OBJECTS[heads])
     if heads == "mask":
-        _convolved(net, "mask", 14, 4, WIDTH, CLASSES, 2)
+        _convolved(net, "mask", 14, 4, WIDTH, OBJECTS[heads], 2)
     elif heads == "points":
         _convolved(net, "points", 14, 8, 512, 17, 4)
 
@@ -84,12 +98,12 @@ def rcnn_c4(net: Picture, depth: int, *, masks: bool = False) -> None:
             region.shape = start
             region.conv(f"region {block} shortcut", 2048, 1, 2, act=None)
     region.global_pool()
-    region.dense("region scores and boxes", region.batch, 2048, CLASSES + 4 * CLASSES)
+    _score(region, region.batch, 2048, OBJECTS["mask" if masks else ""])
     net.operators += region.operators
     if masks:  # on what the fifth stage made of the regions that are kept
         small = _on_regions(net, DETECTIONS, (WIDTH, 14, 14))
-        small.dense("mask larger", small.batch * 49, 2048, WIDTH * 4)
-        small.conv("mask out", CLASSES, 1, act=None)
+        _transposed(small, "mask larger", small.batch * 49, 2048, WIDTH, 2)
+        small.conv("mask out", OBJECTS["mask"], 1, act=None)
         net.operators += small.operators
 
 
