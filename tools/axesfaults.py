@@ -32,7 +32,7 @@ def _bars(ax: Axes, which: str) -> dict[tuple[float, float], list[tuple[float, f
             if isinstance(bar, Rectangle) and bar.get_visible():
                 (x, y), width, height = bar.get_xy(), bar.get_width(), bar.get_height()
                 place, ends = ((y, height), (x, x + width)) if lying else ((x, width), (y, y + height))
-                bars.setdefault(tuple(np.round(place, 6)), []).append(ends)
+                bars.setdefault((round(place[0], 6), round(place[1], 6)), []).append(ends)
     return bars
 
 
@@ -68,12 +68,14 @@ def _marks_off_the_roof(ax: Axes) -> Iterator[str]:
     """Where the axis says "attainable", a mark stands at what a roof allows there."""
     if not ax.get_ylabel().startswith("attainable"):
         return
-    lines = [line.get_xydata() for line in ax.get_lines() if line.get_linestyle() != "None"]
-    roofs = [line for line in lines if len(line) > 2]
-    marks = [point for line in ax.get_lines() if line.get_linestyle() == "None" for point in line.get_xydata()]
+    drawn_lines: list[tuple[bool, Any]] = [
+        (line.get_linestyle() == "None", np.asarray(line.get_xydata(), float)) for line in ax.get_lines()
+    ]
+    roofs = [points for bare, points in drawn_lines if not bare and len(points) > 2]
+    marks: list[Any] = [point for bare, points in drawn_lines if bare for point in points]
     marks += [point for drawn in ax.collections for point in np.asarray(drawn.get_offsets())]
     for x, y in marks:
-        allowed = [float(np.exp(np.interp(np.log(x), *np.log(np.asarray(roof, float)).T))) for roof in roofs]
+        allowed = [float(np.exp(np.interp(np.log(x), *np.log(roof).T))) for roof in roofs]
         if not any(abs(y / height - 1) < 0.02 for height in allowed):
             roof = " or ".join(f"{height:.4g}" for height in allowed)
             yield f"a mark at {x:.4g} stands at {y:.4g}, where {roof} is attainable"
