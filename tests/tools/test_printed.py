@@ -52,6 +52,17 @@ def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
     assert ("check" in text) == kept and "shown" in text
 
 
+@pytest.mark.parametrize(("code", "printed", "room"), [(3, 2, 8), (3, 400, 14), (60, 2, None), (3, 0, None)])
+def test_code_stays_on_one_page_with_the_beginning_of_its_output(transform, code, printed, room):
+    source = nodes.container("", nodes.literal_block("", "\n".join("x" * code)), nb_element="cell_code_source")
+    output = nodes.container("", nodes.literal_block("", "\n".join("y" * printed)), nb_element="cell_code_output")
+    made = nodes.container("", *([source, output] if printed else [source]), nb_element="cell_code")
+    transform.document += made
+    transform.keep_cells()
+    before = [node.astext() for node in transform.document.children[:-1]]
+    assert before == ([] if room is None else [f"\\needspace{{{room}\\baselineskip}}\n"])
+
+
 def test_an_edition_without_solutions_has_none_of_their_cells(transform):
     solution = solution_node("", nodes.paragraph("", "It took over"), cell(None), label="solution-1")
     transform.document += [nodes.paragraph("", "What share?"), solution]
