@@ -18,7 +18,7 @@ from sphinx.errors import ExtensionError
 __all__ = ["setup"]
 
 WORDS = Path(__file__).resolve().parent.parent / "book" / "search.yaml"
-NOT_SEARCHED = re.compile(r'class="[^"]*\bmlsys-(?:card|claims|tables)\b')
+NOT_SEARCHED = re.compile(r"""class=["'][^"']*\bmlsys-(?:card|claims|tables)\b""")
 """HTML of a cell that repeats what is stated elsewhere."""
 
 

@@ -9,7 +9,13 @@ from playwright.sync_api import BrowserContext, Page
 pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).parent / "access"
-PAGES = ("book/roofline.html", "book/catalogue.html", "labs/01-amdahl.html", "search.html?q=roofline")
+PAGES = (
+    "book/index.html",
+    "book/roofline.html",
+    "book/catalogue.html",
+    "labs/01-amdahl.html",
+    "search.html?q=roofline",
+)
 
 
 def faults(page: Page, rule: str) -> list[str]:
@@ -28,8 +34,7 @@ def page(request: pytest.FixtureRequest, context: BrowserContext, site: str, the
     page = context.new_page()
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # the book follows the reader's system
     page.goto(f"{site}/{request.param}", wait_until="load")
-    page.wait_for_load_state("networkidle")
-    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
     yield page
     page.close()
 

@@ -6,9 +6,12 @@
   return shown.filter(it => {
     it.focus({preventScroll: true});
     if (document.activeElement !== it) return false;
-    const {outlineStyle, outlineWidth, outlineColor, boxShadow} = getComputedStyle(it);
-    const outlined = outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 && !clear(outlineColor);
-    const shadowed = boxShadow !== "none" && !clear(boxShadow.split(") ")[0] + ")");
-    return !outlined && !shadowed;
+    const around = [it, it.matches(".sd-stretched-link") && it.closest(".sd-card")]; // a card that is one link
+    return !around.filter(Boolean).some(each => {
+      const {outlineStyle, outlineWidth, outlineColor, boxShadow} = getComputedStyle(each);
+      const outlined = outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 && !clear(outlineColor);
+      const ringed = /0px 0px 0px [2-9]px/.test(boxShadow) && !clear(boxShadow.split(") ")[0] + ")");
+      return outlined || ringed;
+    });
   }).map(it => `${it.tagName} ${it.className} ${it.getAttribute("aria-label") ?? it.innerText}`.trim());
 }
