@@ -233,6 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = time.perf_counter()
     prepare_environment()
     os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; print takes their text
+    os.environ["MLSYS_FIGURES"] = "vector"  # print takes the PDF of a figure, the screen its PNG
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
         "committed": lambda: build_html(committed=True),

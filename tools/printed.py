@@ -26,6 +26,12 @@ BACK_MATTER = "book/bibliography"
 CLAIMS = "what-this-page-claims"
 BOX_ROOM = "\\needspace{9\\baselineskip}"
 BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
+OUTPUT_ROOM = 8
+"""Lines of an output that stay with the code above it."""
+FIGURE_ROOM = 20
+"""Lines that a figure takes."""
+CELL_ROOM = 36
+"""Lines beyond which a cell may break over pages: it would leave too much of one empty."""
 LONG_TABLE = 25
 """Rows that fit on a page with their caption; a longer table may break."""
 SPHINX_LONG = 30
@@ -44,6 +50,7 @@ class Printed(SphinxPostTransform):
         self.join_index()
         claims = self.gathered_claims()
         self.fold()
+        self.keep_cells()
         self.keep_captions()
         solutions = self.gathered_solutions() if self.app.config.printed_solutions else self.no_solutions()
         last = next(file for file in self.document.findall(addnodes.start_of_file) if file["docname"] == BACK_MATTER)
@@ -85,6 +92,20 @@ class Printed(SphinxPostTransform):
                         if "lab.show()" in child.astext():
                             for picture in list(cell.findall(nodes.image)):
                                 picture.parent.remove(picture)
+
+    def keep_cells(self) -> None:
+        """Keep the code of a cell on one page with the beginning of what it prints; long cells may break."""
+        for cell in list(self.document.findall(nodes.container)):
+            if cell.get("nb_element") != "cell_code":
+                continue
+            parts = {part.get("nb_element"): part for part in cell if isinstance(part, nodes.Element)}
+            source, output = parts.get("cell_code_source"), parts.get("cell_code_output")
+            if source is None or output is None:
+                continue
+            shown = FIGURE_ROOM if any(output.findall(nodes.image)) else min(_lines(output), OUTPUT_ROOM)
+            room = _lines(source) + shown + 3  # what stands above, between and below
+            if room <= CELL_ROOM:
+                cell.parent.insert(cell.parent.index(cell), _raw(f"\\needspace{{{room}\\baselineskip}}"))
 
     def keep_captions(self) -> None:
         """Hold the title that stands over a table of a cell together with it, and set its numbers at the right."""
@@ -211,6 +232,10 @@ def _in_a_lab(node: nodes.Node) -> bool:
     while node is not None and not str(node.get("docname", "")).startswith("labs/"):
         node = node.parent
     return node is not None
+
+
+def _lines(node: nodes.Element) -> int:
+    return node.astext().count("\n") + 1
 
 
 def _raw(text: str) -> nodes.raw:

@@ -19,7 +19,7 @@ from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gan
 from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, warp_sectors
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
-from mlsys.viz.systolic import array_frame, energy_per_mac_bars, utilisation_teeth
+from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
 from mlsys.viz.validation import (
@@ -44,7 +44,7 @@ __all__ = [
     "cost_front",
     "device_map",
     "dram_rows",
-    "energy_per_mac_bars",
+    "energy_per_mac_levels",
     "energy_split",
     "error_bars",
     "examination_dots",

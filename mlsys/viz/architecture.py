@@ -78,7 +78,7 @@ def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, 
         ax.plot([], [], marker, color=COLORS["primary"], label=after.workload)[0]
         for (_, after), marker in zip(pairs[0], MARKERS, strict=False)
     ]
-    ax.legend(handles=[*devices, *networks], loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    ax.legend(handles=[*devices, *networks], loc="upper center", bbox_to_anchor=(0.5, -0.11), fontsize=9, ncols=3)
     _power_lines(ax)
     return ax
 

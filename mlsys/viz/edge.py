@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @drawn
-def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
-    """Draw what each layer makes and what it keeps as weights, in MB.
+def layer_memory(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
+    """Draw the memory of each layer's output and of its weights, as marks over a logarithmic axis.
 
     Parameters
     ----------
@@ -28,13 +28,38 @@ def activation_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     rows
         Layers, in the order in which they run.
     """
-    places = range(len(rows))
-    _bars(ax, [index - 0.2 for index in places], [row.activation_bytes / 1e6 for row in rows], "BlueLine", "makes")
-    _bars(
-        ax, [index + 0.2 for index in places], [row.parameter_bytes / 1e6 for row in rows], "OrangeLine", "keeps", "//"
-    )
+    ax.set_yscale("log")
+    for name, color, marker, aside in (("makes", "BlueLine", "o", -0.12), ("keeps", "OrangeLine", "s", 0.12)):
+        sizes = [row.activation_bytes if name == "makes" else row.parameter_bytes for row in rows]
+        held = [(index + aside, size) for index, size in enumerate(sizes) if size]
+        ax.plot(
+            [place for place, _ in held], [size for _, size in held], marker, color=COLORS[color],
+            markersize=9, markeredgecolor="white", label=name,
+        )  # fmt: skip
+        for place, size in held if len(rows) <= 6 else ():
+            side = -1 if aside < 0 else 1
+            ax.annotate(
+                _bytes_text(size), (place, size), xytext=(8 * side, 0), textcoords="offset points",
+                ha="right" if side < 0 else "left", va="center", fontsize=9,
+            )  # fmt: skip
+    ax.yaxis.set_major_formatter(lambda size, _: _bytes_text(size))
+    ax.set_xlim(-0.6, max(len(rows), 1) - 0.4)
     ax.legend()
-    return _by_layer(ax, rows, "memory, MB")
+    return _by_layer(ax, rows, "memory")
+
+
+def _bytes_text(size: float) -> str:
+    """Return an amount of memory in the decimal unit that suits it.
+
+    Examples
+    --------
+    >>> _bytes_text(640), _bytes_text(18_560), _bytes_text(3.2e6)
+    ('640 B', '18.6 kB', '3.2 MB')
+    """
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:g} B"
 
 
 @drawn
@@ -61,12 +86,6 @@ def _by_layer(ax: Axes, rows: Sequence[LayerRow], label: str) -> Axes:
     ax.set_xticks(range(len(rows)), [row.layer for row in rows], rotation=30 * many, ha="right" if many else "center")
     ax.set_ylabel(label)
     return apply_style(ax)
-
-
-def _bars(ax: Axes, places: list[float], sizes: list[float], color: str, label: str, hatch: str = "") -> None:
-    bars = ax.bar(places, sizes, 0.38, color=COLORS[color], label=label, hatch=hatch, edgecolor="white")
-    if len(sizes) <= 6:
-        ax.bar_label(bars, [f"{size:.2g}" for size in sizes], fontsize=9)
 
 
 @chart
@@ -162,9 +181,9 @@ def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: 
     """
     figures = {}
     fig, ax, _, plt = setup_plot((7.0, 3.6))
-    activation_bars(ax, rows)
+    layer_memory(ax, rows)
     largest = max(rows, key=lambda row: row.activation_bytes, default=None)
-    said = f"Bars of the memory that each of {len(rows)} layers makes and keeps"
+    said = f"Marks for the memory that each of {len(rows)} layers makes and keeps, on a logarithmic axis"
     if largest is not None:
         said += f"; {largest.layer} makes most, {largest.activation_bytes / 1e6:.4g} MB"
     figures["layerwise_activation_memory.png"] = (fig, said + ".")

@@ -128,7 +128,7 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
     """Draw a network's operators under the roof before and after fusion, grouped by pattern.
 
     Each arrow is one pattern: from the intensity of its members one by one to that of its
-    kernels, all of them together, open to filled. Dotted lines show what each end can attain.
+    kernels, all of them together, open to filled. Both ends stand at what the device can attain there.
 
     Parameters
     ----------
@@ -146,26 +146,24 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
             f"intensity_shift(): {fused.name!r} is not counted in {precision}. Capture it with precision={precision!r}"
         )
     peak, bandwidth = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
-    x = np.geomspace(1, 1000, 400)
+    x = np.geomspace(0.1, 1000, 400)
     ax.plot(x, attainable_performance.bare(x, peak, bandwidth), color=COLORS["primary"], label=device.name)
     work: dict[str, float] = {}
     for group, kernel in zip(fused.groups, fused, strict=True):
         work[group.pattern] = work.get(group.pattern, 0.0) + kernel.flops.m_as("FLOP")
     rows = [row for row in fused.by_pattern() if row.pattern != "unfused"]
     ends = [[work[row.pattern] / moved.m_as("byte") for moved in (row.before, row.after)] for row in rows]
-    lowest = min(attainable_performance.bare(before, peak, bandwidth) for before, _ in ends) if ends else peak
-    for number, (row, (before, after)) in enumerate(zip(rows, ends, strict=True)):
+    lowest = peak
+    for number, (row, intensities) in enumerate(zip(rows, ends, strict=True)):
         color, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
-        height = lowest * 0.6 * 0.62**number
-        for end in (before, after):
-            roof = float(attainable_performance.bare(end, peak, bandwidth))
-            ax.plot([end, end], [height, roof], linestyle=":", linewidth=1, color=color)
-        arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "shrinkA": 5, "shrinkB": 5}
-        ax.annotate("", (after, height), (before, height), arrowprops=arrow)
-        ax.plot(before, height, marker, color="white", markeredgecolor=color, markersize=8)
-        ax.plot(after, height, marker, color=color, markeredgecolor="white", markersize=9, label=row.pattern)
-    ax.set(xscale="log", yscale="log", xlim=(1, 1000))
-    ax.set_ylim(lowest * 0.6 * 0.62 ** len(rows), 2 * peak)
+        before, after = ((end, float(attainable_performance.bare(end, peak, bandwidth))) for end in intensities)
+        arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "shrinkA": 6, "shrinkB": 6}
+        ax.annotate("", after, before, arrowprops=arrow | {"connectionstyle": "arc3,rad=0.35"})
+        ax.plot(*before, marker, color="white", markeredgecolor=color, markeredgewidth=1.6, markersize=9, zorder=3)
+        ax.plot(*after, marker, color=color, markeredgecolor="white", markersize=10, label=row.pattern, zorder=3)
+        lowest = min(lowest, before[1])
+    left = min((before for before, _ in ends), default=1.0) / 2
+    ax.set(xscale="log", yscale="log", xlim=(left, 1000), ylim=(lowest / 2, 2 * peak))
     ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
     ax.legend(loc="upper left", fontsize=9, title="open: one by one, filled: fused", title_fontsize=8)
     return ax

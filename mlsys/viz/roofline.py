@@ -124,7 +124,8 @@ def roofs(
         )
     ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
     if ax.get_legend_handles_labels()[1]:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+        plate = {"frameon": True, "facecolor": "white", "edgecolor": "none"}  # ridges pass behind it
+        ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.42), fontsize=9, **plate)
     return ax
 
 

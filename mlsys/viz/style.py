@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ _SETTINGS = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "svg.hashsalt": "mlsys",
+    "pdf.fonttype": 42,  # letters stay letters
 }
 
 
@@ -103,8 +105,21 @@ def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes,
     import matplotlib.pyplot as plt
 
     plt.rcParams.update(_SETTINGS)
+    _keep_vectors()
     fig, ax = plt.subplots(figsize=figsize, layout="constrained")
     return fig, ax, COLORS, plt
+
+
+def _keep_vectors() -> None:
+    """Keep each figure of a notebook as PDF beside its PNG if ``MLSYS_FIGURES=vector``, as the book's build does."""
+    if os.environ.get("MLSYS_FIGURES") != "vector":
+        return
+    from IPython import get_ipython
+
+    if get_ipython() is not None:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("png", "pdf")
 
 
 def save_figure(figure: Figure, path: Path, files: Drafts | None = None, *, folders: bool = False) -> Path:

@@ -11,14 +11,13 @@ import numpy.typing as npt
 from mlsys.choices import FoldOverlap, Stationary
 from mlsys.models.systolic import ArrayCounts, EnergyPerMac, Frame, Run, count_systolic
 from mlsys.viz.shown import chart, drawn
-from mlsys.viz.style import COLORS, CYCLE, DASHES, apply_style
+from mlsys.viz.style import COLORS, CYCLE, DASHES, MARKERS, apply_style, decades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NAMES = {"os": ("A", "B", "sum"), "ws": ("A", "B", "sum"), "is": ("B", "A", "sum")}
 _LEVELS = {"DRAM": "OrangeLine", "SRAM": "VioletLine", "registers": "GreenLine", "arithmetic": "BlueLine"}
-_HATCHES = {"DRAM": "", "SRAM": "//", "registers": "..", "arithmetic": ""}
 
 
 @drawn
@@ -167,8 +166,8 @@ def over_size(
 
 
 @chart
-def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
-    """Draw the energy of a multiply-accumulate on several machines, stacked by level, with its sum.
+def energy_per_mac_levels(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
+    """Draw the energy of a multiply-accumulate on several machines: a mark for each level, a stroke for the sum.
 
     Parameters
     ----------
@@ -180,37 +179,27 @@ def energy_per_mac_bars(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
     Returns
     -------
     Axes
-        On a logarithmic axis: lengths of parts within a bar do not compare, ends do.
+        With a logarithmic axis, on which positions compare; a level that spends nothing has no mark.
     """
-    floor = 0.5
-    levels = [level for level in _LEVELS if any(level in baseline.parts for baseline in baselines)]
-    ordered = ["arithmetic", *(level for level in reversed(levels) if level != "arithmetic")]
-    for index, item in enumerate(baselines):
-        reached = 0.0
-        for level in ordered:
-            part = item.parts.get(level)
-            if part is None or not part.magnitude:
-                continue
-            energy = float(part.m_as("pJ"))
-            left = max(reached, floor)
-            ax.barh(
-                index, reached + energy - left, left=left, height=0.62, color=COLORS[_LEVELS[level]],
-                hatch=_HATCHES[level], edgecolor="white", linewidth=0.8,
-            )  # fmt: skip
-            reached += energy
+    rows = range(len(baselines))
+    totals = [float(item.total.m_as("pJ")) for item in baselines]
+    ax.plot(totals, rows, "|", color=COLORS["primary"], markersize=26, markeredgewidth=2.4, label="sum", zorder=2)
+    for row, total in zip(rows, totals, strict=True):
         ax.annotate(
-            f"{reached:,.4g} pJ", (reached, index), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10
+            f"{total:,.4g} pJ", (total, row), xytext=(12, 0), textcoords="offset points", va="center", fontsize=10
         )
-    from matplotlib.patches import Patch
-
-    handles = [
-        Patch(facecolor=COLORS[_LEVELS[level]], hatch=_HATCHES[level], edgecolor="white", label=level)
-        for level in ordered
-        if level in levels
-    ]
-    ax.legend(handles=handles, loc="lower right", fontsize=9)
-    ax.set_yticks(range(len(baselines)), [baseline.name for baseline in baselines])
-    ax.set(xscale="log", xlim=(floor, 12_000), xlabel="energy of one multiply-accumulate, pJ (logarithmic)")
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
+    for level, marker in zip(_LEVELS, MARKERS, strict=False):
+        spent = [float(item.parts[level].m_as("pJ")) if level in item.parts else 0.0 for item in baselines]
+        marks = [(energy, row) for row, energy in enumerate(spent) if energy]
+        if marks:
+            ax.plot(
+                *zip(*marks, strict=True), marker, color=COLORS[_LEVELS[level]], markeredgecolor="white",
+                markersize=11, label=level, zorder=3,
+            )  # fmt: skip
+    ax.set_yticks(list(rows), [item.name for item in baselines])
+    ax.set(ylim=(len(baselines) - 0.4, -0.6), xlabel="energy of one multiply-accumulate, pJ (logarithmic)")
+    decades(ax, "x", -1, 4)
+    ax.set_xlim(0.1, 2e4)
+    ax.tick_params(axis="y", labelsize=10)
+    ax.legend(loc="lower right", fontsize=9)
     return ax

@@ -43,7 +43,7 @@ class ShrinkLab(Lab):
         stored = holes.measured.sparse_bytes / holes.measured.weight_bytes
         return ChoiceQuestion(
             "prediction",
-            "A trained network that reads digits is stored in FP32. The nine weights of ten that matter least are "
+            "A trained network that reads digits is stored in FP32. The least important 90% of the weights are "
             "set to zero, and it is trained on for a while so that they stay so. How much memory does it need when it "
             "runs?",
             f"It needs {number(holes.memory / 1e3)} kB either way: a zero is a number of four bytes, and the "

@@ -1,16 +1,20 @@
 """What the printed book does with folded code, tables, claims and their facts."""
 
+import base64
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
 from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.utils import new_document
+from nbformat import v4
 from sphinx import addnodes
 from sphinx_exercise.nodes import solution_node
 
 from claimsinprint import claims_of_a_page, facts_and_sources
+from pages import notebook_files, run_page
 from printed import LONG_TABLE, Printed
 
 FACT = {
@@ -46,6 +50,17 @@ def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
     transform.fold()
     text = transform.document.astext()
     assert ("check" in text) == kept and "shown" in text
+
+
+@pytest.mark.parametrize(("code", "printed", "room"), [(3, 2, 8), (3, 400, 14), (60, 2, None), (3, 0, None)])
+def test_code_stays_on_one_page_with_the_beginning_of_its_output(transform, code, printed, room):
+    source = nodes.container("", nodes.literal_block("", "\n".join("x" * code)), nb_element="cell_code_source")
+    output = nodes.container("", nodes.literal_block("", "\n".join("y" * printed)), nb_element="cell_code_output")
+    made = nodes.container("", *([source, output] if printed else [source]), nb_element="cell_code")
+    transform.document += made
+    transform.keep_cells()
+    before = [node.astext() for node in transform.document.children[:-1]]
+    assert before == ([] if room is None else [f"\\needspace{{{room}\\baselineskip}}\n"])
 
 
 def test_an_edition_without_solutions_has_none_of_their_cells(transform):
@@ -153,3 +168,30 @@ def test_numbers_of_a_table_stand_at_the_right(transform):
     transform.keep_captions()
     assert [type(child).__name__ for child in transform.document][2:4] == ["tabular_col_spec", "table"]
     assert transform.document[2]["spec"] == "TRT"
+
+
+TEXT_WIDTH = 160 / 25.4  # inches of an A4 page within the margins of _config.yml
+SMALLEST = 8  # points, of the smallest labels of mlsys.viz
+
+
+@pytest.mark.parametrize("page", notebook_files(), ids=lambda page: page.stem)
+def test_labels_of_a_figure_stay_legible_in_print(page):
+    """A figure wider than the text is shrunk to it, and its letters with it: 6 points are the least."""
+    widths = [float(width) for width in re.findall(r"figsize=\(([\d.]+),", page.read_text(encoding="utf-8"))]
+    assert [width for width in widths if SMALLEST * TEXT_WIDTH / width < 6] == []
+
+
+def test_a_figure_of_a_page_is_kept_as_vectors_for_print(tmp_path, monkeypatch):
+    code = "from mlsys import viz\nfig, ax, _, plt = viz.setup_plot((3, 2))\nax.plot([1, 2])\nplt.show()"
+    monkeypatch.setenv("MLSYS_FIGURES", "vector")
+    notebook = run_page(v4.new_notebook(cells=[v4.new_code_cell(code)]), tmp_path)
+    (shown,) = [output["data"] for output in notebook.cells[0].outputs if "image/png" in output.get("data", {})]
+    assert base64.b64decode(shown["application/pdf"]).startswith(b"%PDF")
+
+
+def test_print_prefers_vectors_and_the_screen_takes_pixels():
+    from myst_nb.core.render import get_mime_priority
+
+    printed, shown = get_mime_priority("latex", []), get_mime_priority("html", [])
+    assert printed.index("application/pdf") < printed.index("image/png")
+    assert "image/png" in shown and "application/pdf" not in shown

@@ -6,7 +6,7 @@ import pytest
 from mlsys.edge.layers import layer_stats
 from mlsys.edge.stored import packed, stored_run
 from mlsys.errors import UnknownNameError
-from mlsys.viz.edge import activation_bars, edge_figures, mac_bars
+from mlsys.viz.edge import edge_figures, layer_memory, mac_bars
 from mlsys.viz.views.edge import CUTS, EdgeScene
 from mlsys.workloads import load
 
@@ -15,9 +15,16 @@ def test_bars_are_the_layers(ax):
     rows = layer_stats(load("small-cnn", batch=64))
     mac_bars(ax, rows)
     assert [bar.get_height() for bar in ax.patches] == [row.macs / 1e6 for row in rows]
-    ax.clear()
-    activation_bars(ax, rows)
-    assert [bar.get_height() for bar in ax.patches[:3]] == [3.211264, 1.605632, 0.00256]
+
+
+def test_marks_of_memory_stand_at_the_bytes_and_say_them(ax):
+    rows = layer_stats(load("small-cnn", batch=64))
+    layer_memory(ax, rows)
+    makes, keeps = ax.get_lines()
+    assert makes.get_ydata().tolist() == [3_211_264, 1_605_632, 2_560]
+    assert keeps.get_ydata().tolist() == [row.parameter_bytes for row in rows]
+    assert ax.get_yscale() == "log"
+    assert [text.get_text() for text in ax.texts[:3]] == ["3.21 MB", "1.61 MB", "2.56 kB"]
 
 
 def test_three_figures_with_words():

@@ -13,7 +13,7 @@ from PIL import Image
 
 from mlsys.errors import UnknownNameError
 from mlsys.models.systolic import count_systolic, energy_baselines
-from mlsys.viz import SystolicAnimation, energy_per_mac_bars, utilisation_teeth
+from mlsys.viz import SystolicAnimation, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic import array_frame
 from mlsys.viz.views.systolic import SystolicScene, cycle_shares
 
@@ -120,14 +120,15 @@ def test_a_rectangular_sweep_has_a_curve_for_each_size(ax) -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["over M or N", "over K"]
 
 
-def test_bars_end_at_their_sums(ax) -> None:
+def test_marks_stand_at_the_energy_of_each_level_and_at_their_sum(ax) -> None:
     baselines = energy_baselines(levels="all")
-    energy_per_mac_bars(ax, baselines)
-    ends = [
-        max(bar.get_x() + bar.get_width() for bar in ax.patches if round(bar.get_y() + 0.31) == index)
-        for index in range(4)
-    ]
-    assert ends == pytest.approx([machine.total.m_as("pJ") for machine in baselines])
+    energy_per_mac_levels(ax, baselines)
+    marks = {line.get_label(): dict(zip(line.get_ydata(), line.get_xdata(), strict=True)) for line in ax.get_lines()}
+    assert marks.pop("sum") == pytest.approx({row: item.total.m_as("pJ") for row, item in enumerate(baselines)})
+    for level, spent in marks.items():
+        energies = {row: item.parts[level].m_as("pJ") for row, item in enumerate(baselines)}
+        assert spent == pytest.approx({row: energy for row, energy in energies.items() if energy})
+    assert set(marks) == {level for item in baselines for level, energy in item.parts.items() if energy}
     assert [label.get_text() for label in ax.get_yticklabels()] == [machine.name for machine in baselines]
     written = [text.get_text() for text in ax.texts]
     assert written == [f"{machine.total.m_as('pJ'):,.4g} pJ" for machine in baselines]
