@@ -122,7 +122,7 @@ def _window(node: _Node, sizes: Shape, kernel: Shape) -> Shape:
         begin, end = (pads[axis], pads[axis + dims]) if auto == "NOTSET" else (0, 0)
         if min(begin, end) < 0:
             raise Mismatch(f"has `pads` {list(pads)}. Each must be 0 or more")
-        if node.op.endswith("Pool") and max(begin, end) >= reach:
+        if node.op.endswith("Pool") and max(begin, end) >= window:
             raise Mismatch(f"has `pads` {list(pads)}, and its window of {text_of(kernel)} is no larger")
         if auto.startswith("SAME"):
             places.append(-(-size // stride))
@@ -193,16 +193,15 @@ def _transposed_convolution(node: _Node) -> tuple[Shape | None, ...] | None:
     auto = node.get("auto_pad", b"NOTSET").decode()
     if "output_shape" in node.attributes:
         places = tuple(node.attributes["output_shape"])[-dims:]
-    elif auto.startswith("SAME"):
-        places = tuple(size * stride for size, stride in zip(given[2:], strides, strict=True))
     else:
         places = tuple(
             stride * (size - 1) + extra + dilation * (window - 1) + 1
-            - (pads[axis] + pads[axis + dims] if auto == "NOTSET" else 0)
-            for axis, (size, window, stride, dilation, extra) in enumerate(
-                zip(given[2:], kernel[2:], strides, dilations, more, strict=True)
-            )
-        )  # fmt: skip
+            for size, window, stride, dilation, extra in zip(given[2:], kernel[2:], strides, dilations, more, strict=True)
+        )
+        if auto == "NOTSET":
+            places = tuple(size - pads[axis] - pads[axis + dims] for axis, size in enumerate(places))
+        elif auto.startswith("SAME"):  # padding is cut off, and none is added
+            places = tuple(min(size * stride, most) for size, stride, most in zip(given[2:], strides, places, strict=True))
     if min(places) < 1:
         raise Mismatch(f"leaves {text_of(places)} of {node.named(0)}. Give a larger input or smaller `pads`")
     return ((given[0], kernel[1] * group, *places),)
@@ -259,12 +258,6 @@ def _spreads(shape: Shape, over: Shape) -> bool:
     )
 
 
-def _one_way(node: _Node) -> None:
-    """Check that the second input broadcasts to the first."""
-    if node.known(0, 1) and not _spreads(node.shape(1), node.shape(0)):
-        raise Mismatch(f"cannot spread {node.named(1)} over {node.named(0)}")
-
-
 def _gemm(node: _Node) -> None:
     node.rank(0, 2, 2)
     node.rank(1, 2, 2)
@@ -308,6 +301,25 @@ def _elementwise(node: _Node) -> None:
                     f"cannot combine {node.named(other)} with {node.named(place)}: {wrong[0]:,} and {wrong[1]:,} "
                     "are not the same size"
                 )
+
+
+def _slope(node: _Node) -> tuple[Shape | None, ...] | None:
+    """Check the slopes, which runtimes also take where they enlarge the input."""
+    _elementwise(node)
+    return (broadcast(node.shape(0), node.shape(1)),) if node.known(0, 1) else None
+
+
+def _gathered(node: _Node) -> None:
+    """Check that constant indices lie within the axis."""
+    if not node.known(0) or node.data[1] is None or not node.data[1].size:
+        return
+    given, axis = node.shape(0), node.get("axis", 0)
+    if not -len(given) <= axis < len(given):
+        raise Mismatch(f"has `axis` {axis}, and {node.named(0)} has {len(given)} axes")
+    low, high = int(node.data[1].min()), int(node.data[1].max())
+    if low < -given[axis] or high >= given[axis]:
+        raise Mismatch(f"reads index {high if high >= given[axis] else low} along axis {axis} of {node.named(0)}, "
+                       f"which has {given[axis]}")  # fmt: skip
 
 
 def _concat(node: _Node) -> None:
@@ -395,7 +407,10 @@ def _einsum(node: _Node) -> None:
             raise Mismatch(f"has {term!r} in its equation, and {node.named(place)} has {len(shape)} axes")
         before = term.partition("...")[0]
         places = [*range(len(before)), *range(len(shape) - len(letters) + len(before), len(shape))]
+        own: dict[str, int] = {}
         for letter, axis in zip(letters, places, strict=True):
+            if own.setdefault(letter, shape[axis]) != shape[axis]:
+                raise Mismatch(f"has {letter!r} twice in {node.named(place)}, as {own[letter]} and as {shape[axis]}")
             other, where = sizes.setdefault(letter, (shape[axis], place))
             if other != shape[axis] and 1 not in (other, shape[axis]):
                 raise Mismatch(
@@ -444,6 +459,9 @@ def _split(node: _Node) -> None:
     axis = node.get("axis", 0)
     if not -len(node.shape(0)) <= axis < len(node.shape(0)):
         raise Mismatch(f"has `axis` {axis}, and {node.named(0)} has {len(node.shape(0))} axes")
+    count = node.get("num_outputs", 1)
+    if count > node.shape(0)[axis]:
+        raise Mismatch(f"splits {node.named(0)} along axis {axis} into {count} parts, and it has {node.shape(0)[axis]}")
     if sizes is not None and sum(sizes) != node.shape(0)[axis]:
         raise Mismatch(f"splits {node.named(0)} along axis {axis} into {list(sizes)}, which are not {node.shape(0)[axis]}")
 
@@ -469,13 +487,14 @@ _ELEMENTWISE = (
     *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"),
 )
 _CHECKS: dict[str, _Check] = {
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), lambda node: node.rank(0, 3)),
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), _convolution),
     "ConvTranspose": _transposed_convolution,
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pooling),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _normalisation),
     "GroupNormalization": _group_normalisation,
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _layer_normalisation),
-    "PRelu": _one_way,
+    "PRelu": _slope,
     "Gemm": _gemm,
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _product),
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
@@ -489,6 +508,7 @@ _CHECKS: dict[str, _Check] = {
     "Split": _split,
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _block_moves),
     "TopK": _top,
+    **dict.fromkeys(("Gather", "GatherElements"), _gathered),
 }
 
 

@@ -94,6 +94,15 @@ def _convolution(op_type: str, named: _Named, attributes: dict[str, Any]) -> tup
     return f"conv_transpose{dims}d" if op_type == "ConvTranspose" else f"conv{dims}d", [*named, *stride]
 
 
+def _wide_convolution(op_type: str, tensors: Mapping[str, Tensor], outputs: tuple[Tensor, ...]) -> Call:
+    """Return a convolution over more than three axes with its work."""
+    given, weight, out = tensors["input"], tensors["weight"], outputs[0]
+    places = given if op_type == "ConvTranspose" else out
+    macs = places.shape[0] * math.prod(places.shape[2:]) * weight.elements
+    biased = "bias" in tensors
+    return stated("conv3d", list(tensors.values()), outputs, macs, out.elements * biased)
+
+
 def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
     """Return (alpha ·) A · B + C with A and B turned as the node says."""
     left, right, *rest = [tensor for _, tensor in named]
@@ -254,6 +263,8 @@ def call_of(
     if whole:
         return whole([tensor for tensor in given if tensor is not None], outputs, attributes)
     special = _SPECIAL.get(op_type)
+    if special is _convolution and len(dict(named)["weight"].shape) > 5:  # more than three axes of places
+        return _wide_convolution(op_type, dict(named), outputs)
     if special:
         op, named = special(op_type, named, dict(attributes))
     else:
