@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mlsys.workloads.onnx_checks import Mismatch, Shape, broadcast, text_of
+from mlsys.workloads.onnx_node_view import Mismatch, Shape, broadcast, text_of
 
 DOMAIN = "com.microsoft"
 SAME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization", "LayerNormalization"})  # also in domain ai.onnx

@@ -68,9 +68,9 @@ def _labels(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]],
         before, dots, after = term.partition("...")
         rest = len(operand.shape) - len(before) - len(after)
         most = max(most, rest)
-        terms.append([*before, *(f"...{rest - place}" for place in range(rest if dots else 0)), *after])
+        terms.append([*before, *(f"...{rest - slot}" for slot in range(rest if dots else 0)), *after])
     if arrow:
         before, dots, after = result.partition("...")
-        return terms, [*before, *(f"...{most - place}" for place in range(most if dots else 0)), *after]
+        return terms, [*before, *(f"...{most - slot}" for slot in range(most if dots else 0)), *after]
     every = [label for term in terms for label in term]
     return terms, sorted(label for label in set(every) if label.startswith("...") or every.count(label) == 1)

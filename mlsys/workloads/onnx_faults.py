@@ -5,7 +5,8 @@ from typing import Any
 
 from mlsys.errors import ArgumentError, first_line
 from mlsys.workloads.onnx_contrib import DOMAIN, SAME_IN_STANDARD
-from mlsys.workloads.onnx_topology import label, subgraphs
+from mlsys.workloads.onnx_tensors import refuse_broken_tensor, stored_tensors
+from mlsys.workloads.onnx_topology import node_label, subgraphs
 
 MOST_NODES = 200_000  # the largest language models have some ten thousand
 _DEEPEST = 100
@@ -33,24 +34,26 @@ def refuse_impossible_sizes(proto: Any) -> None:
     for node in _nodes(proto):
         for attribute in node.attribute:
             if attribute.name == "group" and attribute.i < 1:
-                raise ArgumentError(
-                    f"from_onnx(): {label(node)} has `group` {attribute.i}. It must be 1 or more"
-                )
+                raise ArgumentError(f"from_onnx(): {node_label(node)} has `group` {attribute.i}. It must be 1 or more")
             if attribute.name in _WHOLE and any(size < 1 for size in attribute.ints):
                 raise ArgumentError(
-                    f"from_onnx(): {label(node)} has `{attribute.name}` {list(attribute.ints)}. "
-                    "Each must be 1 or more"
+                    f"from_onnx(): {node_label(node)} has `{attribute.name}` {list(attribute.ints)}. Each must be 1 or more"
                 )
 
 
 def refuse_unsound(onnx: Any, proto: Any) -> None:
-    """Refuse a model that onnx's own checker refuses: attributes, operator sets, numbers of inputs.
+    """Refuse a model whose weights do not fill their shapes, or that onnx's own checker refuses.
+
+    The checker looks at attributes, operator sets and numbers of inputs.
 
     Raises
     ------
     ArgumentError
-        With the checker's reason.
+        With the weight, or with the checker's reason.
     """
+    for graph in _graphs(proto.graph):
+        for stored in stored_tensors(onnx, graph):
+            refuse_broken_tensor(onnx, stored.tensor, stored.shape, stored.name)
     newest = onnx.defs.onnx_opset_version()
     for item in proto.opset_import:
         if item.domain in ("", "ai.onnx") and not 1 <= item.version <= newest:
@@ -78,7 +81,7 @@ def refuse_unsound(onnx: Any, proto: Any) -> None:
     try:
         onnx.checker.check_model(skeleton)
     except onnx.checker.ValidationError as error:
-        raise ArgumentError(f"from_onnx(): the model is no valid ONNX: {_reason(error)}") from error
+        raise ArgumentError(f"from_onnx(): the model is not valid ONNX: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:

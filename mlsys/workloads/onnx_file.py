@@ -34,7 +34,7 @@ _ATTRIBUTE |= {6: _GRAPH, 11: _GRAPH}
 _FUNCTION: Schema = {7: _NODE, 8: None, 11: _ATTRIBUTE, 14: None}
 _MODEL: Schema = {
     **dict.fromkeys((2, 3, 4, 6, 14)),
-    **dict.fromkeys((1, 5, 8, 26), {}),
+    **{field: {} for field in (1, 5, 8, 26)},
     7: _GRAPH,
     20: {1: _GRAPH, 2: _GRAPH},
     25: _FUNCTION,
@@ -112,9 +112,7 @@ class _Walk:
             if not field or (not depth and field not in schema):
                 raise self._refused(f"byte {begin:,} starts no field of one")
             inner = schema.get(field)
-            if wire != _LENGTH or field not in schema:
-                self._counted(at - start)
-            elif inner is not None and at - start <= _SMALL:
+            if wire != _LENGTH or field not in schema or (inner is not None and at - start <= _SMALL):
                 self._counted(at - start)
             elif inner is not None:
                 within = self.message(start, at, inner, depth + 1)

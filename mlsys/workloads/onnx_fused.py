@@ -37,7 +37,13 @@ def stated(
 ) -> Call:
     """Return a call whose work is stated with it."""
     named = tuple((str(index), tensor) for index, tensor in enumerate(given) if tensor is not None)
-    work = (("kind", kind), ("macs", macs), ("elementwise", elementwise), ("read", read), ("sizes", tuple(sizes.items())))
+    work = (
+        ("kind", kind),
+        ("macs", macs),
+        ("elementwise", elementwise),
+        ("read", read),
+        ("sizes", tuple(sizes.items())),
+    )
     return Call("stated_work", "", (*work, *named), outputs)
 
 
@@ -77,7 +83,7 @@ def _quantised_gemm(given: _Given, outputs: _Made, attributes: _Attributes) -> C
     call = _biased_product([given[0], given[3], given[6]], outputs, attributes)
     if call is None:
         return None
-    others = tuple((str(place), given[place]) for place in (1, 2, 4, 5, 7, 8) if given[place] is not None)
+    others = tuple((str(slot), given[slot]) for slot in (1, 2, 4, 5, 7, 8) if given[slot] is not None)
     return call._replace(arguments=(*call.arguments, *others))
 
 
@@ -114,7 +120,7 @@ def _heads(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | Non
             batch, tokens, width = tensor.shape
             tensor = tensor._replace(shape=(batch, count, tokens, width // count))
         apart.append((name, tensor))
-    others = [(str(place), tensor) for place, tensor in enumerate(given[3:], 3) if tensor is not None]
+    others = [(str(slot), tensor) for slot, tensor in enumerate(given[3:], 3) if tensor is not None]
     return Call("scaled_dot_product_attention", "", (*apart, *others), outputs)
 
 

@@ -11,7 +11,7 @@ from mlsys.workloads.onnx_faults import refuse_impossible_sizes, refuse_too_many
 from mlsys.workloads.onnx_file import read_model, without_weights
 from mlsys.workloads.onnx_shapes import GraphShapes
 from mlsys.workloads.onnx_sizes import fix_sizes, sizes_asked, sizes_of_inputs
-from mlsys.workloads.onnx_tensors import call_tensor, element_format, elements
+from mlsys.workloads.onnx_tensors import call_tensor
 from mlsys.workloads.onnx_topology import sort_nodes
 
 if TYPE_CHECKING:
@@ -113,11 +113,7 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
     from mlsys.workloads.torch_import.symbolic import Expressions
     from mlsys.workloads.totals import Held
 
-    weights = list(shapes.weights())
-    held = Held(
-        sum(elements(weight.shape or ()) for weight in weights),
-        sum(int(elements(weight.shape or ()) * element_format(onnx, weight.code)[1]) for weight in weights),
-    )
+    held = Held(*(sum(each) for each in zip((0, 0), *shapes.weights(), strict=True)))
     template = Template(name or proto.graph.name or "ONNX model", "ONNX", held, Expressions(), {}, {})
     writer = NodeWriter(onnx, template)
     writer.write(shapes)

@@ -114,12 +114,12 @@ class NodeWriter:
                 tensor = tensor._replace(identity=identities.setdefault(name, len(identities)))
             given.append(tensor)
         named = [name for name in node.output if name]
-        found = [self._tensor(name, scope, -1 - index) for index, name in enumerate(node.output) if name]
-        outputs = tuple(tensor for tensor in found if tensor is not None)
+        made_here = [self._tensor(name, scope, -1 - index) for index, name in enumerate(node.output) if name]
+        outputs = tuple(tensor for tensor in made_here if tensor is not None)
         inputs_known = all(tensor is not None or not name for name, tensor in zip(node.input, given, strict=True))
         # Outputs beyond the first may be of unknown shape, such as the statistics of a normalisation.
-        if not inputs_known or not named or not found or found[0] is None:
-            numbered = tuple((str(place), tensor) for place, tensor in enumerate(given))
+        if not inputs_known or not named or not made_here or made_here[0] is None:
+            numbered = tuple((str(slot), tensor) for slot, tensor in enumerate(given))
             return Call(f"{node.op_type} (of unknown shape)", "", numbered, outputs), not is_standard(node)
         attributes = {item.name: self._onnx.helper.get_attribute_value(item) for item in node.attribute}
         return call_of(node.op_type, node.domain, given, outputs, attributes), True
@@ -174,7 +174,7 @@ class NodeWriter:
             self.write(body, path, f" #{trip + 1}")
             looks = [self._look(result, body) for result in results[: len(carried)]]
             self._looks.update(zip(carried, looks, strict=False))
-        for outer, result, name in zip(node.output, results, [*carried, *[""] * len(results)], strict=False):
+        for outer, name in zip(node.output, [*carried, *[""] * len(results)], strict=False):
             if outer and name:
                 self._looks[outer] = self._look(name, body)
             elif outer:

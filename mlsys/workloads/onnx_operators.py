@@ -15,7 +15,10 @@ def _names(text: str) -> frozenset[str]:
 
 
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Expand"})
-_COPIES = _names("Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence CenterCropPad Col2Im Compress")
+_COPIES = _names(
+    "Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence CenterCropPad "
+    "Col2Im Compress"
+)
 # Names of inputs for operators whose rule asks for them; the rest are called by their place.
 _INPUTS = {
     "Conv": ("input", "weight", "bias"),
@@ -156,9 +159,7 @@ def _deformed(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: 
     return stated("conv2d", given, outputs, batch * weight.elements * places, 7 * read)
 
 
-def _dynamically_quantised(
-    given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]
-) -> Call:
+def _dynamically_quantised(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
     """Count a maximum and a minimum, then the scaling and the rounding of each element."""
     return stated("elementwise", given, outputs, elementwise=4 * given[0].elements, elements=given[0].elements)
 
@@ -202,7 +203,8 @@ _WHOLE: dict[str, Callable[[Sequence[Tensor], tuple[Tensor, ...], Mapping[str, A
     "DynamicQuantizeLinear": _dynamically_quantised,
     "LRN": _locally_normalised,
     **dict.fromkeys(
-        _names("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli ConstantOfShape EyeLike"), _drawn
+        _names("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli ConstantOfShape EyeLike"),
+        _drawn,
     ),
 }
 _SPECIAL: dict[str, Callable[[str, _Named, dict[str, Any]], tuple[str, _Named]]] = {
@@ -263,8 +265,9 @@ def call_of(
     if whole:
         return whole([tensor for tensor in given if tensor is not None], outputs, attributes)
     special = _SPECIAL.get(op_type)
-    if special is _convolution and len(dict(named)["weight"].shape) > 5:  # more than three axes of places
-        return _wide_convolution(op_type, dict(named), outputs)
+    there = {label: tensor for label, tensor in named if tensor is not None}
+    if special is _convolution and len(there["weight"].shape) > 5:  # more than three axes of places
+        return _wide_convolution(op_type, there, outputs)
     if special:
         op, named = special(op_type, named, dict(attributes))
     else:

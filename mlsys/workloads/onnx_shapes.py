@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import ArgumentError, first_line
-from mlsys.workloads.onnx_checks import Mismatch, checked_shapes, text_of
+from mlsys.workloads.onnx_checks import checked_shapes
 from mlsys.workloads.onnx_contrib import DOMAIN, SAME_IN_STANDARD, contrib_shapes
+from mlsys.workloads.onnx_node_view import Mismatch, text_of
 from mlsys.workloads.onnx_subgraphs import inputs_of_body, outputs_of_node
 from mlsys.workloads.onnx_tensors import (
+    SAME_ELEMENTS,
     StoredTensor,
     TensorInfo,
+    element_format,
     elements,
     is_weight_format,
-    refuse_broken_tensor,
+    packed_weights,
+    read_as_weights,
     settings_alone,
-    states_alone,
     stored_tensors,
 )
-from mlsys.workloads.onnx_topology import is_standard, label, subgraphs
+from mlsys.workloads.onnx_topology import is_standard, node_label, subgraphs
 
 _FEW = 1024  # elements of a constant whose values are kept
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli",
                      "Multinomial"})  # fmt: skip
-# Each element of the output is one of the input, in another place or format.
-_SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "CastLike",
-                            "DequantizeLinear", "Dropout"})  # fmt: skip
 
 
 class GraphShapes:
@@ -75,14 +76,13 @@ class GraphShapes:
         self.tensors: ChainMap[str, TensorInfo] = ChainMap({}, *around)
         self.stored: dict[str, StoredTensor] = {}
         self.inner: dict[tuple[str, str], GraphShapes] = {}
-        self._settings, self._states = settings_alone(graph), states_alone(graph)
+        self._settings, self._weights = settings_alone(graph), read_as_weights(graph)
         self._fold: bool = outer._fold if outer else bool(graph.input)
         weights = {item.name for item in graph.initializer}
         for item in graph.input:
             if item.name not in weights:
                 self.tensors[item.name] = (inputs or {}).get(item.name) or TensorInfo(item.type)
         for stored in stored_tensors(onnx, graph):
-            refuse_broken_tensor(onnx, stored.tensor, stored.shape, stored.name)
             self.stored[stored.name] = stored
             self.tensors[stored.name] = self._of_stored(stored)
         declared = {item.name: item for item in graph.value_info}
@@ -92,14 +92,15 @@ class GraphShapes:
         if outer is None:
             _refuse_other_outputs(onnx, graph, self.tensors)
 
-    def weights(self) -> Iterator[TensorInfo]:
-        """Yield every weight that is stored in the graph or the graphs in it, used or not."""
-        for name in self.stored:
-            if self.tensors[name].learned:
-                yield self.tensors[name]
-        for node in self.graph.node:
-            if node.op_type == "ConstantOfShape" and self.tensors[node.output[0]].learned:
-                yield self.tensors[node.output[0]]
+    def weights(self) -> Iterator[tuple[int, int]]:
+        """Yield parameters and bytes of every weight in the graph and the graphs in it, used or not."""
+        packed = packed_weights(self.graph)
+        filled = [node.output[0] for node in self.graph.node if node.op_type == "ConstantOfShape"]
+        for name in (*self.stored, *filled):
+            info = self.tensors[name]
+            if info.learned:
+                count = elements(info.shape or ())
+                yield packed.get(name, count), math.ceil(count * element_format(self._onnx, info.code)[1])
         for scope in self.inner.values():
             yield from scope.weights()
 
@@ -136,15 +137,17 @@ class GraphShapes:
         try:
             kinds = self._kinds(node, given, attributes)
         except Mismatch as error:
-            raise ArgumentError(f"from_onnx(): {label(node)} {error}") from None
+            raise ArgumentError(f"from_onnx(): {node_label(node)} {error}") from None
         except (self._onnx.shape_inference.InferenceError, self._onnx.checker.ValidationError) as error:
             sizes = ", ".join(
-                f"{name!r} of {text_of(info.shape)}"
+                f"{name!r} of {text_of(info.shape)} ({element_format(self._onnx, info.code)[0]})"
                 for name, info in zip(node.input, given, strict=True)
                 if info is not None and info.shape is not None
             )
             reason = first_line(error).replace("[ShapeInferenceError] ", "").replace("[TypeInferenceError] ", "")
-            raise ArgumentError(f"from_onnx(): {label(node)} cannot take {sizes or 'its inputs'}: {reason}") from error
+            raise ArgumentError(
+                f"from_onnx(): {node_label(node)} cannot take {sizes or 'its inputs'}: {reason}"
+            ) from error
         sized = any(info.sized for info in there)
         constant = self._is_constant(node, given)
         data = self._evaluated(node, given, kinds) if constant else {}
@@ -159,18 +162,17 @@ class GraphShapes:
             info = TensorInfo(kind, sized=sized, constant=constant, data=data.get(name))
             if node.op_type == "ConstantOfShape" and constant:
                 made = (
-                    not sized and bool(info.shape) and is_weight_format(self._onnx, info.code)
-                    and name not in self._settings and name not in self._states
+                    not sized and bool(info.shape) and is_weight_format(self._onnx, info.code) and name in self._weights
                 )  # fmt: skip
                 info = info._replace(learned=made)
             elif constant:
                 source = ""
-                if node.op_type in _SAME_ELEMENTS and there[0].learned:
+                if node.op_type in SAME_ELEMENTS and there[0].learned:
                     source = there[0].source or node.input[0]
                 info = info._replace(learned=any(each.learned for each in there), source=source)
             if info.shape is not None and min(info.shape, default=0) < 0:
                 raise ArgumentError(
-                    f"from_onnx(): {label(node)} makes {name!r} of {text_of(info.shape)}: a size of {min(info.shape)}. "
+                    f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: a size of {min(info.shape)}. "
                     "Sizes are not negative"
                 )
             self.tensors[name] = info
@@ -183,7 +185,7 @@ class GraphShapes:
             return given[0] is not None and given[0].shape is not None
         if not all(info is not None and info.constant for info, name in zip(given, node.input, strict=True) if name):
             return False
-        return bool(given) and (self._fold or node.op_type in (*_SAME_ELEMENTS, "ConstantOfShape", "Range"))
+        return bool(given) and (self._fold or node.op_type in (*SAME_ELEMENTS, "ConstantOfShape", "Range"))
 
     def _kinds(self, node: Any, given: list[TensorInfo | None], attributes: dict[str, Any]) -> dict[str, Any]:
         """Return the types of what a node makes, as far as its operator says."""
@@ -261,8 +263,8 @@ class GraphShapes:
         }
 
 
-def _code(given: list[TensorInfo | None], place: int) -> int:
-    info = given[place] if place < len(given) else None
+def _code(given: list[TensorInfo | None], slot: int) -> int:
+    info = given[slot] if slot < len(given) else None
     return info.code if info is not None else 0
 
 

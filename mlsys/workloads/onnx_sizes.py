@@ -29,7 +29,7 @@ def _extents(graph: Any) -> Iterator[tuple[str, Any]]:
             yield extent.dim_param or f"{item.name}[{axis}]", extent
 
 
-def batch_of(graph: Any) -> str | int | None:
+def batch_in_graph(graph: Any) -> str | int | None:
     """Return the batch of a graph: the name of the size that is open, its number, or None where there is none.
 
     It is the open size that is named so, or else the first axis of the inputs, where they agree on it; the second
@@ -58,7 +58,7 @@ def batch_of(graph: Any) -> str | int | None:
     return None if only in SEQUENCE_NAMES else only
 
 
-def sequence_of(graph: Any) -> str | None:
+def sequence_in_graph(graph: Any) -> str | None:
     """Return the open size that is the sequence; None where there is none."""
     names = open_names(graph)
     return next((name for name in SEQUENCE_NAMES if name in names), None)
@@ -67,7 +67,7 @@ def sequence_of(graph: Any) -> str | None:
 def sizes_of_inputs(graph: Any, sizes: Mapping[str, int]) -> dict[str, int]:
     """Return the batch, the sequence and every other open size of a graph, with ``sizes`` for what is open."""
     record: dict[str, int] = {}
-    batch, sequence = batch_of(graph), sequence_of(graph)
+    batch, sequence = batch_in_graph(graph), sequence_in_graph(graph)
     if isinstance(batch, int):
         record["batch"] = batch
     for label, name in (("batch", batch), ("sequence", sequence)):
@@ -85,7 +85,7 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
         If the graph has no such size, or fixes it at another number.
     """
     wanted = dict(sizes)
-    for label, name, usual in (("batch", batch_of(graph), 1), ("sequence", sequence_of(graph), 128)):
+    for label, name, usual in (("batch", batch_in_graph(graph), 1), ("sequence", sequence_in_graph(graph), 128)):
         asked = given.get(label)
         if isinstance(name, str):
             if asked is not None and wanted.get(name, asked) != asked:
@@ -103,7 +103,7 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
 
 
 def fix_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
-    """Write a number wherever an input, or what the graph declares of other tensors, leaves a size open.
+    """Write a number wherever an input, or what the graph declares of inner tensors, leaves a size open.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def fix_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
                 f"from_onnx(): the input {source!r} leaves a size open: {name}. Give sizes={{{name!r}: 1}}"
             )
         extent.dim_value = int(sizes[name])
-    for item in (*graph.value_info, *graph.output):
+    for item in graph.value_info:
         for extent in item.type.tensor_type.shape.dim:
             if extent.dim_param in sizes:
                 extent.dim_value = int(sizes[extent.dim_param])

@@ -37,9 +37,7 @@ def inputs_of_body(onnx: Any, node: Any, body: Any, given: Sequence[TensorInfo |
         kinds = [*given[:states], *(_slice(onnx, node, info, index) for index, info in enumerate(given[states:]))]
     else:
         kinds = []
-    known = {
-        name: TensorInfo(info.kind) for name, info in zip(names, kinds, strict=False) if info is not None
-    }
+    known = {name: TensorInfo(info.kind) for name, info in zip(names, kinds, strict=False) if info is not None}
     return {name: known.get(name, info) for name, info in declared.items()}
 
 

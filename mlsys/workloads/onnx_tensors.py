@@ -28,12 +28,25 @@ _SETTINGS = {
     **dict.fromkeys(("Slice", "Pad", "Resize", "Upsample", "Clip", "OneHot", "Dropout"), (1, 2, 3, 4)),
     **dict.fromkeys(("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements"), (1,)),
     **dict.fromkeys(("ConstantOfShape", "Range", "Where", "If", "EyeLike"), (0,)),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), (4,)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), (4, 5, 6)),
     "Loop": (0, 1),
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
 }
-_STATES = (5, 6)  # inputs of recurrent operators: what they begin with, which is no weight
+# Inputs at which layers have their weights, by operator.
+_WEIGHTS = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "LayerNormalization", "GroupNormalization"), (1, 2)),
+    **dict.fromkeys(("InstanceNormalization", "RMSNormalization"), (1, 2)),
+    **dict.fromkeys(("MatMul", "Add", "Sub", "Mul"), (0, 1)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3)),
+    "BatchNormalization": (1, 2, 3, 4),
+    "PRelu": (1,),
+    "Gather": (0,),
+}
+# Operators of which each output element is one of the input, in another place or format.
+SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "CastLike",
+                           "DequantizeLinear", "Dropout"})  # fmt: skip
+_PASSES_ON = SAME_ELEMENTS | {"Slice", "Split", "Concat", "Expand", "Tile"}
 
 
 class TensorInfo(NamedTuple):
@@ -138,27 +151,42 @@ def is_weight_format(onnx: Any, code: int) -> bool:
 
 
 def settings_alone(graph: Any) -> set[str]:
-    """Return the tensors that only say how an operator works, such as the scales of a ``Resize``."""
-    data: set[str] = set()
-    settings: set[str] = set()
-    for node in graph.node:
-        places = _SETTINGS.get(node.op_type, ())
-        for place, name in enumerate(node.input):
-            (settings if place in places else data).add(name)
+    """Return the tensors that only say how an operator works, such as the scales of a ``Resize``.
+
+    States in which recurrent layers begin are among them, also where they are cut out of another tensor.
+    """
+    data: set[str] = {item.name for item in graph.output}
+    every: set[str] = set()
+    for node in reversed(graph.node):
+        settings = _SETTINGS.get(node.op_type, ())
+        passed_on = node.op_type in _PASSES_ON and data.isdisjoint(node.output) and every.issuperset(node.output)
+        every.update(node.input)
+        if not passed_on:
+            data.update(name for slot, name in enumerate(node.input) if slot not in settings)
         for inner in subgraphs(node):
             data |= {name for each in inner.node for name in each.input} | {item.name for item in inner.output}
-    return settings - data - {item.name for item in graph.output}
+    return every - data
 
 
-def states_alone(graph: Any) -> set[str]:
-    """Return the tensors that are only states in which recurrent layers begin."""
-    others = {
-        name
-        for node in graph.node
-        for place, name in enumerate(node.input)
-        if node.op_type not in ("LSTM", "GRU", "RNN") or place not in _STATES
-    }
-    return {name for node in graph.node for name in node.input} - others
+def read_as_weights(graph: Any) -> set[str]:
+    """Return the tensors that an operator reads where layers have their weights, as they are or in another shape."""
+    names: set[str] = set()
+    for node in reversed(graph.node):
+        for slot, name in enumerate(node.input):
+            passed_on = node.op_type in SAME_ELEMENTS and not slot and node.output[0] in names
+            if passed_on or slot in _WEIGHTS.get(node.op_type, ()):
+                names.add(name)
+    return names
+
+
+def packed_weights(graph: Any) -> dict[str, int]:
+    """Return how many parameters lie in weights of few bits, several of which are packed into a byte."""
+    packed = {}
+    for node in graph.node:
+        if node.op_type == "MatMulNBits" and len(node.input) > 1:
+            sizes = {item.name: item.i for item in node.attribute}
+            packed[node.input[1]] = sizes["K"] * sizes["N"]
+    return packed
 
 
 def call_tensor(onnx: Any, info: TensorInfo, stored: TensorInfo, role: str, identity: int) -> Tensor:

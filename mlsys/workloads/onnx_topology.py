@@ -9,15 +9,15 @@ from typing import Any
 from mlsys.errors import ArgumentError, did_you_mean
 
 
-def label(node: Any) -> str:
+def node_label(node: Any) -> str:
     """Return how a message names a node: by its name and operator, or by what it makes.
 
     Examples
     --------
     >>> from onnx import helper
-    >>> label(helper.make_node("Relu", ["x"], ["y"], name="act"))
+    >>> node_label(helper.make_node("Relu", ["x"], ["y"], name="act"))
     "the node 'act' (Relu)"
-    >>> label(helper.make_node("Relu", ["x"], ["y"]))
+    >>> node_label(helper.make_node("Relu", ["x"], ["y"]))
     "the Relu that makes 'y'"
     """
     if node.name:
@@ -61,10 +61,10 @@ def _sort(graph: Any, outer: frozenset[str]) -> None:
     for node, names in zip(nodes, reads, strict=True):
         for name in names:
             if name in node.output:
-                raise ArgumentError(f"from_onnx(): {label(node)} reads its own output {name!r}")
+                raise ArgumentError(f"from_onnx(): {node_label(node)} reads its own output {name!r}")
             if name not in known:
                 raise ArgumentError(
-                    f"from_onnx(): {label(node)} reads {name!r}, which is neither an input, a weight nor the output "
+                    f"from_onnx(): {node_label(node)} reads {name!r}, which is neither an input, a weight nor the output "
                     f"of a node.{did_you_mean(name, sorted(known))}"
                 )
     for item in graph.output:
@@ -100,12 +100,20 @@ def _producers(graph: Any, outer: frozenset[str]) -> dict[str, int]:
                 continue
             if name in producers or name in outer:
                 other = producers.get(name, -1)
-                by = label(graph.node[other]) if other >= 0 else "an input or a weight"
+                if other < 0:
+                    raise ArgumentError(
+                        f"from_onnx(): {node_label(node)} has the name of an input or a weight as its output"
+                    )
                 raise ArgumentError(
-                    f"from_onnx(): {label(node)} makes {name!r}, and so does {by}. Names of tensors are unique"
+                    f"from_onnx(): two nodes have the output {name!r}: {_short(graph.node[other])} and {_short(node)}. "
+                    "Names of tensors are unique"
                 )
             producers[name] = index
     return producers
+
+
+def _short(node: Any) -> str:
+    return f"{node.name!r} ({node.op_type})" if node.name else str(node.op_type)
 
 
 def _reads(node: Any) -> list[str]:
@@ -150,8 +158,8 @@ def _ordered(nodes: list[Any], reads: list[list[str]], producers: Mapping[str, i
             circle = next((other for other in needed if other in waiting), None)
             if circle is not None:
                 raise ArgumentError(
-                    f"from_onnx(): the graph has a cycle: {label(nodes[index])} reads what {label(nodes[circle])} "
-                    "makes, which waits for it"
+                    f"from_onnx(): the graph has a cycle: {node_label(nodes[index])} reads what {node_label(nodes[circle])} "
+                    "makes, which in turn waits for it"
                 )
             stack += needed
     return order

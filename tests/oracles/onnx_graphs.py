@@ -144,7 +144,11 @@ def global_pool(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodePr
 @step
 def matmul(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     inner = near(draw, shape[-1] if shape else 1)
-    other = graph.weight((inner, draw(st.integers(1, 4)))) if draw(st.booleans()) else draw(st.sampled_from(list(graph.tensors)))
+    other = (
+        graph.weight((inner, draw(st.integers(1, 4))))
+        if draw(st.booleans())
+        else draw(st.sampled_from(list(graph.tensors)))
+    )
     return helper.make_node("MatMul", [x, other], [y])
 
 
@@ -170,8 +174,8 @@ def arithmetic(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodePro
 
 @step
 def activation(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
-    names = ["Relu", "Sigmoid", "Tanh", "Exp", "Softplus", "HardSwish", "Elu", "LeakyRelu", "Identity", "Softmax", "Erf",
-             "LogSoftmax", "Selu", "Celu", "HardSigmoid", "Mish", "Softsign", "Neg", "Abs"]  # fmt: skip
+    names = ["Relu", "Sigmoid", "Tanh", "Exp", "Softplus", "HardSwish", "Elu", "LeakyRelu", "Identity", "Softmax",
+             "Erf", "LogSoftmax", "Selu", "Celu", "HardSigmoid", "Mish", "Softsign", "Neg", "Abs"]  # fmt: skip
     op = draw(st.sampled_from(names + (["Gelu"] if graph.opset >= 20 else [])))
     return helper.make_node(op, [x], [y])
 
@@ -185,7 +189,9 @@ def transpose(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProt
 @step
 def reshape(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     whole = math.prod(shape)
-    sizes = draw(st.sampled_from([(whole,), (1, whole), (-1,), (0, -1), (-1, 2), (2, -1), (whole, 1), (3, 3), (-1, -1)]))
+    sizes = draw(
+        st.sampled_from([(whole,), (1, whole), (-1,), (0, -1), (-1, 2), (2, -1), (whole, 1), (3, 3), (-1, -1)])
+    )
     return helper.make_node("Reshape", [x, graph.whole(*sizes)], [y])
 
 
@@ -215,7 +221,12 @@ def split(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
 @step
 def slice_(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     numbers = st.integers(-6, 6)
-    names = [x, graph.whole(draw(numbers)), graph.whole(draw(numbers)), graph.whole(draw(st.integers(-len(shape), len(shape))))]
+    names = [
+        x,
+        graph.whole(draw(numbers)),
+        graph.whole(draw(numbers)),
+        graph.whole(draw(st.integers(-len(shape), len(shape)))),
+    ]
     return helper.make_node("Slice", [*names, graph.whole(draw(st.sampled_from([1, 1, 2, -1])))], [y])
 
 

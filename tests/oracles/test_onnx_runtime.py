@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx_graphs import Graph, Shape, graphs, run
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads import Workload
-from onnx_graphs import Graph, Shape, graphs, run
 
 TIMES = int(os.environ.get("MLSYS_TIMES") or 1)
-DRAWN = settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+DRAWN = settings(max_examples=40 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def refused(model: ModelProto) -> bool:
@@ -94,8 +94,13 @@ def mutated(model: ModelProto, draw: Callable[..., Any]) -> None:
     """Change one thing of a model: a node, a name, a size, an attribute."""
     graph = model.graph
     node = draw(st.sampled_from(list(graph.node)))
-    names = [*(item.name for item in (*graph.input, *graph.initializer)), *(n for each in graph.node for n in each.output)]
-    way = draw(st.sampled_from(["drop", "input", "output", "twice", "weight", "declared", "type", "number", "operator"]))
+    names = [
+        *(item.name for item in (*graph.input, *graph.initializer)),
+        *(n for each in graph.node for n in each.output),
+    ]
+    way = draw(
+        st.sampled_from(["drop", "input", "output", "twice", "weight", "declared", "type", "number", "operator"])
+    )
     if way == "drop":
         graph.node.remove(node)
     elif way == "input" and node.input:
@@ -155,12 +160,12 @@ def made(graph: Graph, alike: set[str]) -> Iterator[str]:
     yield from known
 
 
-@pytest.mark.parametrize("opset", [11, 13, 19, 22])
+@pytest.mark.parametrize("opset", [13, 22])
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
 def test_pooling_rounded_up(kind: str, opset: int) -> None:
     """Every small window: no window begins in the padding at the end."""
     checked = 0
-    for size in range(1, 9):
+    for size in range(1, 7):
         for window in range(1, 4):
             for stride in range(1, 4):
                 for begin in range(window):
@@ -179,4 +184,4 @@ def test_pooling_rounded_up(kind: str, opset: int) -> None:
                         with pytest.raises(ArgumentError, match="is declared as"):
                             Workload.from_onnx(graph.model(other))
                         checked += 1
-    assert checked > 300
+    assert checked > 200

@@ -50,7 +50,9 @@ def convolution(
 ) -> Any:
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
     made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    kernel = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=weight, raw_data=bytes(4 * max(math.prod(weight), 0)))
+    kernel = TensorProto(
+        name="w", data_type=TensorProto.FLOAT, dims=weight, raw_data=bytes(4 * max(math.prod(weight), 0))
+    )
     node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", **attributes)
     return helper.make_model(helper.make_graph([node], "net", [given], [made], [kernel]))
 
