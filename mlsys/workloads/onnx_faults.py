@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mlsys.errors import ArgumentError
+from mlsys.errors import ArgumentError, first_line
+from mlsys.workloads.onnx_contrib import DOMAIN, SAME_IN_STANDARD
+from mlsys.workloads.onnx_tensors import refuse_broken_tensor, stored_tensors
+from mlsys.workloads.onnx_topology import node_label, subgraphs
 
 MOST_NODES = 200_000  # the largest language models have some ten thousand
 _DEEPEST = 100
@@ -31,44 +34,70 @@ def refuse_impossible_sizes(proto: Any) -> None:
     for node in _nodes(proto):
         for attribute in node.attribute:
             if attribute.name == "group" and attribute.i < 1:
-                raise ArgumentError(
-                    f"from_onnx(): the node {_label(node)} has `group` {attribute.i}. It must be 1 or more"
-                )
+                raise ArgumentError(f"from_onnx(): {node_label(node)} has `group` {attribute.i}. It must be 1 or more")
             if attribute.name in _WHOLE and any(size < 1 for size in attribute.ints):
                 raise ArgumentError(
-                    f"from_onnx(): the node {_label(node)} has `{attribute.name}` {list(attribute.ints)}. "
-                    "Each must be 1 or more"
+                    f"from_onnx(): {node_label(node)} has `{attribute.name}` {list(attribute.ints)}. Each must be 1 or more"
                 )
 
 
-def refuse_impossible_shapes(proto: Any) -> None:
-    """Refuse a graph in which shape inference left a tensor of a negative size, or nothing of a picture.
+def refuse_unsound(onnx: Any, proto: Any) -> None:
+    """Refuse a model whose weights do not fill their shapes, or that onnx's own checker refuses.
+
+    The checker looks at attributes, operator sets and numbers of inputs.
 
     Raises
     ------
     ArgumentError
-        With the name of the tensor.
+        With the weight, or with the checker's reason.
     """
-    shapes = {
-        item.name: [extent.dim_value for extent in item.type.tensor_type.shape.dim if extent.HasField("dim_value")]
-        for item in (*proto.graph.value_info, *proto.graph.output)
-    }
-    weights = {item.name: tuple(item.dims) for item in proto.graph.initializer}
-    for node in proto.graph.node:
-        least = 1 if node.op_type in ("Conv", "ConvTranspose", "MaxPool", "AveragePool") else 0
-        for name in node.output:
-            if min(shapes.get(name, ()), default=least) < least:
-                raise ArgumentError(
-                    f"from_onnx(): nothing is left of {name!r}, of shape {shapes[name]}, which {_label(node)} makes. "
-                    "Give a larger input"
-                )
-        group = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
-        weight = weights.get(node.input[1]) if node.op_type == "Conv" and len(node.input) > 1 else None
-        if weight and weight[0] % group:
+    for graph in _graphs(proto.graph):
+        for stored in stored_tensors(onnx, graph):
+            refuse_broken_tensor(onnx, stored.tensor, stored.shape, stored.name)
+    newest = onnx.defs.onnx_opset_version()
+    for item in proto.opset_import:
+        if item.domain in ("", "ai.onnx") and not 1 <= item.version <= newest:
             raise ArgumentError(
-                f"from_onnx(): the node {_label(node)} has `group` {group}, which does not divide its filters, "
-                f"{weight[0]}"
+                f"from_onnx(): the model uses version {item.version} of ONNX's operators, and onnx "
+                f"{onnx.__version__} knows 1 to {newest}. Install a newer onnx, or export for an older version"
             )
+    skeleton = onnx.ModelProto()
+    skeleton.CopyFrom(proto)
+    for graph in _graphs(skeleton.graph):
+        for tensor in (*graph.initializer, *(item.t for node in graph.node for item in node.attribute)):
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:  # the checker would look for its file
+                tensor.ClearField("data_location")
+                tensor.ClearField("external_data")
+                tensor.ClearField("dims")
+                tensor.dims.append(0)
+        for node in graph.node:
+            if node.op_type in SAME_IN_STANDARD and not node.domain:
+                node.domain = DOMAIN
+        for item in graph.output:
+            if item.type.HasField("tensor_type") and not item.type.tensor_type.HasField("shape"):
+                item.type.tensor_type.shape.SetInParent()
+    if not any(item.domain == DOMAIN for item in skeleton.opset_import):
+        skeleton.opset_import.add(domain=DOMAIN, version=1)
+    try:
+        onnx.checker.check_model(skeleton)
+    except onnx.checker.ValidationError as error:
+        raise ArgumentError(f"from_onnx(): the model is not valid ONNX: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what the checker says in one line, its node in words."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    context = next((line for line in lines if line.startswith("==> Context:")), "")
+    where = context.removeprefix("==> Context: Bad node spec for node. ").removeprefix("==> Context: ")
+    return first_line(ValueError(f"{lines[0]}{f' ({where})' if where else ''}" if lines else type(error).__name__))
+
+
+def _graphs(graph: Any) -> Iterator[Any]:
+    """Yield a graph and every graph in its nodes."""
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _graphs(inner)
 
 
 def refuse_too_many_nodes(proto: Any) -> None:
@@ -89,7 +118,7 @@ def refuse_too_many_nodes(proto: Any) -> None:
         return sum(of_node(node) for node in nodes)
 
     def of_node(node: Any) -> int:
-        within = sum(written_out(graph.node) for graph in _subgraphs(node))
+        within = sum(written_out(graph.node) for graph in subgraphs(node))
         key = (node.domain, node.op_type)
         if key not in functions:
             return 1 + within
@@ -115,17 +144,7 @@ def refuse_too_many_nodes(proto: Any) -> None:
 
 
 def _nodes(proto: Any) -> Iterator[Any]:
-    yield from proto.graph.node
+    for graph in _graphs(proto.graph):
+        yield from graph.node
     for function in proto.functions:
         yield from function.node
-
-
-def _subgraphs(node: Any) -> Iterator[Any]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def _label(node: Any) -> str:
-    return repr(node.name or node.op_type)

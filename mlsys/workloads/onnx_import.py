@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from mlsys.door import checked_count
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean, first_line
-from mlsys.workloads.onnx_faults import refuse_impossible_shapes, refuse_impossible_sizes, refuse_too_many_nodes
-from mlsys.workloads.onnx_operators import VIEWS, call_of
-from mlsys.workloads.torch_import.calls import Call, Tensor
+from mlsys.errors import ArgumentError, UnknownNameError, first_line
+from mlsys.workloads.onnx_faults import refuse_impossible_sizes, refuse_too_many_nodes, refuse_unsound
+from mlsys.workloads.onnx_file import read_model, without_weights
+from mlsys.workloads.onnx_shapes import GraphShapes
+from mlsys.workloads.onnx_sizes import fix_sizes, sizes_asked, sizes_of_inputs
+from mlsys.workloads.onnx_tensors import call_tensor
+from mlsys.workloads.onnx_topology import sort_nodes
 
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-_NOT_DATA = frozenset({"Shape", "Size", "Constant", "ConstantOfShape", "Range"})
-_WHOLE_NUMBERS = frozenset({"int64", "bool"})
-
-
-class _Value(NamedTuple):
-    shape: tuple[int, ...]
-    dtype: str
-    itemsize: int
-    role: str
-
-
-_NOTHING = _Value((0,), "", 0, "activation")
-
 
 def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
-    """Read an ONNX model as a workload; weights kept in other files are not loaded.
+    """Read an ONNX model as a workload.
 
-    Reshaping is a view; transposing, slicing and splitting copy, as ONNX defines them.
+    The graph is checked before it is counted: the order of its nodes, the shapes and element types of what each
+    node takes and makes, and the data of its weights, as far as they lie in the file itself. Weights in other
+    files are counted by their shapes and not read.
+
+    Reshaping is a view; transposing, slicing and splitting copy, as ONNX defines them. What follows from
+    constants alone is computed once, before the first pass, and costs nothing in it; a weight that is only
+    transposed, cast or dequantised there is read in the format in which it is stored. Of an ``If`` the branch
+    with more work is counted; the body of a ``Loop`` or ``Scan`` as often as it runs, where the graph says so.
 
     Parameters
     ----------
     model
         The path of a ``.onnx`` file, or an ``onnx.ModelProto``.
     sizes
-        Numbers for the sizes that the model leaves open, by the model's names for them.
+        Numbers for the sizes that the model leaves open, by the model's names for them; one without a name is
+        called by its input and axis, such as ``"x[0]"``.
     name
         What to call it; by default the name of the graph.
+
+    Returns
+    -------
+    Workload
+        Its ``sizes`` hold the batch, where the inputs agree on one, the sequence, and each size that was open.
 
     Raises
     ------
     ArgumentError
-        If the file is missing or no ONNX model, onnx is not installed, or a size is open.
+        If the file is missing or no ONNX model, onnx is not installed, a size is open, or the graph is none that
+        can run: a cycle, a name that nothing makes, inputs of a node that do not fit, a declared output that is
+        not the computed one.
     UnknownNameError
         If ``sizes`` names a size that the model does not have.
 
@@ -72,72 +76,69 @@ def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: st
         ) from error
 
 
+def wanted_sizes(model: object, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:
+    """Return numbers for the sizes that a model leaves open, from a batch and a sequence where they are given.
+
+    Parameters
+    ----------
+    model
+        As :func:`from_onnx` takes it.
+    given
+        The batch and the sequence, if any; by default a batch of 1 and a sequence of 128.
+    sizes
+        Numbers by the model's names for them.
+    option
+        How an error writes the name of what was given.
+
+    Raises
+    ------
+    ArgumentError
+        If the model has no such size, or fixes it at another number.
+    """
+    return sizes_asked(_loaded(_onnx(), model).graph, given, sizes, option)
+
+
 def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Workload:
     refuse_impossible_sizes(proto)
     refuse_too_many_nodes(proto)
-    _fix_sizes(proto, sizes)
-    try:
-        proto = onnx.shape_inference.infer_shapes(onnx.inliner.inline_local_functions(proto), data_prop=True)
-    except Exception as error:  # the checker's errors have no common class
-        raise ArgumentError(f"from_onnx(): the shapes of the model do not fit: {first_line(error)}") from error
-    refuse_impossible_shapes(proto)
+    usual = sizes_of_inputs(proto.graph, sizes)
+    fix_sizes(proto.graph, sizes)
+    proto = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+    sort_nodes(proto.graph)
+    refuse_unsound(onnx, proto)
+    shapes = GraphShapes(onnx, proto.graph, proto.opset_import)
 
+    from mlsys.workloads.onnx_nodes import NodeWriter
     from mlsys.workloads.torch_import.assemble import Template
     from mlsys.workloads.torch_import.symbolic import Expressions
-    from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
     from mlsys.workloads.totals import Held
 
-    values = dict(_values(onnx, proto.graph))
-    stored = [values[item.name] for item in proto.graph.initializer]
-    learned = [value for value in stored if value.dtype not in _WHOLE_NUMBERS]
-    held = Held(
-        sum(_elements(value.shape) for value in learned),
-        sum(_elements(value.shape) * value.itemsize for value in learned),
-    )
+    held = Held(*(sum(each) for each in zip((0, 0), *shapes.weights(), strict=True)))
     template = Template(name or proto.graph.name or "ONNX model", "ONNX", held, Expressions(), {}, {})
-    looks: dict[str, Look] = {}
-
-    def look(tensor: str) -> Look:
-        if tensor not in looks:
-            looks[tensor] = Look(len(template.wires))
-            template.wires.append(Wire(tensor, _tensor(values.get(tensor, _NOTHING), 0)))
-        return looks[tensor]
-
-    for index, node in enumerate(proto.graph.node):
-        if node.op_type not in _NOT_DATA:
-            label = node.name or f"{node.op_type.lower()}_{index}"
-            call = _call(onnx, node, values)
-            names = [name for name in dict.fromkeys(node.input) if name in values]
-            taken = tuple(look(names[tensor.identity]) for tensor in call.inputs)
-            if call.is_view:
-                looks[node.output[0]] = look(node.input[0])._replace(view=index + 1)
-            made = () if call.is_view else tuple(look(name).wire for name in node.output if name)
-            template.add(label, f"{node.domain or 'ai.onnx'}.{node.op_type}", "", call, Ends(taken, made))
-    template.returned = tuple(looks[item.name].wire for item in proto.graph.output if item.name in looks)
-    initializers = {item.name for item in proto.graph.initializer}
-    template.inputs = [_tensor(values[item.name], 0) for item in proto.graph.input if item.name not in initializers]
-    workload = template.at({})
-    if not workload.data.m_as("byte") and not any(node.op_type in VIEWS for node in proto.graph.node):
-        raise ArgumentError("from_onnx(): the model has no operator whose shapes are known: is the file whole?")
+    writer = NodeWriter(onnx, template)
+    writer.write(shapes)
+    if writer.branches:
+        template.source = "ONNX, of each `If` the branch with more work"
+    template.returned = writer.wires_of(item.name for item in proto.graph.output)
+    stored = {item.name for item in proto.graph.initializer}
+    template.inputs = [
+        call_tensor(onnx, shapes.tensors[item.name], shapes.tensors[item.name], "input", 0)
+        for item in proto.graph.input
+        if item.name not in stored and shapes.tensors[item.name].shape is not None
+    ]
+    workload = template.at(usual)
+    if not template.places:
+        raise ArgumentError(
+            "from_onnx(): no node depends on an input of the model: all of it is constant, and nothing is left to run"
+        )
     return workload
-
-
-def open_sizes(model: object) -> tuple[str, ...]:
-    """Return the model's names for the sizes of its inputs that it leaves open."""
-    return tuple(dict.fromkeys(extent.dim_param for _, extent in _extents(_loaded(_onnx(), model)) if extent.dim_param))
-
-
-def _extents(proto: Any) -> list[tuple[str, Any]]:
-    """Return every size of every input, weights apart, with the name of the input."""
-    initializers = {item.name for item in proto.graph.initializer}
-    given = [item for item in proto.graph.input if item.name not in initializers]
-    return [(item.name, extent) for item in given for extent in item.type.tensor_type.shape.dim]
 
 
 def _onnx() -> Any:
     try:
         import onnx
         import onnx.inliner
+        import onnx.reference
         import onnx.shape_inference
     except ImportError as error:
         raise ArgumentError(
@@ -148,93 +149,14 @@ def _onnx() -> Any:
 
 def _loaded(onnx: Any, model: Any) -> Any:
     if isinstance(model, (str, Path)):
-        if not Path(model).is_file():
-            raise ArgumentError(f"from_onnx(): there is no file {str(model)!r}. Give the path of a .onnx file")
-        try:
-            model = onnx.load(str(model), load_external_data=False)
-        except Exception as error:  # protobuf's own class
-            raise ArgumentError(f"from_onnx(): {str(model)!r} is not an ONNX model: {first_line(error)}") from error
-    if not isinstance(model, onnx.ModelProto) or not model.graph.node:
+        proto = read_model(onnx, Path(model))
+    elif isinstance(model, onnx.ModelProto):
+        proto = without_weights(onnx, model)
+    else:
+        proto = None
+    if proto is None or not proto.graph.node:
         raise ArgumentError(
             "from_onnx(): `model` must be an ONNX model with at least one node, or its path, "
             f"got {type(model).__name__}. Write e.g. from_onnx('model.onnx')"
         )
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    return copy
-
-
-def _fix_sizes(proto: Any, sizes: dict[str, int]) -> None:
-    """Write a number wherever an input leaves a size open."""
-    extents = _extents(proto)
-    names = dict.fromkeys(extent.dim_param for _, extent in extents if extent.dim_param)
-    for name, size in sizes.items():
-        if name not in names:
-            open_sizes = ", ".join(names) or "none"
-            raise UnknownNameError(
-                f"from_onnx(): the model has no open size {name!r}. Open: {open_sizes}.{did_you_mean(name, names)}"
-            )
-        checked_count("from_onnx", name, size)
-    for source, extent in extents:
-        if extent.dim_param in sizes:
-            extent.dim_value = int(sizes[extent.dim_param])
-        elif not extent.HasField("dim_value"):
-            label = extent.dim_param or "without a name"
-            example = f"sizes={{{extent.dim_param!r}: 1}}" if extent.dim_param else "a model whose inputs have shapes"
-            raise ArgumentError(f"from_onnx(): the input {source!r} leaves a size open: {label}. Give {example}")
-    for item in proto.graph.output:  # the shapes that follow are inferred anew
-        item.type.tensor_type.ClearField("shape")
-    del proto.graph.value_info[:]
-
-
-def _values(onnx: Any, graph: Any) -> Iterator[tuple[str, _Value]]:
-    """Yield name and shape of every tensor whose shape is known."""
-    for role, items in (("input", graph.input), ("activation", graph.value_info), ("activation", graph.output)):
-        for item in items:
-            kind = item.type.tensor_type
-            if kind.HasField("shape") and all(extent.HasField("dim_value") for extent in kind.shape.dim):
-                shape = tuple(extent.dim_value for extent in kind.shape.dim)
-                yield item.name, _Value(shape, *_format(onnx, kind.elem_type), role)
-    for item in graph.initializer:
-        dtype, itemsize = _format(onnx, item.data_type)
-        yield item.name, _Value(tuple(item.dims), dtype, itemsize, "parameter")
-    for node in graph.node:
-        if node.op_type == "Constant":
-            for attribute in node.attribute:
-                if attribute.name == "value":
-                    dtype, itemsize = _format(onnx, attribute.t.data_type)
-                    yield node.output[0], _Value(tuple(attribute.t.dims), dtype, itemsize, "constant")
-
-
-def _format(onnx: Any, code: int) -> tuple[str, int]:
-    name = onnx.TensorProto.DataType.Name(code).lower()
-    name = {"float": "float32", "double": "float64", "float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}.get(
-        name, name
-    )
-    return name, int(onnx.helper.tensor_dtype_to_np_dtype(code).itemsize) if code else 0
-
-
-def _elements(shape: tuple[int, ...]) -> int:
-    return Tensor(shape, shape, "", 1).elements
-
-
-def _tensor(value: _Value, identity: int) -> Tensor:
-    return Tensor(value.shape, value.shape, value.dtype, value.itemsize, value.role, identity)
-
-
-def _call(onnx: Any, node: Any, values: Mapping[str, _Value]) -> Call:
-    """Return a node as a call, of the tensors whose shapes are known."""
-    identities: dict[str, int] = {}
-    given = [
-        _tensor(values[name], identities.setdefault(name, len(identities))) if name in values else None
-        for name in node.input
-    ]
-    outputs = tuple(_tensor(values[name], -1 - index) for index, name in enumerate(node.output) if name in values)
-    known = len(outputs) == sum(bool(name) for name in node.output) and all(
-        tensor is not None or not name for name, tensor in zip(node.input, given, strict=True)
-    )
-    if not known:
-        named = tuple((str(index), tensor) for index, tensor in enumerate(given))
-        return Call(f"{node.op_type} (of unknown shape)", "", named, outputs)
-    attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
-    return call_of(node.op_type, node.domain, given, outputs, attributes)
+    return proto

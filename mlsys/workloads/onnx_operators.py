@@ -1,8 +1,12 @@
 """Operators of ONNX under the names that torch's have, with the arguments that their rules ask for."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlsys.workloads.onnx_contrib import DOMAIN
+from mlsys.workloads.onnx_einsum import einsum_call
+from mlsys.workloads.onnx_fused import fused_call, stated
 from mlsys.workloads.torch_import.calls import Call, Tensor
 
 
@@ -11,11 +15,15 @@ def _names(text: str) -> frozenset[str]:
 
 
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Expand"})
-_COPIES = _names("Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence")
+_COPIES = _names(
+    "Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence CenterCropPad "
+    "Col2Im Compress"
+)
 # Names of inputs for operators whose rule asks for them; the rest are called by their place.
 _INPUTS = {
     "Conv": ("input", "weight", "bias"),
     "ConvTranspose": ("input", "weight", "bias"),
+    "FusedConv": ("input", "weight", "bias"),
     "ConvInteger": ("input", "weight"),
     "QLinearConv": ("input", "", "", "weight", "", "", "", "", "bias"),
     "BatchNormalization": ("input", "weight", "bias", "mean", "variance"),
@@ -56,6 +64,11 @@ _NAMES = {
     "OneHot": "one_hot",
     "GlobalAveragePool": "adaptive_avg_pool2d",
     "GlobalMaxPool": "adaptive_max_pool2d",
+    "GlobalLpPool": "adaptive_avg_pool2d",
+    "MeanVarianceNormalization": "instance_norm",
+    "LpNormalization": "norm",
+    "Hardmax": "argmax",
+    "GridSample": "grid_sampler",
     "Clip": "clamp",
     "LeakyRelu": "leaky_relu",
     "PRelu": "prelu",
@@ -82,6 +95,15 @@ def _convolution(op_type: str, named: _Named, attributes: dict[str, Any]) -> tup
     dims = len(dict(named)["weight"].shape) - 2
     stride = [("stride", tuple(attributes["strides"]))] if "strides" in attributes else []
     return f"conv_transpose{dims}d" if op_type == "ConvTranspose" else f"conv{dims}d", [*named, *stride]
+
+
+def _wide_convolution(op_type: str, tensors: Mapping[str, Tensor], outputs: tuple[Tensor, ...]) -> Call:
+    """Return a convolution over more than three axes with its work."""
+    given, weight, out = tensors["input"], tensors["weight"], outputs[0]
+    places = given if op_type == "ConvTranspose" else out
+    macs = places.shape[0] * math.prod(places.shape[2:]) * weight.elements
+    biased = "bias" in tensors
+    return stated("conv3d", list(tensors.values()), outputs, macs, out.elements * biased)
 
 
 def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
@@ -120,6 +142,38 @@ def _reduced(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[s
     return names.get(op_type, "sum"), named
 
 
+def _einsum(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
+    return einsum_call(attributes["equation"].decode(), given, outputs)
+
+
+def _rotated(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
+    """Count two products and their sum for each element that is rotated."""
+    return stated("elementwise", given, outputs, elementwise=3 * outputs[0].elements, elements=outputs[0].elements)
+
+
+def _deformed(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
+    """Count the convolution, and the interpolation among four neighbours of each value that it reads."""
+    image, weight = given[:2]
+    batch, places = outputs[0].shape[0], math.prod(outputs[0].shape[2:])
+    read = batch * image.shape[1] * math.prod(weight.shape[2:]) * places
+    return stated("conv2d", given, outputs, batch * weight.elements * places, 7 * read)
+
+
+def _dynamically_quantised(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
+    """Count a maximum and a minimum, then the scaling and the rounding of each element."""
+    return stated("elementwise", given, outputs, elementwise=4 * given[0].elements, elements=given[0].elements)
+
+
+def _locally_normalised(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
+    """Count the squares of the neighbouring channels, their sum, a power and a division."""
+    work = outputs[0].elements * (2 * attributes.get("size", 1) + 2)
+    return stated("normalisation", given, outputs, elementwise=work, elements=outputs[0].elements)
+
+
+def _drawn(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
+    return Call("randn", "", (), outputs)
+
+
 def _resized(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
     mode = attributes.get("mode", b"nearest").decode()
     return {"nearest": "upsample_nearest2d", "cubic": "upsample_bicubic2d"}.get(mode, "upsample_bilinear2d"), named
@@ -134,15 +188,31 @@ def _attention(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple
             batch, tokens, width = tensor.shape
             shape = (batch, attributes[heads], tokens, width // attributes[heads])
             tensors[label] = tensor._replace(shape=shape, stored=shape)
+    past = tensors.get("4")  # keys of earlier tokens
+    if isinstance(past, Tensor):
+        for label in ("key", "value"):
+            batch, count, tokens, width = tensors[label].shape
+            tensors[label] = tensors[label]._replace(shape=(batch, count, tokens + past.shape[2], width))
     return "scaled_dot_product_attention", list(tensors.items())
 
 
+_WHOLE: dict[str, Callable[[Sequence[Tensor], tuple[Tensor, ...], Mapping[str, Any]], Call]] = {
+    "Einsum": _einsum,
+    "RotaryEmbedding": _rotated,
+    "DeformConv": _deformed,
+    "DynamicQuantizeLinear": _dynamically_quantised,
+    "LRN": _locally_normalised,
+    **dict.fromkeys(
+        _names("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli ConstantOfShape EyeLike"),
+        _drawn,
+    ),
+}
 _SPECIAL: dict[str, Callable[[str, _Named, dict[str, Any]], tuple[str, _Named]]] = {
-    **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "QLinearConv"), _convolution),
+    **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv"), _convolution),
     "Gemm": _gemm,
     **dict.fromkeys(("MatMulInteger", "QLinearMatMul"), _quantised_product),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-    **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
     **dict.fromkeys(
         _names(
             "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
@@ -184,11 +254,20 @@ def call_of(
         (labels[index] if index < len(labels) and labels[index] else str(index), tensor)
         for index, tensor in enumerate(given)
     ]
-    if domain not in ("", "ai.onnx"):
+    fused = fused_call(op_type, given, outputs, attributes) if domain == DOMAIN else None
+    if fused is not None:
+        return fused
+    if domain not in ("", "ai.onnx") and (domain, op_type) != (DOMAIN, "FusedConv"):
         return Call(op_type, "", tuple(named), outputs)
     if op_type in VIEWS:
         return Call(op_type, "", tuple(named), outputs, is_view=True)
+    whole = _WHOLE.get(op_type)
+    if whole:
+        return whole([tensor for tensor in given if tensor is not None], outputs, attributes)
     special = _SPECIAL.get(op_type)
+    there = {label: tensor for label, tensor in named if tensor is not None}
+    if special is _convolution and len(there["weight"].shape) > 5:  # more than three axes of places
+        return _wide_convolution(op_type, there, outputs)
     if special:
         op, named = special(op_type, named, dict(attributes))
     else:

@@ -16,8 +16,6 @@ from mlsys.workloads.from_catalogue import from_catalogue
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-_BATCH_NAMES = ("batch", "batch_size", "N", "n")
-_SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
 _MOST_AXES = 16
 _LONGEST = 1000  # letters of a name or a path
 
@@ -117,18 +115,10 @@ def _stored(workload: Workload, precision: str | None) -> Workload:
 
 
 def _from_onnx(model: str, given: Mapping[str, int], sizes: dict[str, int], option: str) -> Workload:
-    from mlsys.workloads.onnx_import import from_onnx, open_sizes
+    from mlsys.workloads.onnx_import import from_onnx, wanted_sizes
 
-    wanted = {name: checked_size(name, size) for name, size in sizes.items()}
-    names = open_sizes(model)
-    for size, usual in (("batch", _BATCH_NAMES), ("sequence", _SEQUENCE_NAMES)):
-        known = next((name for name in usual if name in names), None)
-        if size in given and known is None:
-            raise ArgumentError(
-                f"{option.format(size)}: the model has no open size of that name. Open: {', '.join(names) or 'none'}"
-            )
-        if known is not None:
-            wanted.setdefault(known, given.get(size, 1 if size == "batch" else 128))
+    checked = {name: checked_size(name, size) for name, size in sizes.items()}
+    wanted = wanted_sizes(model, given, checked, option)
     return replace(from_onnx(model, sizes=wanted), recipe=f"ONNX file {model}")
 
 

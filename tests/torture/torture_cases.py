@@ -279,7 +279,7 @@ def _net() -> bytes:
 
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4, 8, 8))
     made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    kernel = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=(8, 4, 3, 3))
+    kernel = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=(8, 4, 3, 3), raw_data=bytes(4 * 8 * 4 * 9))
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["z"], name="conv", strides=[1, 1]),
         helper.make_node("Relu", ["z"], ["y"], name="relu"),

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,9 @@ def convolution(
 ) -> Any:
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
     made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    kernel = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=weight)
+    kernel = TensorProto(
+        name="w", data_type=TensorProto.FLOAT, dims=weight, raw_data=bytes(4 * max(math.prod(weight), 0))
+    )
     node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", **attributes)
     return helper.make_model(helper.make_graph([node], "net", [given], [made], [kernel]))
 
@@ -72,10 +75,10 @@ ONNX: list[tuple[str, Callable[[], Any], str]] = [
     ("negative size", lambda: convolution((1, 4, -8, 8)), "the input 'x' has a size of -8. Sizes are 1 or more"),
     ("size of zero", lambda: convolution((0, 4, 8, 8)), "the input 'x' has a size of 0"),
     ("negative weight", lambda: convolution(weight=(8, 4, -3, 3)), "the weight 'w' has a size of -3"),
-    ("no groups", lambda: convolution(group=0), "the node 'conv' has `group` 0. It must be 1 or more"),
-    ("negative groups", lambda: convolution(group=-2), "the node 'conv' has `group` -2"),
-    ("groups that divide nothing", lambda: convolution(weight=(8, 1, 3, 3), group=3), "not"),
-    ("stride of zero", lambda: convolution(strides=[0, 1]), "the node 'conv' has `strides` [0, 1]"),
+    ("no groups", lambda: convolution(group=0), "the node 'conv' (Conv) has `group` 0. It must be 1 or more"),
+    ("negative groups", lambda: convolution(group=-2), "the node 'conv' (Conv) has `group` -2"),
+    ("groups that divide nothing", lambda: convolution(weight=(8, 1, 3, 3), group=3), "in 3 groups"),
+    ("stride of zero", lambda: convolution(strides=[0, 1]), "the node 'conv' (Conv) has `strides` [0, 1]"),
     ("kernel larger than the picture", lambda: convolution((1, 4, 2, 2)), "from_onnx()"),
     ("functions that explode", lambda: nested(60), "come to 1,152,921,504,606,846,976 nodes; at most 200,000"),
     ("functions that call each other", lambda: nested(3, itself=True), "calls itself, which ONNX does not allow"),
@@ -169,4 +172,4 @@ def test_a_fixed_batch_is_no_fault_where_none_is_asked_for(command: str, tmp_pat
     result = CliRunner().invoke(main, [command, str(tmp_path / "fixed_batch.onnx"), *devices])
     assert result.exit_code == 0, result.output
     result = CliRunner().invoke(main, [command, str(tmp_path / "fixed_batch.onnx"), *devices, "--batch", "2"])
-    assert result.exit_code == 1 and "--batch: the model has no open size of that name" in result.output
+    assert result.exit_code == 1 and "--batch 2: the model's inputs fix it at 1" in result.output

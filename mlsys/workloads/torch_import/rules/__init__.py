@@ -1,13 +1,13 @@
 """What each operator costs: one rule for each name, and one answer for a name nobody knows."""
 
 from mlsys.workloads.torch_import.calls import WEIGHT_ROLES, Call, CallCounts
-from mlsys.workloads.torch_import.rules import elementwise, movement, products
+from mlsys.workloads.torch_import.rules import elementwise, movement, products, stated
 from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.torch_import.rules.registry import RULES, Rule
 
 __all__ = ["RULES", "Counts", "counts_of", "is_known"]
 
-_MODULES = (elementwise, movement, products)  # importing them fills RULES
+_MODULES = (elementwise, movement, products, stated)  # importing them fills RULES
 
 
 def is_known(call: Call) -> bool:

@@ -1,0 +1,76 @@
+"""Work of an ``Einsum``: operands are contracted from left to right, two at a time, as runtimes do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from mlsys.workloads.onnx_fused import stated
+from mlsys.workloads.torch_import.calls import Call, Tensor
+
+
+def einsum_call(equation: str, operands: Sequence[Tensor], outputs: tuple[Tensor, ...]) -> Call:
+    """Return an ``Einsum`` as a call with its work.
+
+    Labels of one operand alone that the output does not have are summed first; then each operand in turn meets
+    what those before it made, and what neither the output nor a later operand has is summed.
+
+    Examples
+    --------
+    >>> a, b = (Tensor(shape, shape, "float32", 4, identity=index) for index, shape in enumerate([(2, 3), (3, 5)]))
+    >>> dict(einsum_call("ij,jk->ik", [a, b], (Tensor((2, 5), (2, 5), "float32", 4),)).arguments)["macs"]
+    30
+    """
+    terms, result = _labels(equation, operands)
+    sizes: dict[str, int] = {}
+    for term, operand in zip(terms, operands, strict=True):
+        for label, size in zip(term, operand.shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, 1))
+    macs = additions = 0
+    last: dict[str, int] = {}
+    left: list[str] = []
+    for index, term in enumerate(terms):
+        later = {label for other in terms[index + 1 :] for label in other} | set(result)
+        here = set(term)
+        alone = here - later - set(left)
+        if alone:
+            additions += _count(here, sizes)
+            here -= alone
+        if not index:
+            left = sorted(here)
+            continue
+        lonely = set(left) - here - later
+        if lonely:
+            additions += _count(set(left), sizes)
+            left = sorted(set(left) - lonely)
+        both = set(left) | here
+        macs += _count(both, sizes)
+        summed = both - later
+        last = {
+            "m": _count(set(left) - here, sizes),
+            "n": _count(here - set(left), sizes),
+            "k": _count(summed, sizes),
+            "copies": _count((set(left) & here) - summed, sizes),
+        }
+        left = sorted(both - summed)
+    return stated("gemm" if macs else "reduction" if additions else "copy", operands, outputs, macs, additions, **last)
+
+
+def _count(labels: set[str], sizes: Mapping[str, int]) -> int:
+    return math.prod(sizes[label] for label in labels)
+
+
+def _labels(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
+    """Return the labels of each operand and of the output, those of an ellipsis counted from the last."""
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    terms, most = [], 0
+    for term, operand in zip(given.split(","), operands, strict=True):
+        before, dots, after = term.partition("...")
+        rest = len(operand.shape) - len(before) - len(after)
+        most = max(most, rest)
+        terms.append([*before, *(f"...{rest - slot}" for slot in range(rest if dots else 0)), *after])
+    if arrow:
+        before, dots, after = result.partition("...")
+        return terms, [*before, *(f"...{most - slot}" for slot in range(most if dots else 0)), *after]
+    every = [label for term in terms for label in term]
+    return terms, sorted(label for label in set(every) if label.startswith("...") or every.count(label) == 1)

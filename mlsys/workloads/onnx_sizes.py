@@ -1,0 +1,140 @@
+"""Sizes of an ONNX model's inputs: those that it leaves open, and which of them are the batch and the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlsys.door import checked_count
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+
+BATCH_NAMES = ("batch", "batch_size", "N", "n")
+SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
+
+
+def data_inputs(graph: Any) -> list[Any]:
+    """Return the inputs of a graph, weights apart."""
+    weights = {item.name for item in graph.initializer}
+    return [item for item in graph.input if item.name not in weights]
+
+
+def open_names(graph: Any) -> list[str]:
+    """Return the names of the sizes that the inputs leave open; one without a name is that of its place."""
+    return list(dict.fromkeys(name for name, extent in _extents(graph) if not extent.HasField("dim_value")))
+
+
+def _extents(graph: Any) -> Iterator[tuple[str, Any]]:
+    for item in data_inputs(graph):
+        for axis, extent in enumerate(item.type.tensor_type.shape.dim):
+            yield extent.dim_param or f"{item.name}[{axis}]", extent
+
+
+def batch_in_graph(graph: Any) -> str | int | None:
+    """Return the batch of a graph: the name of the size that is open, its number, or None where there is none.
+
+    It is the open size that is named so, or else the first axis of the inputs, where they agree on it; the second
+    of what a recurrent layer reads.
+    """
+    names = open_names(graph)
+    named = next((name for name in BATCH_NAMES if name in names), None)
+    if named is not None:
+        return named
+    second = {
+        node.input[0]
+        for node in graph.node
+        if node.op_type in ("LSTM", "GRU", "RNN")
+        and node.input
+        and not any(item.name == "layout" and item.i for item in node.attribute)
+    }
+    firsts: set[str | int] = set()
+    for item in data_inputs(graph):
+        dims = item.type.tensor_type.shape.dim
+        axis = 1 if item.name in second else 0
+        if axis < len(dims) and len(dims) > 1:
+            extent = dims[axis]
+            open_name = extent.dim_param or f"{item.name}[{axis}]"
+            firsts.add(extent.dim_value if extent.HasField("dim_value") else open_name)
+    only = next(iter(firsts)) if len(firsts) == 1 else None
+    return None if only in SEQUENCE_NAMES else only
+
+
+def sequence_in_graph(graph: Any) -> str | None:
+    """Return the open size that is the sequence; None where there is none."""
+    names = open_names(graph)
+    return next((name for name in SEQUENCE_NAMES if name in names), None)
+
+
+def sizes_of_inputs(graph: Any, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the batch, the sequence and every other open size of a graph, with ``sizes`` for what is open."""
+    record: dict[str, int] = {}
+    batch, sequence = batch_in_graph(graph), sequence_in_graph(graph)
+    if isinstance(batch, int):
+        record["batch"] = batch
+    for label, name in (("batch", batch), ("sequence", sequence)):
+        if isinstance(name, str) and name in sizes:
+            record[label] = int(sizes[name])
+    return record | {name: int(size) for name, size in sizes.items() if name not in (batch, sequence)}
+
+
+def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:
+    """Return numbers for open sizes: those of ``sizes``, the batch and the sequence of ``given``, or the usual ones.
+
+    Raises
+    ------
+    ArgumentError
+        If the graph has no such size, or fixes it at another number.
+    """
+    wanted = dict(sizes)
+    for label, name, usual in (("batch", batch_in_graph(graph), 1), ("sequence", sequence_in_graph(graph), 128)):
+        asked = given.get(label)
+        if isinstance(name, str):
+            if asked is not None and wanted.get(name, asked) != asked:
+                raise ArgumentError(f"{option.format(label)} {asked} and {name}={wanted[name]} are one size: give one")
+            wanted.setdefault(name, usual if asked is None else asked)
+        elif asked is not None and name is None:
+            known = ", ".join(open_names(graph)) or "none"
+            raise ArgumentError(f"{option.format(label)}: the model has no open size of that name. Open: {known}")
+        elif asked not in (None, name):
+            raise ArgumentError(
+                f"{option.format(label)} {asked}: the model's inputs fix it at {name}. Export the model with an open "
+                f"{label}, or leave the option out"
+            )
+    return wanted
+
+
+def fix_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
+    """Write a number wherever an input, or what the graph declares of inner tensors, leaves a size open.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no open size of a name.
+    ArgumentError
+        If a size stays open, or an input has no shape at all.
+    """
+    names = open_names(graph)
+    for name, size in sizes.items():
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise UnknownNameError(
+                f"from_onnx(): the model has no open size {name!r}. Open: {known}.{did_you_mean(name, names)}"
+            )
+        checked_count("from_onnx", name, size)
+    for item in data_inputs(graph):
+        if item.type.HasField("tensor_type") and not item.type.tensor_type.HasField("shape"):
+            raise ArgumentError(
+                f"from_onnx(): the input {item.name!r} has no shape. Export the model with shapes for its inputs"
+            )
+    for name, extent in _extents(graph):
+        if extent.HasField("dim_value"):
+            continue
+        if name not in sizes:
+            source = next(item.name for item in data_inputs(graph) if extent in item.type.tensor_type.shape.dim)
+            raise ArgumentError(
+                f"from_onnx(): the input {source!r} leaves a size open: {name}. Give sizes={{{name!r}: 1}}"
+            )
+        extent.dim_value = int(sizes[name])
+    for item in graph.value_info:
+        for extent in item.type.tensor_type.shape.dim:
+            if extent.dim_param in sizes:
+                extent.dim_value = int(sizes[extent.dim_param])

@@ -1,0 +1,241 @@
+"""Tensors of an ONNX graph: their shapes and formats, and which of them are stored weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mlsys.errors import ArgumentError
+from mlsys.workloads.onnx_topology import is_standard, subgraphs
+from mlsys.workloads.torch_import.calls import Tensor
+
+_FORMATS = {
+    "float": "float32",
+    "double": "float64",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float4e2m1": "fp4",
+    "uint4": "int4",
+}
+_BITS = {"int4": 4, "uint4": 4, "float4e2m1": 4, "int2": 2, "uint2": 2}
+_NOT_LEARNED = frozenset({"int64", "uint64", "bool", "string"})
+# Inputs that say how an operator works and hold no data, by operator: where they begin, or which they are.
+_SETTINGS = {
+    **dict.fromkeys(("Reshape", "Expand", "Tile", "Squeeze", "Unsqueeze", "Split", "TopK", "CumSum", "Trilu"), (1,)),
+    **dict.fromkeys(("Slice", "Pad", "Resize", "Upsample", "Clip", "OneHot", "Dropout"), (1, 2, 3, 4)),
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements"), (1,)),
+    **dict.fromkeys(("ConstantOfShape", "Range", "Where", "If", "EyeLike"), (0,)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), (4, 5, 6)),
+    "Loop": (0, 1),
+    "AffineGrid": (1,),
+    "CenterCropPad": (1,),
+}
+# Inputs at which layers have their weights, by operator.
+_WEIGHTS = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "LayerNormalization", "GroupNormalization"), (1, 2)),
+    **dict.fromkeys(("InstanceNormalization", "RMSNormalization"), (1, 2)),
+    **dict.fromkeys(("MatMul", "Add", "Sub", "Mul"), (0, 1)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3)),
+    "BatchNormalization": (1, 2, 3, 4),
+    "PRelu": (1,),
+    "Gather": (0,),
+}
+# Operators of which each output element is one of the input, in another place or format.
+SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "CastLike",
+                           "DequantizeLinear", "Dropout"})  # fmt: skip
+_PASSES_ON = SAME_ELEMENTS | {"Slice", "Split", "Concat", "Expand", "Tile"}
+
+
+class TensorInfo(NamedTuple):
+    """What is known of a tensor.
+
+    Attributes
+    ----------
+    kind
+        Its ``TypeProto``.
+    constant
+        Whether it is the same in every pass.
+    learned
+        Whether it is a weight, or made of weights.
+    sized
+        Whether it was computed from the sizes of an input.
+    data
+        Its values, where they are few and known.
+    source
+        The stored weight of which it is another shape or format, element by element.
+    """
+
+    kind: Any
+    constant: bool = False
+    learned: bool = False
+    sized: bool = False
+    data: Any = None
+    source: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Its sizes; None where one is not known."""
+        tensor = self.kind.tensor_type
+        if not self.kind.HasField("tensor_type") or not tensor.HasField("shape"):
+            return None
+        if not all(extent.HasField("dim_value") for extent in tensor.shape.dim):
+            return None
+        return tuple(extent.dim_value for extent in tensor.shape.dim)
+
+    @property
+    def code(self) -> int:
+        """Number of its element type in ONNX; 0 where it is not known."""
+        return int(self.kind.tensor_type.elem_type)
+
+
+class StoredTensor(NamedTuple):
+    """A tensor that the file holds: a weight, or a constant of the graph."""
+
+    name: str
+    tensor: Any
+    shape: tuple[int, ...]
+    literal: bool = False  # a number of a formula, such as the half of a GELU
+
+
+def stored_tensors(onnx: Any, graph: Any) -> Iterator[StoredTensor]:
+    """Yield the weights and constants of a graph, those of the graphs in it not included."""
+    for item in graph.initializer:
+        yield StoredTensor(item.name, item, tuple(item.dims))
+    for item in graph.sparse_initializer:
+        yield StoredTensor(item.values.name, item.values, tuple(item.dims))
+    for node in graph.node:
+        if node.op_type == "Constant" and is_standard(node) and node.output and node.attribute:
+            attribute = node.attribute[0]
+            tensor = constant_tensor(onnx, attribute)
+            if tensor is not None:
+                shape = tuple(attribute.sparse_tensor.dims if attribute.name == "sparse_value" else tensor.dims)
+                yield StoredTensor(node.output[0], tensor, shape, literal=not shape)
+
+
+def constant_tensor(onnx: Any, attribute: Any) -> Any:
+    """Return the tensor that an attribute of a ``Constant`` says; None where it says none."""
+    make = onnx.helper.make_tensor
+    kinds = onnx.TensorProto
+    if attribute.name == "value":
+        return attribute.t
+    if attribute.name == "sparse_value":
+        return attribute.sparse_tensor.values
+    single = {"value_float": (kinds.FLOAT, "f"), "value_int": (kinds.INT64, "i"), "value_string": (kinds.STRING, "s")}
+    if attribute.name in single:
+        kind, field = single[attribute.name]
+        return make("", kind, (), [getattr(attribute, field)])
+    several = {"value_floats": (kinds.FLOAT, "floats"), "value_ints": (kinds.INT64, "ints"),
+               "value_strings": (kinds.STRING, "strings")}  # fmt: skip
+    if attribute.name in several:
+        kind, field = several[attribute.name]
+        values = list(getattr(attribute, field))
+        return make("", kind, (len(values),), values)
+    return None
+
+
+def element_format(onnx: Any, code: int) -> tuple[str, float]:
+    """Return the format of an element type in torch's spelling, and the bytes of an element."""
+    name = onnx.TensorProto.DataType.Name(code).lower()
+    if not code or name == "string":
+        return name, 0
+    itemsize = _BITS[name] / 8 if name in _BITS else int(onnx.helper.tensor_dtype_to_np_dtype(code).itemsize)
+    return _FORMATS.get(name, name), itemsize
+
+
+def is_weight_format(onnx: Any, code: int) -> bool:
+    """Return whether weights are stored in an element type; shapes and masks are not counted as weights."""
+    return bool(code) and element_format(onnx, code)[0] not in _NOT_LEARNED
+
+
+def settings_alone(graph: Any) -> set[str]:
+    """Return the tensors that only say how an operator works, such as the scales of a ``Resize``.
+
+    States in which recurrent layers begin are among them, also where they are cut out of another tensor.
+    """
+    data: set[str] = {item.name for item in graph.output}
+    every: set[str] = set()
+    for node in reversed(graph.node):
+        settings = _SETTINGS.get(node.op_type, ())
+        passed_on = node.op_type in _PASSES_ON and data.isdisjoint(node.output) and every.issuperset(node.output)
+        every.update(node.input)
+        if not passed_on:
+            data.update(name for slot, name in enumerate(node.input) if slot not in settings)
+        for inner in subgraphs(node):
+            data |= {name for each in inner.node for name in each.input} | {item.name for item in inner.output}
+    return every - data
+
+
+def read_as_weights(graph: Any) -> set[str]:
+    """Return the tensors that an operator reads where layers have their weights, as they are or in another shape."""
+    names: set[str] = set()
+    for node in reversed(graph.node):
+        for slot, name in enumerate(node.input):
+            passed_on = node.op_type in SAME_ELEMENTS and not slot and node.output[0] in names
+            if passed_on or slot in _WEIGHTS.get(node.op_type, ()):
+                names.add(name)
+    return names
+
+
+def packed_weights(graph: Any) -> dict[str, int]:
+    """Return how many parameters lie in weights of few bits, several of which are packed into a byte."""
+    packed = {}
+    for node in graph.node:
+        if node.op_type == "MatMulNBits" and len(node.input) > 1:
+            sizes = {item.name: item.i for item in node.attribute}
+            packed[node.input[1]] = sizes["K"] * sizes["N"]
+    return packed
+
+
+def call_tensor(onnx: Any, info: TensorInfo, stored: TensorInfo, role: str, identity: int) -> Tensor:
+    """Return a tensor of known shape as a rule sees it: in its own shape, and in the format of what is stored."""
+    shape = info.shape or ()
+    dtype, itemsize = element_format(onnx, stored.code)
+    return Tensor(shape, shape, dtype, itemsize, role, identity)
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Return the number of elements of a shape."""
+    return math.prod(shape)
+
+
+def refuse_broken_tensor(onnx: Any, tensor: Any, shape: tuple[int, ...], name: str) -> None:
+    """Refuse a stored tensor whose data do not fill its shape.
+
+    Raises
+    ------
+    ArgumentError
+        With the bytes or the numbers that are there and those that its shape needs.
+    """
+    if tensor.data_type not in onnx.TensorProto.DataType.values() or not tensor.data_type:
+        raise ArgumentError(f"from_onnx(): the weight {name!r} has the element type {tensor.data_type}, which is none")
+    if min(shape, default=0) < 0:
+        raise ArgumentError(f"from_onnx(): the weight {name!r} has a size of {min(shape)}. Sizes are not negative")
+    if tensor.dims and tuple(tensor.dims) != shape:
+        return  # sparse: its values are fewer than its elements
+    kind = onnx.TensorProto.DataType.Name(tensor.data_type)
+    count = elements(shape)
+    needed = math.ceil(count * element_format(onnx, tensor.data_type)[1])
+    unit = "bytes of data"
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        if not entries.get("length", "").isdecimal():
+            return
+        given = int(entries["length"])
+    elif tensor.HasField("raw_data"):
+        given = len(tensor.raw_data)
+    elif kind == "STRING":
+        given, needed, unit = len(tensor.string_data), count, "texts"
+    else:
+        typed = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
+        given, unit = sum(map(len, typed)), "numbers"
+        bits = _BITS.get(kind.lower())
+        needed = math.ceil(count * bits / 8) if bits else count * (2 if kind.startswith("COMPLEX") else 1)
+    if given != needed:
+        size = " × ".join(map(str, shape)) or "one element"
+        raise ArgumentError(
+            f"from_onnx(): the weight {name!r} of {size} needs {needed:,} {unit} and has {given:,}. "
+            "Export the model again"
+        )
