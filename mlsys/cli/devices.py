@@ -89,11 +89,11 @@ def check(files: tuple[Path, ...]) -> None:
     from mlsys.hardware.catalogue import refuse_second_file
 
     faults = []
-    first: dict[str, Path] = {}
+    first: dict[Path, dict[str, Path]] = {}  # by folder: a copy elsewhere may be meant to replace a device
     for path in dict.fromkeys(files):
         try:
             device = load_device(path)
-            refuse_second_file(device.id, path, first)
+            refuse_second_file(device.id, path, first.setdefault(path.parent, {}))
             say(f"{path}: {device!r}")
         except DeviceFileError as error:
             faults.append(str(error))

@@ -74,6 +74,23 @@ def test_check_lists_all_faults_of_all_files(tmp_path: Path) -> None:
     assert "'320 GFLOP/s' must be in byte/s" in text and "'-70 W' must be finite and above zero" in text
 
 
+def test_check_refuses_two_files_of_one_folder_with_one_id(tmp_path: Path) -> None:
+    text = Path("mlsys/hardware/data/cloud/T4.yaml").read_text("utf-8")
+    (tmp_path / "copy").mkdir()
+    for name in ("a.yaml", "b.yaml", "copy/a.yaml"):
+        (tmp_path / name).write_text(text, "utf-8")
+    code, said = run("check", tmp_path / "a.yaml", tmp_path / "b.yaml")
+    assert code == 1 and f"b.yaml: the id 'T4' is already that of {tmp_path / 'a.yaml'}" in said
+    assert run("check", tmp_path / "a.yaml", tmp_path / "copy" / "a.yaml")[0] == 0, "a copy may replace a device"
+
+
+def test_a_size_that_the_board_decides_is_told_as_such() -> None:
+    code, text = run("device", "RK3568_NPU")
+    assert code == 0 and "memory/DRAM/capacity" in text and "not recorded" in text and "the board decides" in text
+    code, text = run("devices", "RK3568_NPU")
+    assert code == 0 and next(line for line in text.splitlines() if line.startswith("capacity")).split()[-1] == "—"
+
+
 def test_ledger_and_diff_of_two_folders(tmp_path: Path) -> None:
     for folder, value in (("old", "153"), ("new", "154.53")):
         (tmp_path / folder).mkdir()
