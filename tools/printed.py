@@ -235,7 +235,8 @@ def _in_a_lab(node: nodes.Node) -> bool:
 
 
 def _lines(node: nodes.Element) -> int:
-    return node.astext().count("\n") + 1
+    text: str = node.astext()
+    return text.count("\n") + 1
 
 
 def _raw(text: str) -> nodes.raw:

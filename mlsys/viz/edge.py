@@ -33,13 +33,13 @@ def layer_memory(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
         sizes = [row.activation_bytes if name == "makes" else row.parameter_bytes for row in rows]
         held = [(index + aside, size) for index, size in enumerate(sizes) if size]
         ax.plot(
-            [place for place, _ in held], [size for _, size in held], marker, color=COLORS[color],
+            [x for x, _ in held], [size for _, size in held], marker, color=COLORS[color],
             markersize=9, markeredgecolor="white", label=name,
         )  # fmt: skip
-        for place, size in held if len(rows) <= 6 else ():
+        for x, size in held if len(rows) <= 6 else ():
             side = -1 if aside < 0 else 1
             ax.annotate(
-                _bytes_text(size), (place, size), xytext=(8 * side, 0), textcoords="offset points",
+                _bytes_text(size), (x, size), xytext=(8 * side, 0), textcoords="offset points",
                 ha="right" if side < 0 else "left", va="center", fontsize=9,
             )  # fmt: skip
     ax.yaxis.set_major_formatter(lambda size, _: _bytes_text(size))

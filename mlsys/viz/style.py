@@ -119,7 +119,7 @@ def _keep_vectors() -> None:
     if get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        set_matplotlib_formats("png", "pdf")
+        set_matplotlib_formats("png", "pdf")  # type: ignore[no-untyped-call]
 
 
 def save_figure(figure: Figure, path: Path, files: Drafts | None = None, *, folders: bool = False) -> Path:
