@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[ModelProto, Sequence[str]]] = {
         ["'w' of 2 × 3", "has 0"],
     ),
     "few data": (
-        model([node("Add", ["x", "w"], ["y"])], [TensorProto(name="w", data_type=FLOAT, dims=(2, 3), raw_data=bytes(4))]),
+        model([node("Add", ["x", "w"], ["y"])], [TensorProto(name="w", data_type=1, dims=(2, 3), raw_data=b"1234")]),
         ["'w' of 2 × 3", "24", "4"],
     ),
     "negative, alone": (model([node("ConstantOfShape", ["n"], ["y"])], [MINUS]), ["ConstantOfShape", "size 1 is -10"]),
