@@ -1,6 +1,7 @@
 """All claims of the book, read from the outputs of its notebooks, and what moved between two versions."""
 
 import json
+import math
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.claims.render import MIME, expanded
+from mlsys.faults import short
 from mlsys.inputs import read_text
 
+_DAMAGED = "the claims stored in the notebook are damaged. Run it anew: make notebooks"
 Ledger = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -44,6 +47,9 @@ def cells_of(text: str) -> list[dict[str, Any]]:
         raise ValueError("no notebook: the JSON is nested too deep") from None
     except ValueError as error:
         raise ValueError(f"no notebook: not readable as JSON: {str(error).partition(';')[0]}") from None
+    version = notebook.get("nbformat", 4) if isinstance(notebook, dict) else 4
+    if version != 4:
+        raise ValueError(f"no notebook of version 4: its `nbformat` is {short(version)}. Save it anew with Jupyter")
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise ValueError("no notebook: it must be a JSON object with a list of `cells`")
@@ -63,9 +69,40 @@ def _record(page: Any) -> dict[str, Any]:
             for claim in claims
         )
     ):
-        raise ValueError("the claims stored in the notebook are damaged. Run it anew: make notebooks")
+        raise ValueError(_DAMAGED)
+    exhibits = page.get("exhibits", [])
+    if not isinstance(exhibits, list) or not all(_is_exhibit(each) for each in exhibits):
+        raise ValueError(_DAMAGED)
+    stated = [*claims, *exhibits]
+    listed = {
+        kind: {each["name"] for each in stated if isinstance(each.get(kind), list)} for kind in ("facts", "compared")
+    }
+    for each in stated:
+        for kind, known in listed.items():
+            facts = each.get(kind, [])
+            fine = all(isinstance(fact, str) for fact in facts) if isinstance(facts, list) else _refers(facts, known)
+            if not fine:
+                raise ValueError(
+                    f"the `{kind}` of the claim {short(each['name'])} must be a list of names, got {short(facts)}. "
+                    "Run the notebook anew: make notebooks"
+                )
+        value = each.get("value", 0)
+        if not isinstance(value, (int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(
+                f"the `value` of the claim {short(each['name'])} must be a finite number or a text, got {short(value)}. "
+                "Run the notebook anew: make notebooks"
+            )
     whole: dict[str, Any] = expanded(page)
     return whole
+
+
+def _is_exhibit(shown: Any) -> bool:
+    return isinstance(shown, dict) and all(isinstance(shown.get(key), str) for key in ("name", "digest"))
+
+
+def _refers(facts: Any, known: set[str]) -> bool:
+    """Return whether facts are those of another claim, by its name."""
+    return isinstance(facts, dict) and set(facts) == {"as"} and isinstance(facts["as"], str) and facts["as"] in known
 
 
 def _file(texts: Iterable[tuple[str, str]]) -> Ledger:

@@ -20,7 +20,7 @@ from typing import Any
 from mlsys.claims import page as pages
 from mlsys.claims.filed import Page, without_pedigree
 from mlsys.claims.ledger import cells_of
-from mlsys.errors import UnreadableError
+from mlsys.errors import UnreadableError, first_line
 from mlsys.inputs import read_text
 from mlsys.provenance import perturbed
 
@@ -84,7 +84,13 @@ def _run(notebook: str | Path) -> Page:
 
 @functools.lru_cache(maxsize=512)
 def _compiled(source: str, name: str) -> types.CodeType:
-    return compile(_MAGIC.sub(r"\1pass", source), name, "exec")
+    try:
+        return compile(_MAGIC.sub(r"\1pass", source), name, "exec")
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise UnreadableError(
+            f"{name.strip('<>')}{line}: no Python code: {first_line(error)}. Mend the cell"
+        ) from error
 
 
 def sensitivity(

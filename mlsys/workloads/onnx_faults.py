@@ -37,7 +37,8 @@ def refuse_impossible_sizes(proto: Any) -> None:
                 raise ArgumentError(f"from_onnx(): {node_label(node)} has `group` {attribute.i}. It must be 1 or more")
             if attribute.name in _WHOLE and any(size < 1 for size in attribute.ints):
                 raise ArgumentError(
-                    f"from_onnx(): {node_label(node)} has `{attribute.name}` {list(attribute.ints)}. Each must be 1 or more"
+                    f"from_onnx(): {node_label(node)} has `{attribute.name}` {list(attribute.ints)}. "
+                    "Each must be 1 or more"
                 )
 
 

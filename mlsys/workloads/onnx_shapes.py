@@ -172,8 +172,8 @@ class GraphShapes:
                 info = info._replace(learned=any(each.learned for each in there), source=source)
             if info.shape is not None and min(info.shape, default=0) < 0:
                 raise ArgumentError(
-                    f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: a size of {min(info.shape)}. "
-                    "Sizes are not negative"
+                    f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: "
+                    f"a size of {min(info.shape)}. Sizes are not negative"
                 )
             self.tensors[name] = info
 

@@ -64,8 +64,8 @@ def _sort(graph: Any, outer: frozenset[str]) -> None:
                 raise ArgumentError(f"from_onnx(): {node_label(node)} reads its own output {name!r}")
             if name not in known:
                 raise ArgumentError(
-                    f"from_onnx(): {node_label(node)} reads {name!r}, which is neither an input, a weight nor the output "
-                    f"of a node.{did_you_mean(name, sorted(known))}"
+                    f"from_onnx(): {node_label(node)} reads {name!r}, which is neither an input, a weight nor the "
+                    f"output of a node.{did_you_mean(name, sorted(known))}"
                 )
     for item in graph.output:
         if item.name not in known:
@@ -158,8 +158,8 @@ def _ordered(nodes: list[Any], reads: list[list[str]], producers: Mapping[str, i
             circle = next((other for other in needed if other in waiting), None)
             if circle is not None:
                 raise ArgumentError(
-                    f"from_onnx(): the graph has a cycle: {node_label(nodes[index])} reads what {node_label(nodes[circle])} "
-                    "makes, which in turn waits for it"
+                    f"from_onnx(): the graph has a cycle: {node_label(nodes[index])} reads what "
+                    f"{node_label(nodes[circle])} makes, which in turn waits for it"
                 )
             stack += needed
     return order

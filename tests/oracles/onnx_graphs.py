@@ -97,6 +97,16 @@ def window(draw: Any, dims: int) -> dict[str, Any]:
     return given
 
 
+def without_overhang(given: dict[str, Any], kernel: list[int], shape: Shape) -> dict[str, Any]:
+    """Drop a VALID padding of a window that is larger than the input, for which ONNX Runtime divides toward zero."""
+    reach = [
+        step * (size - 1) + 1 for step, size in zip(given.get("dilations", [1] * len(kernel)), kernel, strict=True)
+    ]
+    if given.get("auto_pad") == "VALID" and any(size > whole for size, whole in zip(reach, shape[2:], strict=False)):
+        given.pop("auto_pad")
+    return given
+
+
 @step
 def conv(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     dims = max(len(shape) - 2, 1)
@@ -107,7 +117,7 @@ def conv(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     names = [x, graph.weight((filters, near(draw, channels // group), *kernel))]
     if draw(st.booleans()):
         names.append(graph.weight((near(draw, filters),)))
-    return helper.make_node("Conv", names, [y], group=group, **window(draw, dims))
+    return helper.make_node("Conv", names, [y], group=group, **without_overhang(window(draw, dims), kernel, shape))
 
 
 @step
@@ -133,7 +143,7 @@ def pool(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     kernel = [draw(st.integers(1, 3)) for _ in range(dims)]
     if str(given.get("auto_pad")).startswith("SAME"):  # ONNX Runtime pads by less than nothing where a stride is longer
         given["strides"] = [min(pair) for pair in zip(given.get("strides", kernel), kernel, strict=True)]
-    return helper.make_node(kind, [x], [y], kernel_shape=kernel, **given)
+    return helper.make_node(kind, [x], [y], kernel_shape=kernel, **without_overhang(given, kernel, shape))
 
 
 @step
