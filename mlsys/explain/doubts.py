@@ -113,8 +113,8 @@ def integer_doubts(log: Log) -> list[str]:
             else f"how far the output of {log.model} is off is not known"
         )  # fmt: skip
         return [
-            f"INT8 SATURATES: {log.backend} on {cpu} does not compute integer sums exactly (worst case, {check['layer']}: "
-            f"{worst} steps off); {here}"
+            f"INT8 SATURATES: {log.backend} on {cpu} does not compute integer sums exactly (worst case, "
+            f"{check['layer']}: {worst} steps off); {here}"
         ]
     if worst is None:
         unchecked = f"integer kernels were not checked for saturation: {check['reason']}"
@@ -132,8 +132,8 @@ def integer_summary(log: Log) -> str:
     """
     if log.integers is None:
         return "" if log.format != "int8" else "not checked when this log was made"
-    if found := integer_doubts(log):
-        return "; ".join(found)
+    if listed := integer_doubts(log):
+        return "; ".join(listed)
     if log.integers["network_steps"] is None:
         return "no sum saturates in the worst case"
     return "exact: no sum saturates in the worst case, and the output is that of exact integer arithmetic"

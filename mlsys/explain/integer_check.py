@@ -1,4 +1,4 @@
-"""Check of a runtime's integer kernels: how far are its outputs from exact sums of products?
+"""Check of a runtime's integer kernels: the distance of its outputs from exact sums of products.
 
 An x86 CPU without VNNI multiplies unsigned by signed bytes with ``vpmaddubsw``, whose sums of two products saturate at
 16 bits. The worst case is every activation at 255 and every weight at ±127; :func:`worst_cases` feeds it to each kind
@@ -6,8 +6,8 @@ of layer.
 
 References
 ----------
-ONNX Runtime, Quantize ONNX models, "When and why do I need to try U8U8?"; Intel, oneDNN developer guide, "Nuances of
-int8 computations".
+ONNX Runtime documentation, Quantize ONNX models, "When and why do I need to try U8U8?"; PyTorch, issue 103646, Default
+qconfig for onednn backend silently causes numeric saturation on CPUs without avx512_vnni.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def worst_cases() -> tuple[tuple[QuantizedNet, Array], ...]:
     return tuple(cases)
 
 
-def _layer(
-    name: str, kind: str, source: tuple[int, int, int], out: int, kernel: tuple[int, int] = (1, 1)
-) -> Layer:
+def _layer(name: str, kind: str, source: tuple[int, int, int], out: int, kernel: tuple[int, int] = (1, 1)) -> Layer:
     """Return a layer whose channels have weights of one sign, of alternating signs, and of drawn signs."""
     shape = {"conv": (out, *kernel, source[2]), "depthwise": (1, *kernel, out), "dense": (out, source[2])}[kind]
     signs = np.random.default_rng(3).choice([-1.0, 1.0], shape)
@@ -148,7 +146,7 @@ def check_integers(backend: Backend, subject: Subject, threads: int = 1) -> Inte
         return None
     try:
         if subject.module is not None:
-            worst = [(engine_steps(), "dense")] if _most_weight(subject.module) > _SAFE else [(0, "")]
+            worst = [(engine_steps(), "dense")] if (_most_weight(subject.module) or 0) > _SAFE else [(0, "")]
         else:
             worst = [(_worst(backend.twin(), *case, threads), case[0].net.layers[0].name) for case in worst_cases()]
     except (BackendMissingError, ModuleNotFoundError) as error:
@@ -166,7 +164,7 @@ def holds_integers(subject: Subject) -> bool:
         An ONNX or LiteRT file, or a PyTorch module.
     """
     if subject.module is not None:
-        return _most_weight(subject.module) > 0
+        return _most_weight(subject.module) is not None
     if subject.file is None:
         return subject.format == "int8"
     if subject.file.suffix == ".tflite":
@@ -180,12 +178,23 @@ def holds_integers(subject: Subject) -> bool:
     return any(word in node.op_type for node in graph.node for word in _QUANTIZED)
 
 
-def _most_weight(module: Any) -> int:
-    """Return the largest absolute 8-bit weight that quantised layers of a PyTorch module hold; 0 where none does."""
-    from mlsys.workloads.torch_import.build import packed_tensors
+def _most_weight(part: Any, dynamic: bool = False) -> int | None:
+    """Return the largest absolute 8-bit weight of a PyTorch module's quantised layers; None where it has none.
 
-    held = [tensor for tensor in packed_tensors(module) if tensor.is_quantized]
-    return max((int(tensor.int_repr().int().abs().max()) for tensor in held if tensor.numel()), default=0)
+    Dynamic layers count as 0: PyTorch gives their inputs seven bits, so that no sum of two products saturates.
+    """
+    import torch
+
+    from mlsys.workloads.torch_import.tensors import unpacked_weights
+
+    dynamic = dynamic or ".quantized.dynamic." in type(part).__module__
+    most = 0 if dynamic else None
+    held = getattr(part, "_packed_params", None)
+    if isinstance(held, torch.ScriptObject):
+        weights = [] if dynamic else [values for name, values in unpacked_weights(held) if name == "weight"]
+        most = max([0, *(int(values.int().abs().max()) for values in weights if values.numel())])
+    parts = [most, *(_most_weight(child, dynamic) for child in part.children())]
+    return max((each for each in parts if each is not None), default=None)
 
 
 def engine_steps() -> int:

@@ -150,7 +150,7 @@ def measure_backend(
         energy={"source": None if rapl.reason else "rapl", "reason": rapl.reason or _MEAN},
         counters={"source": "perf" if counters.read_names else None, "reason": counters.reason},
         layer_times={"source": how or None, "reason": layer_reason},
-        memory=_memory(works), output=output, integers=integers and integers.record,
+        memory=_memory(works), output=output, integers=None if integers is None else integers.record,
     )  # fmt: skip
 
 

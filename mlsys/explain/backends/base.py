@@ -200,11 +200,13 @@ class ChainSubject(Subject):
 
     @property
     def chain(self) -> Net | QuantizedNet:
+        """The chain as it was given."""
         net: Net | QuantizedNet = self.__dict__["_chain"]
         return net
 
     @property
     def batch(self) -> Array:
+        """The input that was given, or the seeded one."""
         own: Array | None = self.__dict__["_batch"]
         return super().batch if own is None else own
 
