@@ -3,13 +3,14 @@
 Asked are the labs of the tests' book and, where `make book` has been run, of the book for the web.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from bookplace import BOOK, TEST_BOOK, BookError
-from conftest import served
 from mlsys import widgets
 from mlsys.widgets.questions import ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.static import INVITATION, TO_ANSWER
@@ -27,13 +28,13 @@ PLACES = [TEST_BOOK, *([BOOK] if (BOOK.html / "index.html").exists() else [])]
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=["tests", "web"][: len(PLACES)])
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
+def address(request: pytest.FixtureRequest, serve: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
     """Return the address of a built book, which no build changes meanwhile."""
     place = request.param
     if not (place.html / "labs").is_dir():
         pytest.fail("the tests' book is not built: run `python tools/book.py test` first")
     try:
-        with place.locked(longest=0.0), served(place.html) as site:
+        with place.locked(longest=0.0), serve(place.html) as site:
             yield site
     except BookError as busy:
         pytest.skip(f"this book is being built: {busy}")
